@@ -1,0 +1,78 @@
+package backupitem
+
+import (
+	"context"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
+// only if something in the namespace asks for them.
+func (l *Links) ofClaim(ctx context.Context, claim xp.Claim) (*found, error) {
+	f := &found{}
+	if err := l.secret(ctx, f, claim.Unstructured); err != nil {
+		return nil, err
+	}
+	ref, ok := claim.CompositeRef()
+	if !ok {
+		return f, nil
+	}
+	u, err := l.get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		f.skip(claim.Unstructured, ref, "it does not exist")
+
+		return f, nil
+	}
+	xr := xp.CompositeFrom(u)
+	if !xp.Bound(claim, xr) {
+		f.skip(claim.Unstructured, ref, "it is not bound to this claim; if it should be, correct its spec.claimRef")
+
+		return f, nil
+	}
+	item, err := l.item(u)
+	if err != nil {
+		return nil, err
+	}
+	f.items = append(f.items, item)
+	f.before, err = l.below(ctx, xr, map[xp.ID]bool{})
+
+	return f, err
+}
+
+// below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
+func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool) ([]xp.Item, error) {
+	if seen[xp.RefTo(xr.Unstructured).ID()] {
+		return nil, nil
+	}
+	seen[xp.RefTo(xr.Unstructured).ID()] = true
+	self, err := l.item(xr.Unstructured)
+	if err != nil {
+		return nil, err
+	}
+	list := []xp.Item{self}
+	composed, err := l.composed(ctx, &found{}, xr)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range composed {
+		if xp.IsComposite(u) {
+			nested, err := l.below(ctx, xp.CompositeFrom(u), seen)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, nested...)
+
+			continue
+		}
+		item, err := l.item(u)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, item)
+	}
+
+	return list, nil
+}

@@ -1,0 +1,171 @@
+package adoption
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// The annotations that mark an object as held by this plugin. A claim's has a key of its own: Crossplane copies the annotations of a
+// claim to its XR (crossplane internal/controller/apiextensions/claim/syncer_ssa.go), which would mark the XR as held again.
+const (
+	AnnotationHold      = "velero.crossplane.io/hold"
+	AnnotationClaimHold = "velero.crossplane.io/claim-hold"
+)
+
+// A Hold is what the marker on a held XR or claim says. A held object is paused and pinned to a CompositionRevision from its creation on.
+type Hold struct {
+	// Restore is the Velero Restore that put the hold on, as namespace/name.
+	Restore string `json:"restore"`
+	// Since is when, in RFC 3339.
+	Since string `json:"since"`
+	// Reason is why the hold is on, and the next step, for a person.
+	Reason string `json:"reason"`
+	// Paused is the person's own value of crossplane.io/paused; nil if they had none.
+	Paused *string `json:"paused,omitempty"`
+	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
+	Pinned       bool    `json:"pinned,omitempty"`
+	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
+	// Refs is what the XR composed when it was backed up. A claim has none.
+	Refs []xp.Ref `json:"resourceRefs,omitempty"`
+}
+
+const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " +
+	"The restore's operation lifts the hold"
+
+func key(u *unstructured.Unstructured) string {
+	if xp.IsClaim(u) {
+		return AnnotationClaimHold
+	}
+
+	return AnnotationHold
+}
+
+// HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read.
+func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
+	s, ok := u.GetAnnotations()[key(u)]
+	if !ok {
+		return nil, nil //nolint:nilnil // No hold is no error.
+	}
+	h := &Hold{}
+	if err := json.Unmarshal([]byte(s), h); err != nil {
+		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", key(u), xp.String(u), err)
+	}
+
+	return h, nil
+}
+
+// Put puts a hold on u, an XR or a claim that is about to be created by the restore (namespace/name) at the given time (RFC 3339). The
+// settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then
+// that one has the person's own settings. It fails if the marker or the resourceRefs can't be read.
+func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
+	earlier, err := HoldOf(u)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hold{Restore: restore, Since: since, Reason: reasonRestored}
+	inst := xp.Instance{Unstructured: u}
+	if earlier != nil {
+		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
+	} else {
+		if paused, ok := u.GetAnnotations()[xp.AnnotationPaused]; ok {
+			h.Paused = &paused
+		}
+		if policy, ok := inst.UpdatePolicy(); ok {
+			h.UpdatePolicy = &policy
+		}
+		// Without a revision nothing was composed yet, so there is nothing to hold on to.
+		h.Pinned = inst.Revision() != ""
+	}
+	if h.Pinned {
+		if err := inst.SetUpdatePolicy(xp.UpdateManual); err != nil {
+			return nil, err
+		}
+	}
+	if xp.IsComposite(u) {
+		if h.Refs, err = savedRefs(u); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)
+	}
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key(u)], annotations[xp.AnnotationPaused] = string(b), "true"
+	u.SetAnnotations(annotations)
+
+	return h, nil
+}
+
+// savedRefs returns what an XR composed, without what was not there any more when it was backed up.
+func savedRefs(u *unstructured.Unstructured) ([]xp.Ref, error) {
+	refs, err := xp.CompositeFrom(u).ResourceRefs()
+	if err != nil {
+		return nil, err
+	}
+	dangling, err := xp.Dangling(u)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		return slices.ContainsFunc(dangling, func(d xp.Ref) bool { return d.ID() == r.ID() })
+	}), nil
+}
+
+// unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
+func unpause(u *unstructured.Unstructured) map[string]any {
+	return patch(u, map[string]any{xp.AnnotationPaused: nil})
+}
+
+// giveBack is the patch that takes the hold off u and gives the person's own settings back.
+func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
+	p := patch(u, map[string]any{key(u): nil, xp.AnnotationPaused: value(h.Paused)})
+	if h.Pinned {
+		for field, content := range (xp.Instance{Unstructured: u}).Field("compositionUpdatePolicy", value(h.UpdatePolicy)) {
+			p[field] = content
+		}
+	}
+
+	return p
+}
+
+// Explain returns the patch that writes a reason, which says what to do next, into the hold that is on u.
+func Explain(u *unstructured.Unstructured, reason string) (map[string]any, error) {
+	h, err := HoldOf(u)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
+	}
+	h.Reason = reason
+	b, err := json.Marshal(h)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)
+	}
+
+	return patch(u, map[string]any{key(u): string(b)}), nil
+}
+
+// patch is a merge patch of annotations that the API server refuses if u has changed since it was observed.
+func patch(u *unstructured.Unstructured, annotations map[string]any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "annotations": annotations}}
+}
+
+// value turns an unset string into the null that removes a field in a merge patch.
+func value(s *string) any {
+	if s == nil {
+		return nil
+	}
+
+	return *s
+}

@@ -1,0 +1,239 @@
+package adoption
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Plan is the next step for one XR.
+type Plan struct {
+	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do now.
+	Target *unstructured.Unstructured
+	Patch  map[string]any
+	// Step says what the patch does, for the log.
+	Step string
+	// Done says that the XR is adopted and neither it nor its claim is held.
+	Done bool
+	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
+	Failed string
+	// Adopted of Total composed resources are controlled by the XR.
+	Adopted, Total int
+	// Waiting says what the XR waits for, each with the object's name.
+	Waiting []string
+	// Moving says that what it waits for is a controller's reaction, which usually takes moments.
+	Moving bool
+}
+
+// Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
+// reconciled, and references and controls what it did -> its claim released -> its own settings back.
+func Next(w *World, r xp.Ref) Plan {
+	u := w.Get(r)
+	if u == nil {
+		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
+	}
+	h, err := HoldOf(u)
+	if err != nil {
+		return Plan{Failed: err.Error() + "; correct or remove the annotation, then restore again"}
+	}
+	if xp.IsClaim(u) {
+		return nextForClaim(w, xp.ClaimFrom(u), h)
+	}
+	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
+	if h == nil {
+		return t.unheld()
+	}
+	t.plan.Total = len(h.Refs)
+	ownPause := h.Paused != nil && *h.Paused == "true"
+	switch {
+	case ownPause:
+		t.checkComposed(false)
+	case xp.IsPaused(u):
+		t.checkComposed(true)
+		t.checkRevision()
+		t.checkSeen(u)
+		if len(t.plan.Waiting) == 0 {
+			t.do(u, unpause(u), "let Crossplane reconcile it under the backed-up revision")
+		}
+
+		return t.plan
+	default:
+		t.checkComposed(false)
+		t.checkRefs()
+		t.checkReconciled(u)
+	}
+	if len(t.plan.Waiting) == 0 && t.releaseClaim() {
+		t.do(u, giveBack(u, h), "adopted; give its own settings back")
+	}
+
+	return t.plan
+}
+
+// nextForClaim plans for a claim whose XR was not there when the claim was restored.
+func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
+	if h == nil {
+		return Plan{Done: true}
+	}
+	r, ok := claim.CompositeRef()
+	if ok && w.Get(r) != nil {
+		return Next(w, r)
+	}
+
+	return Plan{Failed: fmt.Sprintf("%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s was not restored; restore again from a "+
+		"backup that has the XR, without --include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
+}
+
+// A tree is one XR with what belongs to it, while a Plan is made for it.
+type tree struct {
+	w    *World
+	xr   xp.Composite
+	hold *Hold
+	plan Plan
+}
+
+func (t *tree) wait(moving bool, format string, args ...any) {
+	t.plan.Waiting = append(t.plan.Waiting, fmt.Sprintf(format, args...))
+	t.plan.Moving = t.plan.Moving || moving
+}
+
+func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step string) {
+	t.plan.Target, t.plan.Patch, t.plan.Step = u, patch, step
+}
+
+// unheld plans for an XR that is not held: it was live before the restore, or is adopted already.
+func (t *tree) unheld() Plan {
+	refs, _ := t.xr.ResourceRefs() // An XR that is not held is not ours to judge.
+	t.plan.Total, t.plan.Adopted = len(refs), len(refs)
+	t.plan.Done = t.releaseClaim()
+
+	return t.plan
+}
+
+// checkComposed counts what the XR controls, and waits for what is not there, is somebody else's, or, if observed is asked for, was not
+// reconciled by its own controller since it was restored: a function that decides by the status of an MR must find it again.
+func (t *tree) checkComposed(observed bool) {
+	for _, r := range t.hold.Refs {
+		u := t.w.Get(r)
+		switch {
+		case u == nil && t.w.unserved[r.GroupVersionKind().GroupKind()]:
+			t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, r.GroupVersionKind().GroupKind())
+
+			continue
+		case u == nil:
+			t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+
+			continue
+		}
+		c, ok := xp.Controller(u)
+		switch {
+		case ok && c.UID == t.xr.GetUID():
+			t.plan.Adopted++
+		case ok:
+			t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
+
+			continue
+		case !xp.IsPaused(t.xr.Unstructured):
+			t.wait(true, "%s: Crossplane has not taken control of it", r)
+
+			continue
+		}
+		if observed {
+			t.checkObserved(r, u)
+		}
+	}
+}
+
+func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) {
+	switch {
+	case xp.IsComposite(u):
+		if h, err := HoldOf(u); h != nil || err != nil {
+			t.wait(true, "%s: this composed XR is not adopted yet", r)
+		}
+	case xp.IsManaged(u) && !xp.IsPaused(u):
+		c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+		if !ok {
+			t.wait(true, "%s: its provider has not observed it yet", r)
+		} else if c.Status != "True" {
+			t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
+		}
+	}
+}
+
+func (t *tree) checkRevision() {
+	if t.hold.Pinned && t.w.Get(revisionRef(t.xr)) == nil {
+		t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s",
+			t.xr.Revision(), xp.String(t.xr.Unstructured))
+	}
+}
+
+// checkSeen waits until Crossplane has said of a paused object that it is paused. That it did is what makes its next word a proof: status
+// is not restored, or is as old as the backup.
+func (t *tree) checkSeen(u *unstructured.Unstructured) {
+	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); !ok || c.Reason != xp.ReasonReconcilePaused {
+		t.wait(true, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
+	}
+}
+
+// checkReconciled waits until Crossplane has reconciled an object that checkSeen held for.
+func (t *tree) checkReconciled(u *unstructured.Unstructured) {
+	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
+	case !ok, c.Reason == xp.ReasonReconcilePaused:
+		t.wait(true, "Crossplane to reconcile %s", xp.String(u))
+	case c.Status != "True":
+		t.wait(true, "%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message)
+	}
+}
+
+// checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle
+// of its work composes next.
+func (t *tree) checkRefs() {
+	refs, err := t.xr.ResourceRefs()
+	if err != nil {
+		t.wait(false, "%s", err)
+
+		return
+	}
+	listed := map[xp.ID]bool{}
+	for _, r := range refs {
+		listed[r.ID()] = true
+	}
+	for _, r := range t.hold.Refs {
+		if !listed[r.ID()] {
+			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
+		}
+	}
+}
+
+// releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin
+// held must be proven to be reconciled, so its XR stays marked until then.
+func (t *tree) releaseClaim() bool {
+	r, ok := t.xr.ClaimRef()
+	if !ok {
+		return true
+	}
+	claim := t.w.Get(r)
+	if claim == nil {
+		return true
+	}
+	h, err := HoldOf(claim)
+	if err != nil {
+		t.wait(false, "%s", err)
+
+		return false
+	}
+	if h != nil {
+		t.checkSeen(claim)
+		if len(t.plan.Waiting) == 0 {
+			t.do(claim, giveBack(claim, h), "its XR is adopted; give its own settings back")
+		}
+
+		return false
+	}
+	if t.hold != nil && !xp.IsPaused(claim) {
+		t.checkReconciled(claim)
+	}
+
+	return len(t.plan.Waiting) == 0
+}

@@ -1,0 +1,139 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which there is one every 10 s, does not have to be one
+// step. It goes on while something moves.
+type Adopter struct {
+	cluster *Cluster
+	log     logrus.FieldLogger
+	// patience is for how long it looks on while nothing moves, limit for how long at all, and pause is the time between two looks.
+	patience, limit, pause time.Duration
+}
+
+// NewAdopter returns an Adopter of the cluster's XRs.
+func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
+	return &Adopter{cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond}
+}
+
+// Adopt takes the next steps for the XR that ref names and for all held XRs that the label selector finds with it, and returns a Plan for each.
+func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	began := time.Now()
+	moved, last := began, ""
+	for {
+		plans, stepped, err := a.pass(ctx, selector, ref)
+		if err != nil {
+			return nil, err
+		}
+		moving := false
+		for _, p := range plans {
+			moving = moving || p.Moving
+		}
+		if now := summary(plans); stepped || now != last {
+			moved, last = time.Now(), now
+		}
+		if !stepped && (!moving || time.Since(moved) > a.patience) || time.Since(began) > a.limit {
+			return plans, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(a.pause):
+		}
+	}
+}
+
+// summary is the same for two passes between which nothing moved.
+func summary(plans map[xp.ID]adoption.Plan) string {
+	adopted, waiting := 0, 0
+	for _, p := range plans {
+		adopted += p.Adopted
+		waiting += len(p.Waiting)
+	}
+
+	return fmt.Sprint(len(plans), adopted, waiting)
+}
+
+// pass observes once and takes one step for each XR that has one to take.
+func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans map[xp.ID]adoption.Plan, stepped bool, err error) {
+	world, err := a.cluster.Observe(ctx, selector, []xp.Ref{ref})
+	if err != nil {
+		return nil, false, err
+	}
+	plans = map[xp.ID]adoption.Plan{}
+	for _, r := range append(world.Held(), ref) {
+		if _, ok := plans[r.ID()]; ok {
+			continue
+		}
+		plan := adoption.Next(world, r)
+		plans[r.ID()] = plan
+		if plan.Patch == nil {
+			continue
+		}
+		stepped = true
+		if err := a.step(ctx, plan); err != nil {
+			return nil, false, err
+		}
+	}
+
+	return plans, stepped, nil
+}
+
+func (a *Adopter) step(ctx context.Context, plan adoption.Plan) error {
+	log := a.log.WithFields(logrus.Fields{"kind": plan.Target.GetKind(), "namespace": plan.Target.GetNamespace(), "name": plan.Target.GetName()})
+	b, err := json.Marshal(plan.Patch)
+	if err != nil {
+		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(plan.Target), err)
+	}
+	err = a.cluster.Patch(ctx, plan.Target, b)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// It has changed since it was observed; the next pass plans anew.
+		log.WithError(err).Debug("Looking again")
+
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log.WithField("step", plan.Step).Info("Adoption step taken")
+
+	return nil
+}
+
+// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist or is not held needs none.
+func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, reason string) error {
+	u, err := a.cluster.Get(ctx, ref)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if h, err := adoption.HoldOf(u); err != nil || h == nil {
+		return err
+	}
+	patch, err := adoption.Explain(u, reason)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
+	}
+	if err := a.cluster.Patch(ctx, u, b); err != nil {
+		return err
+	}
+
+	return a.cluster.Warn(ctx, u, "AdoptionStopped", reason)
+}

@@ -1,0 +1,164 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Plugins don't get Velero's client flags (velero issue #7806), and client-go's own limit of 5 requests a second would hold a restore up.
+const (
+	clientQPS   = 200
+	clientBurst = 400
+)
+
+// FieldManager names this plugin in managedFields.
+const FieldManager = "velero-plugin-for-crossplane"
+
+// Resources says which kinds a group and version serves. It is the part of a discovery client that a Cluster needs.
+type Resources interface {
+	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// A Cluster is the API server that Velero restores to or backs up. It is safe for concurrent use.
+type Cluster struct {
+	client    dynamic.Interface
+	discovery Resources
+
+	mu     sync.Mutex
+	kinds  map[schema.GroupVersion]*metav1.APIResourceList
+	owners map[xp.ID]*unstructured.Unstructured
+}
+
+// Connect returns the cluster that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
+func Connect() (*Cluster, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
+	}
+	config.QPS, config.Burst = clientQPS, clientBurst
+	config.UserAgent = FieldManager
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client for the API server: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a discovery client for the API server: %w", err)
+	}
+
+	return NewCluster(client, disco), nil
+}
+
+// NewCluster returns a Cluster that uses the given clients.
+func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
+	return &Cluster{
+		client:    client,
+		discovery: resources,
+		kinds:     map[schema.GroupVersion]*metav1.APIResourceList{},
+		owners:    map[xp.ID]*unstructured.Unstructured{},
+	}
+}
+
+// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that meta.IsNoMatchError knows if the API server
+// does not serve the kind. One request for each group and version is made, and one more for each time that a kind is not found: a CRD
+// may have come since.
+func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if list, ok := c.kinds[gvk.GroupVersion()]; ok {
+		if r, ok := find(list, gvk.Kind); ok {
+			return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+		}
+	}
+	list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	if apierrors.IsNotFound(err) {
+		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	if err != nil {
+		return schema.GroupVersionResource{}, false, fmt.Errorf("cannot ask which kinds %s serves: %w", gvk.GroupVersion(), err)
+	}
+	c.kinds[gvk.GroupVersion()] = list
+	r, ok := find(list, gvk.Kind)
+	if !ok {
+		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+
+	return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+}
+
+func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) {
+	for _, r := range list.APIResources {
+		// A subresource, such as deployments/scale, can have the kind of another resource.
+		if r.Kind == kind && !strings.Contains(r.Name, "/") {
+			return r, true
+		}
+	}
+
+	return metav1.APIResource{}, false
+}
+
+// Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them.
+func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		r.Namespace = ""
+	}
+	u, err := c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot get %s: %w", r, err)
+	}
+
+	return u, nil
+}
+
+// Owner finds the live object that an owner reference of an object in the namespace means, by group, kind and name: its UID is whatever it is
+// now. It asks once for each owner that is there. Errors are those of Get.
+func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	c.mu.Lock()
+	u, ok := c.owners[r.ID()]
+	c.mu.Unlock()
+	if ok {
+		return u, nil
+	}
+	u, err := c.Get(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners[r.ID()] = u
+
+	return u, nil
+}
+
+// Patch carries out a merge patch on the object as it was observed.
+func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch []byte) error {
+	gvr, _, err := c.Resource(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	options := metav1.PatchOptions{FieldManager: FieldManager}
+	if _, err := c.client.Resource(gvr).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch, options); err != nil {
+		return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
+	}
+
+	return nil
+}

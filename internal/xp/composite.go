@@ -1,0 +1,204 @@
+package xp
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// An Instance is a view of an XR or a claim: of what the two have in common, which is a choice of Composition and revision. Crossplane v2
+// keeps it in spec.crossplane; v1, claims and v2's LegacyCluster XRs keep it in spec.
+type Instance struct {
+	*unstructured.Unstructured
+}
+
+// path of a field that Crossplane owns.
+func (i Instance) path(fields ...string) []string {
+	if isModern(i.Unstructured) {
+		return append([]string{"spec", "crossplane"}, fields...)
+	}
+
+	return append([]string{"spec"}, fields...)
+}
+
+// Field returns the patch that sets the named field of those that Crossplane owns, nested as it is in the object.
+func (i Instance) Field(name string, value any) map[string]any {
+	path := i.path(name)
+	patch := map[string]any{path[len(path)-1]: value}
+	for n := len(path) - 2; n >= 0; n-- {
+		patch = map[string]any{path[n]: patch}
+	}
+
+	return patch
+}
+
+// UpdatePolicy returns the composition update policy; ok is false if it is not set, which means Automatic.
+func (i Instance) UpdatePolicy() (string, bool) {
+	s, found, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...)
+
+	return s, found && err == nil
+}
+
+// SetUpdatePolicy sets the composition update policy.
+func (i Instance) SetUpdatePolicy(policy string) error {
+	if err := unstructured.SetNestedField(i.Object, policy, i.path("compositionUpdatePolicy")...); err != nil {
+		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
+	}
+
+	return nil
+}
+
+// Revision returns the name of the CompositionRevision that is in use, "" if there is none yet.
+func (i Instance) Revision() string {
+	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRevisionRef", "name")...)
+
+	return s
+}
+
+// Composition returns the name of the Composition that is in use, "" if there is none yet.
+func (i Instance) Composition() string {
+	s, _, _ := unstructured.NestedString(i.Object, i.path("compositionRef", "name")...)
+
+	return s
+}
+
+// A Composite is a view of an XR.
+type Composite struct {
+	Instance
+}
+
+// CompositeFrom returns the view of u as an XR. It does not check that it is one.
+func CompositeFrom(u *unstructured.Unstructured) Composite {
+	return Composite{Instance{u}}
+}
+
+// ResourceRefs returns what the XR composes, in its order; a ref without a namespace means the XR's own. Refs without a name, which
+// Crossplane skips, are left out. It fails if the list is not one of references.
+func (c Composite) ResourceRefs() ([]Ref, error) {
+	path := c.path("resourceRefs")
+	v, found, err := unstructured.NestedFieldNoCopy(c.Object, path...)
+	if err != nil || !found || v == nil {
+		return nil, nil //nolint:nilerr // A path through something that is not an object holds no refs.
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("cannot read the resourceRefs of %s: they are a %T, not a list", String(c.Unstructured), v)
+	}
+	refs := make([]Ref, 0, len(list))
+	for n, entry := range list {
+		r, err := refFrom(entry)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read resourceRef %d of %s: %w", n, String(c.Unstructured), err)
+		}
+		if r.Name == "" {
+			continue
+		}
+		// A namespaced XR composes in its own namespace only, whatever a ref says (crossplane composition_functions.go).
+		if c.GetNamespace() != "" {
+			r.Namespace = c.GetNamespace()
+		}
+		refs = append(refs, r)
+	}
+
+	return refs, nil
+}
+
+// ClaimRef returns the claim that the XR is bound to; ok is false if there is none, as for all XRs of Crossplane v2's own schema.
+func (c Composite) ClaimRef() (Ref, bool) {
+	r, ok := refAt(c.Unstructured, "spec", "claimRef")
+
+	return r, ok && r.Name != ""
+}
+
+// A Claim is a view of a claim.
+type Claim struct {
+	Instance
+}
+
+// ClaimFrom returns the view of u as a claim. It does not check that it is one.
+func ClaimFrom(u *unstructured.Unstructured) Claim {
+	return Claim{Instance{u}}
+}
+
+// CompositeRef returns the claim's XR; ok is false if it has none yet.
+func (c Claim) CompositeRef() (Ref, bool) {
+	r, ok := refAt(c.Unstructured, "spec", "resourceRef")
+
+	return r, ok && r.Name != ""
+}
+
+// Bound tells whether the claim and the XR name each other, which is what makes them belong together.
+func Bound(claim Claim, xr Composite) bool {
+	to, ok := claim.CompositeRef()
+	if !ok || to.ID() != RefTo(xr.Unstructured).ID() {
+		return false
+	}
+	back, ok := xr.ClaimRef()
+
+	return ok && back.ID() == RefTo(claim.Unstructured).ID()
+}
+
+// Controls tells whether the live owner controls the live object u.
+func Controls(owner, u *unstructured.Unstructured) bool {
+	c := metav1.GetControllerOfNoCopy(u)
+
+	return c != nil && c.UID != "" && c.UID == owner.GetUID()
+}
+
+// SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok is false if it publishes none. A
+// namespaced object publishes in its own namespace.
+func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
+	m, found, err := unstructured.NestedMap(u.Object, "spec", "writeConnectionSecretToRef")
+	if err != nil || !found {
+		return Ref{}, false
+	}
+	name, _ := m["name"].(string)
+	namespace, _ := m["namespace"].(string)
+	if u.GetNamespace() != "" {
+		namespace = u.GetNamespace()
+	}
+
+	return Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}, name != "" && namespace != ""
+}
+
+// A Condition is what Crossplane says of an object's state.
+type Condition struct {
+	Status  string
+	Reason  string
+	Message string
+}
+
+// ConditionOf returns the condition of the given type; ok is false if the object has none.
+func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition, bool) {
+	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if err != nil {
+		return Condition{}, false
+	}
+	for _, entry := range list {
+		m, ok := entry.(map[string]any)
+		if !ok || m["type"] != conditionType {
+			continue
+		}
+		var c Condition
+		c.Status, _ = m["status"].(string)
+		c.Reason, _ = m["reason"].(string)
+		c.Message, _ = m["message"].(string)
+
+		return c, true
+	}
+
+	return Condition{}, false
+}
+
+// IsPaused tells whether Crossplane leaves u alone: only the exact value "true" does (crossplane-runtime pkg/meta).
+func IsPaused(u *unstructured.Unstructured) bool {
+	return u.GetAnnotations()[AnnotationPaused] == "true"
+}
+
+// Composes tells whether a Composition or CompositionRevision is for XRs of xr's kind.
+func Composes(composition *unstructured.Unstructured, xr Composite) bool {
+	m, _, err := unstructured.NestedStringMap(composition.Object, "spec", "compositeTypeRef")
+
+	return err == nil && m["kind"] == xr.GetKind() && Ref{APIVersion: m["apiVersion"]}.GroupVersionKind().Group == xr.GroupVersionKind().Group
+}

@@ -1,0 +1,111 @@
+package xp
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// OwnedBothWays tells why the live owner is not the one that the item's owner reference means, "" if it is: a reference in a backup
+// proves nothing by itself, since a tenant can write any, so the owner must name the item too (P7).
+//   - An XR lists what it composes in its resourceRefs.
+//   - A Composition's revision carries its name in a label that Crossplane wrote.
+//   - Whatever publishes connection details names the Secret.
+//
+// itemNamespace is the namespace that the item is restored to.
+func OwnedBothWays(owner, item *unstructured.Unstructured, itemNamespace string) string {
+	switch {
+	case IsConnectionSecret(item):
+		s, ok := SecretRef(owner)
+		if !ok || s.Name != item.GetName() || s.Namespace != itemNamespace {
+			return "the owner does not publish its connection details in it"
+		}
+	case IsRevision(item):
+		if owner.GetKind() != "Composition" || item.GetLabels()[LabelCompositionName] != owner.GetName() {
+			return "it is not labelled as a revision of it"
+		}
+	default:
+		refs, err := CompositeFrom(owner).ResourceRefs()
+		if err != nil {
+			return err.Error()
+		}
+		want := RefTo(item)
+		want.Namespace = itemNamespace
+		for _, r := range refs {
+			if r.ID() == want.ID() {
+				return ""
+			}
+		}
+
+		return "the owner does not list it in its resourceRefs"
+	}
+
+	return ""
+}
+
+// RenameOwners replaces the UIDs of owners in an object's managedFields, which Velero writes back as they were in the backup: old to new,
+// and away with those that have no new one.
+func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
+	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	if err != nil || len(entries) == 0 {
+		return
+	}
+	for _, entry := range entries {
+		m, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		fields, found, err := unstructured.NestedMap(m, "fieldsV1", "f:metadata", "f:ownerReferences")
+		if err != nil || !found {
+			continue
+		}
+		renamed := renameKeys(fields, uids)
+		if len(renamed) == 0 {
+			unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata", "f:ownerReferences")
+
+			continue
+		}
+		_ = unstructured.SetNestedMap(m, renamed, "fieldsV1", "f:metadata", "f:ownerReferences") // The path was just read.
+	}
+	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
+}
+
+// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}.
+func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]any {
+	renamed := map[string]any{}
+	for key, value := range fields {
+		if len(key) < 2 || key[:2] != "k:" {
+			renamed[key] = value
+
+			continue
+		}
+		var id struct {
+			UID types.UID `json:"uid"`
+		}
+		if err := json.Unmarshal([]byte(key[2:]), &id); err != nil {
+			continue
+		}
+		if uid, ok := uids[id.UID]; ok {
+			renamed[`k:{"uid":"`+string(uid)+`"}`] = value
+		}
+	}
+	if len(renamed) == 1 {
+		if _, only := renamed["."]; only {
+			return nil
+		}
+	}
+
+	return renamed
+}
+
+// Controller returns a copy of u's controller reference; ok is false if it has none.
+func Controller(u *unstructured.Unstructured) (metav1.OwnerReference, bool) {
+	c := metav1.GetControllerOf(u)
+	if c == nil {
+		return metav1.OwnerReference{}, false
+	}
+
+	return *c, true
+}

@@ -1,0 +1,97 @@
+package xp
+
+import (
+	"cmp"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Ref names an object, as Crossplane's resourceRefs do.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Namespace is "" for a cluster-scoped object.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// An ID is a Ref without the API version: two Refs with one ID are one object.
+type ID struct {
+	Group     string
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// RefTo returns the Ref of an object.
+func RefTo(u *unstructured.Unstructured) Ref {
+	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// GroupVersionKind of what r names. An API version that can't be parsed gives an empty one, which no server serves.
+func (r Ref) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// ID of what r names.
+func (r Ref) ID() ID {
+	return ID{Group: r.GroupVersionKind().Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+}
+
+// String is for messages: Kind namespace/name, or Kind name.
+func (r Ref) String() string {
+	return r.Kind + " " + r.path()
+}
+
+func (r Ref) path() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+
+	return r.Namespace + "/" + r.Name
+}
+
+// Compare orders Refs by group and version, kind, namespace and name.
+func (r Ref) Compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
+// String names an object in a message: Kind namespace/name, or Kind name.
+func String(u *unstructured.Unstructured) string {
+	return RefTo(u).String()
+}
+
+// refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if there is no map with a kind and a name.
+func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
+	m, found, err := unstructured.NestedMap(u.Object, fields...)
+	if err != nil || !found {
+		return Ref{}, false
+	}
+	r, err := refFrom(m)
+
+	return r, err == nil
+}
+
+func refFrom(v any) (Ref, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return Ref{}, fmt.Errorf("it is a %T, not an object", v)
+	}
+	var r Ref
+	for name, field := range map[string]*string{"apiVersion": &r.APIVersion, "kind": &r.Kind, "namespace": &r.Namespace, "name": &r.Name} {
+		value, ok := m[name]
+		if !ok {
+			continue
+		}
+		if *field, ok = value.(string); !ok {
+			return Ref{}, fmt.Errorf("its %s is a %T, not a string", name, value)
+		}
+	}
+	if r.APIVersion == "" || r.Kind == "" {
+		return Ref{}, fmt.Errorf("it has no apiVersion or no kind")
+	}
+
+	return r, nil
+}

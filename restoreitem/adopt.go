@@ -1,0 +1,185 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	riav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/restoreitemaction/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Finder finds the live object that an owner reference from a backup means, for an item in the namespace. It returns an error that
+// apierrors.IsNotFound or meta.IsNoMatchError knows if there is none.
+type Finder interface {
+	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
+}
+
+// A FinderFn is a function that is a Finder.
+type FinderFn func(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
+
+// Owner calls the function.
+func (fn FinderFn) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	return fn(ctx, ref, namespace)
+}
+
+// Adopt gives a restored item its owners back and puts XRs and claims on hold. It runs after Order, so an owner that is in the backup is
+// live by now. Its operation lifts the hold.
+type Adopt struct {
+	owners  Finder
+	adopter Adopter
+	log     logrus.FieldLogger
+	now     func() time.Time
+
+	results results
+}
+
+var _ riav2.RestoreItemAction = &Adopt{}
+
+// NewAdopt returns the action.
+func NewAdopt(owners Finder, adopter Adopter, log logrus.FieldLogger) *Adopt {
+	return &Adopt{owners: owners, adopter: adopter, log: log, now: time.Now}
+}
+
+// Name is not called by Velero.
+func (a *Adopt) Name() string { return "2-adopt" }
+
+// AppliesTo selects the same as Order.
+func (a *Adopt) AppliesTo() (velero.ResourceSelector, error) {
+	return applicable(), nil
+}
+
+// Execute returns the item as it is to be created, and an operation for an XR.
+func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
+	item := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
+	original := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
+	log := a.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
+	out := &velero.RestoreItemActionExecuteOutput{}
+
+	if reason := xp.Rebuilt(original); reason != "" {
+		log.WithField("reason", reason).Info("Not restored: the control plane makes it anew")
+
+		return out.WithoutRestore(), nil
+	}
+	owned := xp.IsComposed(original) || xp.IsConnectionSecret(original) || xp.IsRevision(original)
+	held := xp.IsComposite(original) || xp.IsClaim(original)
+	if !owned && !held {
+		return out, nil
+	}
+	if owned {
+		if err := a.relink(item, original, targetNamespace(original, input.Restore), log); err != nil {
+			return nil, err
+		}
+	}
+	if held {
+		operation, err := a.hold(item, input.Restore)
+		if err != nil {
+			return nil, err
+		}
+		out.OperationID = operation
+	}
+	out.UpdatedItem = item
+
+	return out, nil
+}
+
+// targetNamespace is the namespace that the item is restored to; "" for a cluster-scoped item.
+func targetNamespace(item *unstructured.Unstructured, restore *velerov1.Restore) string {
+	if to, ok := restore.Spec.NamespaceMapping[item.GetNamespace()]; ok {
+		return to
+	}
+
+	return item.GetNamespace()
+}
+
+// relink writes the item's owner references with the UIDs that the owners have now. An owner that is not live, or that does not know the
+// item, is dropped, never written with its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
+// pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource.
+func (a *Adopt) relink(item, original *unstructured.Unstructured, namespace string, log logrus.FieldLogger) error {
+	uids := map[types.UID]types.UID{}
+	var refs []metav1.OwnerReference
+	for _, ref := range original.GetOwnerReferences() {
+		uid, reason, err := a.liveUID(ref, original, namespace)
+		if err != nil {
+			return fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(original), err)
+		}
+		if reason != "" {
+			log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason}).
+				Warn("Restored without this owner; if it should have it, restore the owner, delete this object with its external resource kept, and restore it again")
+
+			continue
+		}
+		uids[ref.UID] = uid
+		ref.UID = uid
+		refs = append(refs, ref)
+	}
+	item.SetOwnerReferences(refs)
+	xp.RenameOwners(item, uids)
+
+	return nil
+}
+
+// liveUID returns the UID of the owner that ref means, or the reason why the item is not to have it.
+func (a *Adopt) liveUID(ref metav1.OwnerReference, original *unstructured.Unstructured, namespace string) (types.UID, string, error) {
+	owner, err := a.owners.Owner(context.Background(), ref, namespace)
+	if isAbsent(err) {
+		return "", "it is not in the cluster", nil
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if owner.GetDeletionTimestamp() != nil {
+		return "", "it is being deleted", nil
+	}
+	if ref.Controller == nil || !*ref.Controller {
+		// Nothing in such an owner says that it knows the item, so it may not be anywhere that the item's own namespace doesn't reach.
+		if owner.GetNamespace() != namespace {
+			return "", "it is not the controller, and in another scope", nil
+		}
+
+		return owner.GetUID(), "", nil
+	}
+
+	return owner.GetUID(), xp.OwnedBothWays(owner, original, namespace), nil
+}
+
+// hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
+// has one of its own only if its XR did not come back.
+func (a *Adopt) hold(item *unstructured.Unstructured, restore *velerov1.Restore) (string, error) {
+	if _, err := adoption.Put(item, restore.Namespace+"/"+restore.Name, a.now().UTC().Format(time.RFC3339)); err != nil {
+		return "", err
+	}
+	xp.SetTree(item, nil)
+	xp.SetDangling(item, nil)
+	self := xp.RefTo(item)
+	self.Namespace = targetNamespace(item, restore)
+	if !xp.IsClaim(item) {
+		return operationID(self), nil
+	}
+	ref, ok := xp.ClaimFrom(item).CompositeRef()
+	if !ok {
+		return operationID(self), nil
+	}
+	_, err := a.owners.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
+	if isAbsent(err) {
+		return operationID(self), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(item), err)
+	}
+
+	return "", nil
+}
+
+// AreAdditionalItemsReady is not asked: the action returns no additional items.
+func (a *Adopt) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
+	return true, nil
+}

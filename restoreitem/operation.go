@@ -1,0 +1,143 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/label"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An Adopter carries the XR that ref names, and with it all that the selector finds of its kinds, as far towards adoption as they go now, and
+// says where each is. A failure of the API server is an error; it is worth another try.
+type Adopter interface {
+	Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	// GiveUp leaves the hold on what ref names, with the reason on it and in an Event.
+	GiveUp(ctx context.Context, ref xp.Ref, reason string) error
+}
+
+// Velero polls all operations of a restore one after the other in one process, and the next time in another. What one poll has found out serves
+// the rest of the same.
+const pollLasts = 5 * time.Second
+
+// results are what the last adoption found, for the operations that are polled right after.
+type results struct {
+	mu    sync.Mutex
+	plans map[xp.ID]adoption.Plan
+	found time.Time
+}
+
+// operationID names an object: Kind.version.group/namespace/name.
+func operationID(r xp.Ref) string {
+	gvk := r.GroupVersionKind()
+
+	return fmt.Sprintf("%s.%s.%s/%s/%s", gvk.Kind, gvk.Version, gvk.Group, r.Namespace, r.Name)
+}
+
+func parseOperationID(id string) (xp.Ref, error) {
+	parts := strings.Split(id, "/")
+	if len(parts) != 3 || parts[2] == "" {
+		return xp.Ref{}, fmt.Errorf(`cannot read the operation ID %q as "Kind.version.group/namespace/name"`, id)
+	}
+	gvk, _ := schema.ParseKindArg(parts[0])
+	if gvk == nil {
+		return xp.Ref{}, fmt.Errorf("cannot read the kind of the operation ID %q", id)
+	}
+
+	return xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: parts[1], Name: parts[2]}, nil
+}
+
+func isAbsent(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}
+
+// Progress carries the adoption on and says how far it is. A Go error would fail the operation for good, so one that may pass is a description.
+func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.OperationProgress, error) {
+	progress := velero.OperationProgress{OperationUnits: "composed resources", Updated: a.now()}
+	if restore.Status.StartTimestamp != nil {
+		progress.Started = restore.Status.StartTimestamp.Time
+	}
+	ref, err := parseOperationID(id)
+	if err != nil {
+		return progress, err
+	}
+	plan, err := a.plan(ref, restore)
+	if err != nil {
+		a.log.WithField("operation", id).WithError(err).Warn("Trying again at the next poll")
+		progress.Description = "trying again: " + err.Error()
+
+		return progress, nil
+	}
+	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
+	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed, describe(plan)
+	if plan.Failed != "" {
+		progress.Completed = true
+	}
+
+	return progress, nil
+}
+
+func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, error) {
+	a.results.mu.Lock()
+	defer a.results.mu.Unlock()
+	if plan, ok := a.results.plans[ref.ID()]; ok && a.now().Sub(a.results.found) < pollLasts {
+		return plan, nil
+	}
+	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
+	plans, err := a.adopter.Adopt(context.Background(), selector, ref)
+	if err != nil {
+		return adoption.Plan{}, err
+	}
+	// Several kinds without a link between them are observed one after the other.
+	if a.results.plans == nil || a.now().Sub(a.results.found) >= pollLasts {
+		a.results.plans = map[xp.ID]adoption.Plan{}
+	}
+	for id, plan := range plans {
+		a.results.plans[id] = plan
+	}
+	a.results.found = a.now()
+
+	return plans[ref.ID()], nil
+}
+
+// describe says in one line where an XR is. Only the first few reasons are told; the log has all.
+func describe(p adoption.Plan) string {
+	const few = 3
+	s := fmt.Sprintf("%d of %d composed resources adopted", p.Adopted, p.Total)
+	if p.Done || len(p.Waiting) == 0 {
+		return s
+	}
+	s += "; waiting for " + strings.Join(p.Waiting[:min(few, len(p.Waiting))], "; ")
+	if more := len(p.Waiting) - few; more > 0 {
+		s += fmt.Sprintf("; and %d more", more)
+	}
+
+	return s
+}
+
+// Cancel is called when the operation has timed out. The hold stays on, since lifting it now is what it was put on against.
+func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
+	ref, err := parseOperationID(id)
+	if err != nil {
+		return err
+	}
+	why := "not known"
+	if plan, err := a.plan(ref, restore); err == nil {
+		why = describe(plan)
+	}
+	reason := fmt.Sprintf("the restore %s/%s stopped waiting: %s. It stays held, so nothing is lost; mend that, then restore again with "+
+		"--existing-resource-policy=update", restore.Namespace, restore.Name, why)
+
+	return a.adopter.GiveUp(context.Background(), ref, reason)
+}

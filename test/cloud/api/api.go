@@ -1,0 +1,107 @@
+// Package api is the HTTP API of a small cloud that exists to be lost and found again in tests: what it stores, what its
+// journal says, and a client for it. It imports nothing but the standard library.
+package api
+
+import (
+	"maps"
+	"time"
+)
+
+// A Kind of resource.
+type Kind string
+
+// The kinds of resource.
+const (
+	// A Bucket has the ID its creator chose, as in most object stores. A second create of the same ID conflicts.
+	Bucket Kind = "Bucket"
+
+	// A Network gets its ID from the cloud. Creating it twice makes two.
+	Network Kind = "Network"
+
+	// A Database gets its ID from the cloud too, and takes a while to become available.
+	Database Kind = "Database"
+)
+
+// Kinds returns every kind of resource.
+func Kinds() []Kind { return []Kind{Bucket, Network, Database} }
+
+// A State a resource is in.
+type State string
+
+// The states of a resource.
+const (
+	Creating  State = "creating"
+	Available State = "available"
+)
+
+// An Op is what a call does to one resource.
+type Op string
+
+// The operations.
+const (
+	Create Op = "create"
+	Read   Op = "read"
+	Update Op = "update"
+	Delete Op = "delete"
+)
+
+// A Spec is what a caller asks for. Each kind of resource has some of these fields.
+type Spec struct {
+	Region string            `json:"region,omitempty"` // Bucket
+	Tags   map[string]string `json:"tags,omitempty"`   // Bucket
+	CIDR   string            `json:"cidr,omitempty"`   // Network
+	Engine string            `json:"engine,omitempty"` // Database
+	SizeGB int               `json:"sizeGB,omitempty"` // Database
+}
+
+// Equal tells whether both ask for the same. No tags and nil tags are the same.
+func (s Spec) Equal(o Spec) bool {
+	return s.Region == o.Region && maps.Equal(s.Tags, o.Tags) && s.CIDR == o.CIDR && s.Engine == o.Engine && s.SizeGB == o.SizeGB
+}
+
+// A Caller is who a call says it comes from.
+type Caller struct {
+	Cluster                 string `json:"cluster,omitempty"`                 // Header X-Cluster.
+	ManagedBy               string `json:"managedBy,omitempty"`               // Header X-Managed-By.
+	Composite               string `json:"composite,omitempty"`               // Header X-Composite.
+	CompositionResourceName string `json:"compositionResourceName,omitempty"` // Header X-Composition-Resource-Name.
+}
+
+// A Connection is how to use a resource. A resource has the same one for as long as it exists.
+type Connection struct {
+	Endpoint string `json:"endpoint"`
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
+
+// A Resource in the cloud.
+type Resource struct {
+	Kind        Kind        `json:"kind"`
+	ID          string      `json:"id"`
+	State       State       `json:"state"`
+	Spec        Spec        `json:"spec"`
+	Connection  *Connection `json:"connection,omitempty"` // Of an available Database.
+	CreatedAt   time.Time   `json:"createdAt"`
+	AvailableAt time.Time   `json:"availableAt"`
+	CreatedBy   Caller      `json:"createdBy"` // The caller that created it.
+	ManagedBy   Caller      `json:"managedBy"` // The latest caller, of any operation, that sent X-Managed-By.
+}
+
+// An Entry of the journal: one call for one resource.
+type Entry struct {
+	Seq    int64     `json:"seq"` // Starts at 1, and has no gaps.
+	Time   time.Time `json:"time"`
+	Op     Op        `json:"op"`
+	Kind   Kind      `json:"kind"`
+	ID     string    `json:"id,omitempty"` // Empty if a create failed before the resource had an ID.
+	Status int       `json:"status"`       // The HTTP status of the response.
+	Caller
+}
+
+// A Fault makes the next Times calls fail that match it. A failed call does nothing but leave an Entry.
+type Fault struct {
+	Op     Op   `json:"op,omitempty"`   // Empty matches every operation.
+	Kind   Kind `json:"kind,omitempty"` // Empty matches every kind.
+	Status int  `json:"status"`         // The HTTP status to respond with.
+	Times  int  `json:"times"`
+}

@@ -1,0 +1,230 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Headers that tell the cloud who calls.
+const (
+	HeaderCluster                 = "X-Cluster"
+	HeaderManagedBy               = "X-Managed-By"
+	HeaderComposite               = "X-Composite"
+	HeaderCompositionResourceName = "X-Composition-Resource-Name"
+)
+
+// An Error is the cloud's answer to a call it refused.
+type Error struct {
+	Status  int    `json:"-"`
+	Message string `json:"message"`
+}
+
+// Error is the cloud's message and HTTP status.
+func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP status %d)", e.Message, e.Status) }
+
+// IsNotFound tells whether the resource does not exist.
+func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+// IsConflict tells whether the resource exists already.
+func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
+
+func hasStatus(err error, status int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == status
+}
+
+// A Client of the cloud. Use NewClient.
+type Client struct {
+	url    string
+	http   *http.Client
+	caller Caller
+}
+
+// A ClientOption configures a Client.
+type ClientOption func(*Client)
+
+// WithHTTPClient sets what does the calls. It is http.DefaultClient otherwise.
+func WithHTTPClient(h *http.Client) ClientOption {
+	return func(c *Client) { c.http = h }
+}
+
+// NewClient returns a client of the cloud at the URL, such as http://127.0.0.1:9090.
+func NewClient(cloudURL string, o ...ClientOption) *Client {
+	c := &Client{url: strings.TrimRight(cloudURL, "/"), http: http.DefaultClient}
+	for _, fn := range o {
+		fn(c)
+	}
+
+	return c
+}
+
+// As returns a client whose calls say that they come from the caller.
+func (c *Client) As(caller Caller) *Client {
+	as := *c
+	as.caller = caller
+
+	return &as
+}
+
+// Create a resource. The ID is the caller's to choose for a Bucket, and must be empty for every other kind.
+func (c *Client) Create(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
+	r := Resource{}
+	if err := c.do(ctx, http.MethodPost, kindPath(k), Resource{ID: id, Spec: s}, &r); err != nil {
+		return Resource{}, fmt.Errorf("cannot create %s %q in the cloud: %w", k, id, err)
+	}
+
+	return r, nil
+}
+
+// Get a resource.
+func (c *Client) Get(ctx context.Context, k Kind, id string) (Resource, error) {
+	r := Resource{}
+	if err := c.do(ctx, http.MethodGet, idPath(k, id), nil, &r); err != nil {
+		return Resource{}, fmt.Errorf("cannot get %s %q from the cloud: %w", k, id, err)
+	}
+
+	return r, nil
+}
+
+// Update a resource. The spec replaces the one it has.
+func (c *Client) Update(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
+	r := Resource{}
+	if err := c.do(ctx, http.MethodPut, idPath(k, id), Resource{Spec: s}, &r); err != nil {
+		return Resource{}, fmt.Errorf("cannot update %s %q in the cloud: %w", k, id, err)
+	}
+
+	return r, nil
+}
+
+// Delete a resource.
+func (c *Client) Delete(ctx context.Context, k Kind, id string) error {
+	if err := c.do(ctx, http.MethodDelete, idPath(k, id), nil, nil); err != nil {
+		return fmt.Errorf("cannot delete %s %q from the cloud: %w", k, id, err)
+	}
+
+	return nil
+}
+
+// List every resource, by kind and ID. It leaves no trace in the journal.
+func (c *Client) List(ctx context.Context) ([]Resource, error) {
+	var rs []Resource
+	if err := c.do(ctx, http.MethodGet, "/v1/resources", nil, &rs); err != nil {
+		return nil, fmt.Errorf("cannot list the resources in the cloud: %w", err)
+	}
+
+	return rs, nil
+}
+
+// Journal returns the entries after the sequence number, oldest first: those of the operations, or all if none is given.
+// It leaves no trace in the journal.
+func (c *Client) Journal(ctx context.Context, since int64, ops ...Op) ([]Entry, error) {
+	q := url.Values{"since": {strconv.FormatInt(since, 10)}}
+	if len(ops) > 0 {
+		names := make([]string, len(ops))
+		for i, op := range ops {
+			names[i] = string(op)
+		}
+
+		q.Set("op", strings.Join(names, ","))
+	}
+
+	var es []Entry
+	if err := c.do(ctx, http.MethodGet, "/v1/journal?"+q.Encode(), nil, &es); err != nil {
+		return nil, fmt.Errorf("cannot get the journal of the cloud: %w", err)
+	}
+
+	return es, nil
+}
+
+// Fail makes later calls fail.
+func (c *Client) Fail(ctx context.Context, f Fault) error {
+	if err := c.do(ctx, http.MethodPost, "/v1/faults", f, nil); err != nil {
+		return fmt.Errorf("cannot add a fault to the cloud: %w", err)
+	}
+
+	return nil
+}
+
+// KindFor returns the kind that the API calls by the path segment, e.g. Bucket for buckets.
+func KindFor(segment string) (Kind, bool) {
+	for _, k := range Kinds() {
+		if kindPath(k) == "/v1/"+segment {
+			return k, true
+		}
+	}
+
+	return "", false
+}
+
+func kindPath(k Kind) string { return "/v1/" + strings.ToLower(string(k)) + "s" }
+
+func idPath(k Kind, id string) string { return kindPath(k) + "/" + url.PathEscape(id) }
+
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("cannot encode the request: %w", err)
+		}
+
+		body = bytes.NewReader(b)
+	}
+
+	req, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return fmt.Errorf("cannot make the request: %w", err)
+	}
+
+	for header, value := range map[string]string{
+		HeaderCluster:                 c.caller.Cluster,
+		HeaderManagedBy:               c.caller.ManagedBy,
+		HeaderComposite:               c.caller.Composite,
+		HeaderCompositionResourceName: c.caller.CompositionResourceName,
+	} {
+		if value != "" {
+			req.Header.Set(header, value)
+		}
+	}
+
+	rsp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cannot reach the cloud: %w", err)
+	}
+	defer rsp.Body.Close() //nolint:errcheck // The body was read, or there is an error to return already.
+
+	if rsp.StatusCode >= http.StatusBadRequest {
+		return responseError(rsp)
+	}
+
+	if out == nil {
+		return nil
+	}
+
+	if err := json.NewDecoder(rsp.Body).Decode(out); err != nil {
+		return fmt.Errorf("cannot decode the response: %w", err)
+	}
+
+	return nil
+}
+
+// responseError is the error that the cloud responded with, whether or not the body says more than the status.
+func responseError(rsp *http.Response) error {
+	e := &Error{}
+	if err := json.NewDecoder(rsp.Body).Decode(e); err != nil || e.Message == "" {
+		e.Message = "the cloud responded " + rsp.Status
+	}
+
+	e.Status = rsp.StatusCode
+
+	return e
+}

@@ -1,0 +1,23 @@
+// Package v1alpha1 holds the kinds that are cluster-scoped, as in Crossplane v1: they have a deletion policy, and
+// write their connection secret to any namespace.
+// +kubebuilder:object:generate=true
+// +groupName=cloud.example.org
+// +versionName=v1alpha1
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// GroupVersion of the kinds in this package.
+var GroupVersion = schema.GroupVersion{Group: "cloud.example.org", Version: "v1alpha1"} //nolint:gochecknoglobals // As every API package has it.
+
+// AddToScheme adds the kinds in this package to a scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Bucket{}, &BucketList{}, &Network{}, &NetworkList{}, &Database{}, &DatabaseList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+
+	return nil
+}

@@ -1,0 +1,96 @@
+package controller
+
+import (
+	"fmt"
+	"time"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+)
+
+const (
+	// maxConcurrentReconciles of each kind.
+	maxConcurrentReconciles = 10
+
+	// unreadyPollInterval is how often to look at what is still being created, if that is more often than the poll interval.
+	unreadyPollInterval = time.Second
+)
+
+// Options of the controllers.
+type Options struct {
+	Cloud       *api.Client
+	ClusterName string
+	Poll        time.Duration
+	Log         logging.Logger
+
+	// CreationGracePeriod is how long after a create to wait for what the cloud says it does not have. That holds up a delete too.
+	CreationGracePeriod time.Duration
+}
+
+// Setup adds a controller of the kind to the manager, whose scheme must know the kind.
+func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
+	obj, err := mgr.GetScheme().New(gvk)
+	if err != nil {
+		return fmt.Errorf("cannot make a %s: %w", gvk.GroupKind(), err)
+	}
+
+	mg, ok := obj.(Managed)
+	if !ok {
+		return fmt.Errorf("cannot reconcile %s: %T is not a managed resource of this provider", gvk.GroupKind(), obj)
+	}
+
+	name := managed.ControllerName(gvk.GroupKind().String())
+	recorder := mgr.GetEventRecorderFor(name) //nolint:staticcheck // The recorder of crossplane-runtime v2.3 is made from this one.
+	r := newReconciler(mgr, gvk, ownsName(mg), event.NewAPIRecorder(recorder), o)
+
+	if err := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		WithOptions(controller.Options{MaxConcurrentReconciles: maxConcurrentReconciles, RateLimiter: ratelimiter.NewController()}).
+		WithEventFilter(resource.DesiredStateChanged()).
+		For(mg).
+		Complete(r); err != nil {
+		return fmt.Errorf("cannot set up the controller of %s: %w", gvk.GroupKind(), err)
+	}
+
+	return nil
+}
+
+// newReconciler returns the managed reconciler of the kind. Its connection publishers are the defaults, for either scope:
+// crossplane-runtime v2.3 has no option for others.
+func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool, rec event.Recorder, o Options) *managed.Reconciler {
+	// Without initializers there is no external name until the cloud has chosen one. The default would be the object's name.
+	initializers := []managed.Initializer{}
+	if ownsName {
+		initializers = append(initializers, managed.NewNameAsExternalName(mgr.GetClient()))
+	}
+
+	return managed.NewReconciler(mgr, resource.ManagedKind(gvk),
+		managed.WithTypedExternalConnector(NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme())),
+		managed.WithInitializers(initializers...),
+		managed.WithManagementPolicies(),
+		managed.WithPollInterval(o.Poll),
+		managed.WithPollIntervalHook(pollSoonerUntilReady),
+		managed.WithCreationGracePeriod(o.CreationGracePeriod),
+		managed.WithLogger(o.Log.WithValues("kind", gvk.GroupKind())),
+		managed.WithRecorder(rec),
+	)
+}
+
+func pollSoonerUntilReady(mg resource.Managed, poll time.Duration) time.Duration {
+	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
+		return poll
+	}
+
+	return min(poll, unreadyPollInterval)
+}

@@ -1,0 +1,327 @@
+// Package server is a small cloud: resources to create and lose, and a journal of every call that outlives whoever called.
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+)
+
+// maxRequestBytes is far more than any request needs.
+const maxRequestBytes = 1 << 20
+
+// A Server is a cloud. Use New.
+type Server struct {
+	mux           *http.ServeMux
+	now           func() time.Time
+	databaseDelay time.Duration
+
+	mu     sync.Mutex
+	store  *store
+	faults []api.Fault
+}
+
+// An Option configures a Server.
+type Option func(*Server)
+
+// WithDatabaseDelay sets how long a database takes to become available. By default it is available at once.
+func WithDatabaseDelay(d time.Duration) Option {
+	return func(s *Server) { s.databaseDelay = d }
+}
+
+// WithClock sets where the time comes from. It is time.Now otherwise.
+func WithClock(now func() time.Time) Option {
+	return func(s *Server) { s.now = now }
+}
+
+// New returns a cloud that keeps everything in the directory, and has everything that was kept there before. Faults are not kept.
+func New(dir string, o ...Option) (*Server, error) {
+	s := &Server{mux: http.NewServeMux(), now: time.Now}
+	for _, fn := range o {
+		fn(s)
+	}
+
+	st, err := openStore(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	s.store = st
+
+	s.mux.HandleFunc("POST /v1/{kinds}", s.forOne(api.Create, http.StatusCreated))
+	s.mux.HandleFunc("GET /v1/{kinds}/{id}", s.forOne(api.Read, http.StatusOK))
+	s.mux.HandleFunc("PUT /v1/{kinds}/{id}", s.forOne(api.Update, http.StatusOK))
+	s.mux.HandleFunc("DELETE /v1/{kinds}/{id}", s.forOne(api.Delete, http.StatusNoContent))
+	s.mux.HandleFunc("GET /v1/resources", s.list)
+	s.mux.HandleFunc("GET /v1/journal", s.journal)
+	s.mux.HandleFunc("POST /v1/faults", s.addFault)
+
+	return s, nil
+}
+
+// ServeHTTP serves the API of the cloud.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
+	s.mux.ServeHTTP(w, r)
+}
+
+// Close the journal.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.store.close()
+}
+
+// forOne handles a call for one resource. Whatever comes of it, it leaves an entry in the journal.
+func (s *Server) forOne(op api.Op, success int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		kind, ok := api.KindFor(r.PathValue("kinds"))
+		if !ok {
+			respond(w, http.StatusNotFound, refuse(http.StatusNotFound, "there is no kind called %q", r.PathValue("kinds")))
+			return
+		}
+
+		c := call{op: op, kind: kind, id: r.PathValue("id"), caller: callerOf(r)}
+
+		var in api.Resource
+		if op == api.Create || op == api.Update {
+			// A request that is not read is refused below, so that it is in the journal.
+			c.malformed = json.NewDecoder(r.Body).Decode(&in)
+			c.spec = in.Spec
+		}
+
+		if op == api.Create {
+			c.id = in.ID
+		}
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		out, err := s.do(c, success)
+		if err != nil {
+			respondError(w, err)
+			return
+		}
+
+		respond(w, success, out)
+	}
+}
+
+// A call for one resource.
+type call struct {
+	op        api.Op
+	kind      api.Kind
+	id        string
+	spec      api.Spec
+	caller    api.Caller
+	malformed error
+}
+
+// do a call and write it down. A call that can't be written down does nothing.
+func (s *Server) do(c call, success int) (api.Resource, error) {
+	now := s.now().UTC()
+	rec := record{Entry: api.Entry{Time: now, Op: c.op, Kind: c.kind, ID: c.id, Status: success, Caller: c.caller}}
+
+	after, refused := s.decide(c, now)
+
+	var e *api.Error
+
+	switch {
+	case errors.As(refused, &e):
+		rec.Status = e.Status
+	case c.op == api.Create, c.op == api.Update:
+		rec.ID = after.ID
+		rec.Resource = &after
+	}
+
+	if err := s.store.write(rec); err != nil {
+		return api.Resource{}, err
+	}
+
+	if refused != nil {
+		return api.Resource{}, refused
+	}
+
+	// Not the stored resource after a delete, but the response to that has no body.
+	if r, ok := s.store.get(c.kind, after.ID); ok {
+		after = r
+	}
+
+	return seen(after, now), nil
+}
+
+// decide what a call does, without doing it: what the resource is afterwards, or why the call is refused.
+func (s *Server) decide(c call, now time.Time) (api.Resource, error) {
+	if f, ok := s.takeFault(c.op, c.kind); ok {
+		return api.Resource{}, refuse(f.Status, "a fault was asked for")
+	}
+
+	if c.malformed != nil {
+		return api.Resource{}, refuse(http.StatusBadRequest, "cannot decode the request: %s", c.malformed)
+	}
+
+	if c.op == api.Create {
+		return s.decideCreate(c, now)
+	}
+
+	r, ok := s.store.get(c.kind, c.id)
+	if !ok {
+		return api.Resource{}, refuse(http.StatusNotFound, "there is no %s %q", c.kind, c.id)
+	}
+
+	if c.op == api.Update {
+		r.Spec = c.spec
+	}
+
+	return r, nil
+}
+
+func (s *Server) decideCreate(c call, now time.Time) (api.Resource, error) {
+	r := api.Resource{Kind: c.kind, ID: c.id, Spec: c.spec, CreatedAt: now, AvailableAt: now, CreatedBy: c.caller}
+
+	switch {
+	case c.kind == api.Bucket && c.id == "":
+		return api.Resource{}, refuse(http.StatusBadRequest, "a Bucket needs an id")
+	case c.kind != api.Bucket && c.id != "":
+		return api.Resource{}, refuse(http.StatusBadRequest, "the cloud chooses the id of a %s", c.kind)
+	case c.kind == api.Network:
+		r.ID = "net-" + randomHex()
+	case c.kind == api.Database:
+		r.ID = "db-" + randomHex()
+		r.AvailableAt = now.Add(s.databaseDelay)
+		r.Connection = &api.Connection{Endpoint: r.ID + ".databases.cloud.example.org:5432", Username: "admin", Password: randomHex()}
+	}
+
+	if _, exists := s.store.get(r.Kind, r.ID); exists {
+		return api.Resource{}, refuse(http.StatusConflict, "there is a %s %q already", r.Kind, r.ID)
+	}
+
+	return r, nil
+}
+
+// seen is what a caller sees of a resource: how to connect to it is not known before it is available.
+func seen(r api.Resource, now time.Time) api.Resource {
+	r.State = api.Available
+
+	if now.Before(r.AvailableAt) {
+		r.State = api.Creating
+		r.Connection = nil
+	}
+
+	return r
+}
+
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	now := s.now()
+
+	rs := s.store.list()
+	for i := range rs {
+		rs[i] = seen(rs[i], now)
+	}
+
+	respond(w, http.StatusOK, rs)
+}
+
+func (s *Server) journal(w http.ResponseWriter, r *http.Request) {
+	since := int64(0)
+
+	if q := r.URL.Query().Get("since"); q != "" {
+		n, err := strconv.ParseInt(q, 10, 64)
+		if err != nil {
+			respondError(w, refuse(http.StatusBadRequest, "cannot parse since: %s", err))
+			return
+		}
+
+		since = n
+	}
+
+	ops := map[api.Op]bool{}
+
+	if q := r.URL.Query().Get("op"); q != "" {
+		for op := range strings.SplitSeq(q, ",") {
+			ops[api.Op(op)] = true
+		}
+	}
+
+	s.mu.Lock()
+	es := s.store.entriesAfter(since, ops)
+	s.mu.Unlock()
+
+	respond(w, http.StatusOK, es)
+}
+
+func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
+	f := api.Fault{}
+	if err := json.NewDecoder(r.Body).Decode(&f); err != nil {
+		respondError(w, refuse(http.StatusBadRequest, "cannot decode the fault: %s", err))
+		return
+	}
+
+	if f.Status < http.StatusBadRequest || f.Status > 599 {
+		respondError(w, refuse(http.StatusBadRequest, "the status of a fault is from 400 to 599, not %d", f.Status))
+		return
+	}
+
+	s.mu.Lock()
+	s.faults = append(s.faults, f)
+	s.mu.Unlock()
+
+	respond(w, http.StatusCreated, f)
+}
+
+// takeFault uses up one failure of the oldest fault that matches.
+func (s *Server) takeFault(op api.Op, k api.Kind) (api.Fault, bool) {
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.Times > 0 && (f.Op == "" || f.Op == op) && (f.Kind == "" || f.Kind == k) {
+			f.Times--
+			return *f, true
+		}
+	}
+
+	return api.Fault{}, false
+}
+
+func callerOf(r *http.Request) api.Caller {
+	return api.Caller{
+		Cluster:                 r.Header.Get(api.HeaderCluster),
+		ManagedBy:               r.Header.Get(api.HeaderManagedBy),
+		Composite:               r.Header.Get(api.HeaderComposite),
+		CompositionResourceName: r.Header.Get(api.HeaderCompositionResourceName),
+	}
+}
+
+func refuse(status int, format string, a ...any) *api.Error {
+	return &api.Error{Status: status, Message: fmt.Sprintf(format, a...)}
+}
+
+func respondError(w http.ResponseWriter, err error) {
+	var e *api.Error
+	if !errors.As(err, &e) {
+		e = refuse(http.StatusInternalServerError, "%s", err)
+	}
+
+	respond(w, e.Status, e)
+}
+
+func respond(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+
+	if status == http.StatusNoContent {
+		return
+	}
+
+	_ = json.NewEncoder(w).Encode(body) // The caller is gone if this fails, so there is nobody to tell.
+}

@@ -1,0 +1,154 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// Make makes the namespace and n instances in it, and waits until all are Ready.
+func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": p.Namespace},
+	}}
+	if err := c.ApplyObjects(ctx, namespace); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := c.ApplyObjects(ctx, p.environment(i)); err != nil {
+			return err
+		}
+	}
+
+	return p.AwaitReady(ctx, c, n)
+}
+
+// Name of the i-th instance.
+func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.Namespace, i) }
+
+func (p Platform) environment(i int) *unstructured.Unstructured {
+	spec := map[string]any{"region": "eu-central", "cidr": fmt.Sprintf("10.%d.0.0/16", i)}
+	choice := map[string]any{"compositionRef": map[string]any{"name": p.compositionName()}}
+	if p.v1() {
+		spec["compositionRef"] = choice["compositionRef"]
+		spec["writeConnectionSecretToRef"] = map[string]any{"name": p.Name(i) + "-connection"}
+	} else {
+		spec["crossplane"] = choice
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(p.instance())
+	u.SetNamespace(p.Namespace)
+	u.SetName(p.Name(i))
+
+	return u
+}
+
+// AwaitReady waits until there are n instances, and they, their XRs and what these compose are Ready and Synced.
+func (p Platform) AwaitReady(ctx context.Context, c *stack.Cluster, n int) error {
+	return c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
+		instances, err := p.Instances(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(instances) != n {
+			return fmt.Errorf("there are %d", len(instances))
+		}
+		xrs, err := p.Composites(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(xrs) != n {
+			return fmt.Errorf("there are %d XRs", len(xrs))
+		}
+		mrs, err := p.Managed(ctx, c)
+		if err != nil {
+			return err
+		}
+		var unready []error
+		for _, u := range slices.Concat(instances, xrs, mrs) {
+			unready = append(unready, stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True"))
+		}
+
+		return summarize(unready)
+	})
+}
+
+// summarize returns one error that says how many there are, and the first few.
+func summarize(errs []error) error {
+	const few = 3
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) <= few {
+		return errors.Join(errs...)
+	}
+
+	return fmt.Errorf("%d conditions are not met, such as: %w", len(errs), errors.Join(errs[:few]...))
+}
+
+// Instances returns what people made: claims on v1, XRs on v2.
+func (p Platform) Instances(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
+	return list(ctx, c, p.instance(), p.Namespace, "")
+}
+
+// Composites returns the XRs of the namespace.
+func (p Platform) Composites(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
+	return p.mine(ctx, c, p.composite())
+}
+
+// Managed returns the MRs of the namespace.
+func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, kind := range p.managed() {
+		mrs, err := p.mine(ctx, c, kind)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mrs...)
+	}
+
+	return all, nil
+}
+
+// mine lists a kind: cluster-scoped objects have names that begin with an instance's.
+func (p Platform) mine(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	all, err := list(ctx, c, gvk, p.Namespace, "")
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), p.Namespace+"-") }), nil
+}
+
+// DeleteNamespace deletes the namespace and waits until it and everything that the instances composed is gone.
+func (p Platform) DeleteNamespace(ctx context.Context, c *stack.Cluster) error {
+	namespaces, err := c.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "")
+	if err != nil {
+		return err
+	}
+	if err := namespaces.Delete(ctx, p.Namespace, metav1.DeleteOptions{}); err != nil {
+		return fmt.Errorf("cannot delete namespace %s: %w", p.Namespace, err)
+	}
+
+	return c.Wait(ctx, patience, "namespace "+p.Namespace+" to be gone", func(ctx context.Context) error {
+		mrs, err := p.Managed(ctx, c)
+		if err != nil {
+			return err
+		}
+		if len(mrs) > 0 {
+			return fmt.Errorf("%d MRs are left", len(mrs))
+		}
+		if _, err := namespaces.Get(ctx, p.Namespace, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is still there: %w", err)
+		}
+
+		return nil
+	})
+}

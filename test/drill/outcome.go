@@ -1,0 +1,150 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// An Outcome is what a restore did to a namespace's instances, compared with what they had before.
+type Outcome struct {
+	// Creates and Deletes count the calls that changed the cloud since before.
+	Creates, Deletes int
+	// Duplicates are external resources beyond one for each slot.
+	Duplicates int
+	// Orphans are external resources from before that no XR reaches any more.
+	Orphans int
+	// Adopted of Total slots have the same composite, MR and external resource as before, and are controlled by the XR as it is now.
+	Adopted, Total int
+	// Holds are XRs and claims that the plugin still holds.
+	Holds int
+}
+
+// Sound tells whether nothing was lost and nothing made anew.
+func (o Outcome) Sound() bool {
+	return o == Outcome{Adopted: o.Total, Total: o.Total} && o.Total > 0
+}
+
+// Compare compares what there is now with what was recorded before.
+func (p Platform) Compare(ctx context.Context, c *stack.Cluster, cloud *api.Client, before *Record) (Outcome, error) {
+	o := Outcome{Total: len(before.Slots)}
+	now, err := p.Record(ctx, c, cloud)
+	if err != nil {
+		return o, err
+	}
+	reached := map[string]bool{}
+	for slot, holder := range now.Slots {
+		reached[holder.ExternalName] = true
+		if before.Slots[slot] == holder {
+			o.Adopted++
+		}
+	}
+	for id := range before.External {
+		if now.External[id] && !reached[id] {
+			o.Orphans++
+		}
+	}
+	entries, err := cloud.Journal(ctx, before.Seq, api.Create, api.Delete)
+	if err != nil {
+		return o, fmt.Errorf("cannot read the cloud's journal: %w", err)
+	}
+	for _, e := range entries {
+		switch {
+		case !p.caused(e.Caller) || e.Status >= 400:
+		case e.Op == api.Create:
+			o.Creates++
+		default:
+			o.Deletes++
+		}
+	}
+	if o.Duplicates, err = p.duplicates(ctx, cloud); err != nil {
+		return o, err
+	}
+	o.Holds, err = p.holds(ctx, c)
+
+	return o, err
+}
+
+func (p Platform) duplicates(ctx context.Context, cloud *api.Client) (int, error) {
+	resources, err := cloud.List(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("cannot list what the cloud has: %w", err)
+	}
+	count := map[Slot]int{}
+	duplicates := 0
+	for _, r := range resources {
+		if !p.caused(r.CreatedBy) {
+			continue
+		}
+		slot := Slot{Instance: p.instanceOf(r.CreatedBy.Composite), Resource: r.CreatedBy.CompositionResourceName}
+		if count[slot]++; count[slot] > 1 {
+			duplicates++
+		}
+	}
+
+	return duplicates, nil
+}
+
+func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
+	instances, err := p.Instances(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	if p.v1() {
+		xrs, err := p.Composites(ctx, c)
+		if err != nil {
+			return 0, err
+		}
+		instances = append(instances, xrs...)
+	}
+	holds := 0
+	for _, u := range instances {
+		if Held(&u) {
+			holds++
+		}
+	}
+
+	return holds, nil
+}
+
+// Held tells whether an XR or a claim has a mark of the plugin.
+func Held(u *unstructured.Unstructured) bool {
+	for annotation := range u.GetAnnotations() {
+		if strings.HasPrefix(annotation, "velero.crossplane.io/") {
+			return true
+		}
+	}
+
+	return false
+}
+
+// AwaitReads waits until the cloud was asked for every external resource of the record since the given entry of its journal: each MR has
+// been reconciled once more since then.
+func (p Platform) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, record *Record, since int64) error {
+	return c.Wait(ctx, patience, "every MR in "+p.Namespace+" to be reconciled once more", func(ctx context.Context) error {
+		entries, err := cloud.Journal(ctx, since, api.Read)
+		if err != nil {
+			return err
+		}
+		read := map[string]bool{}
+		for _, e := range entries {
+			read[e.ID] = true
+		}
+		missing := 0
+		for _, h := range record.Slots {
+			if !read[h.ExternalName] {
+				missing++
+			}
+		}
+		if missing > 0 {
+			return fmt.Errorf("%d of %d were not", missing, len(record.Slots))
+		}
+
+		return nil
+	})
+}

@@ -1,0 +1,278 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+const (
+	// patience is how long a step may take on a busy machine.
+	patience = 4 * time.Minute
+
+	group   = "platform.example.org"
+	version = "v1alpha1"
+)
+
+// A Platform is what a namespace's instances are made of: the XRD of a Crossplane version, and a Composition of the namespace's own, so that
+// a change to it is nobody else's.
+type Platform struct {
+	// Crossplane is the version whose schema is used.
+	Crossplane stack.Version
+	// Native composes with the patch-and-transform that is built into Crossplane v1, rather than with a function.
+	Native bool
+	// Orphan keeps the external resources when MRs are deleted.
+	Orphan bool
+	// Namespace of the instances, and the prefix of their names.
+	Namespace string
+	// Without names composed resources that the Composition leaves out.
+	Without []string
+}
+
+func (p Platform) v1() bool { return p.Crossplane == stack.V1 }
+
+func (p Platform) dir() string {
+	if p.v1() {
+		return "v1.20"
+	}
+
+	return "v2"
+}
+
+// instance is the kind that people make: claims on v1, XRs on v2.
+func (p Platform) instance() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: "Environment"}
+}
+
+// composite is the kind of the XRs.
+func (p Platform) composite() schema.GroupVersionKind {
+	if p.v1() {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: "XEnvironment"}
+	}
+
+	return p.instance()
+}
+
+// managed are the kinds of the composed resources.
+func (p Platform) managed() []schema.GroupVersionKind {
+	g := "cloud.m.example.org"
+	if p.v1() {
+		g = "cloud.example.org"
+	}
+	var kinds []schema.GroupVersionKind
+	for _, kind := range []string{"Bucket", "Network", "Database"} {
+		kinds = append(kinds, schema.GroupVersionKind{Group: g, Version: version, Kind: kind})
+	}
+
+	return kinds
+}
+
+// Install makes the XRD and the Composition and waits until instances can be made. Velero must be restarted to see the new kinds at once.
+func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
+	root, err := build.Root()
+	if err != nil {
+		return err
+	}
+	if err := c.ApplyFiles(ctx, filepath.Join(root, "example", p.dir(), "xrd.yaml")); err != nil {
+		return err
+	}
+	name := "environments." + group
+	if p.v1() {
+		name = "x" + name
+	}
+	xrd := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"}
+	conditions := []string{"Established"}
+	if p.v1() {
+		conditions = append(conditions, "Offered")
+	}
+	err = c.Wait(ctx, patience, "the XRD "+name, func(ctx context.Context) error {
+		u, err := get(ctx, c, xrd, "", name)
+		if err != nil {
+			return err
+		}
+		for _, condition := range conditions {
+			if err := stack.HasCondition(u, condition, "True"); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return p.Compose(ctx, c)
+}
+
+// Compose makes or changes the Composition and waits for the revision of it.
+func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
+	u, err := p.composition()
+	if err != nil {
+		return err
+	}
+	if err := c.ApplyObjects(ctx, u); err != nil {
+		return err
+	}
+	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
+	want, _, _ := unstructured.NestedSlice(u.Object, p.resources()...)
+
+	return c.Wait(ctx, patience, "a revision of the Composition "+u.GetName(), func(ctx context.Context) error {
+		revisions, err := list(ctx, c, kind, "", "crossplane.io/composition-name="+u.GetName())
+		if err != nil {
+			return err
+		}
+		latest, have := int64(0), 0
+		for _, r := range revisions {
+			if n, _, _ := unstructured.NestedInt64(r.Object, "spec", "revision"); n > latest {
+				got, _, _ := unstructured.NestedSlice(r.Object, p.resources()...)
+				if !p.Native {
+					got = resourcesOf(&r)
+				}
+				latest, have = n, len(got)
+			}
+		}
+		if !p.Native {
+			want = resourcesOf(u)
+		}
+		if latest == 0 || have != len(want) {
+			return fmt.Errorf("the latest of %d has %d resources, not %d", len(revisions), have, len(want))
+		}
+
+		return nil
+	})
+}
+
+func (p Platform) resources() []string {
+	return []string{"spec", "resources"}
+}
+
+// resourcesOf returns the resources in the input of the only step of a pipeline.
+func resourcesOf(u *unstructured.Unstructured) []any {
+	steps, _, _ := unstructured.NestedSlice(u.Object, "spec", "pipeline")
+	for _, s := range steps {
+		if m, ok := s.(map[string]any); ok {
+			r, _, _ := unstructured.NestedSlice(m, "input", "resources")
+
+			return r
+		}
+	}
+
+	return nil
+}
+
+func (p Platform) compositionName() string { return "environments-" + p.Namespace }
+
+// composition returns the Composition of the example with the changes that p asks for.
+func (p Platform) composition() (*unstructured.Unstructured, error) {
+	root, err := build.Root()
+	if err != nil {
+		return nil, err
+	}
+	file := "composition.yaml"
+	switch {
+	case p.v1() && p.Native:
+		file = "composition-native.yaml"
+	case p.v1():
+		file = "composition-pipeline.yaml"
+	}
+	b, err := os.ReadFile(filepath.Join(root, "example", p.dir(), file))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the example: %w", err)
+	}
+	objects, err := stack.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	u := objects[0]
+	u.SetName(p.compositionName())
+	if p.Native {
+		return u, p.edit(u.Object, "spec", "resources")
+	}
+	steps, _, err := unstructured.NestedSlice(u.Object, "spec", "pipeline")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the pipeline of the example: %w", err)
+	}
+	if err := p.edit(steps[0].(map[string]any), "input", "resources"); err != nil { //nolint:forcetypeassert // The example's steps are objects.
+		return nil, err
+	}
+
+	return u, unstructured.SetNestedSlice(u.Object, steps, "spec", "pipeline")
+}
+
+// edit leaves out what is left out, and keeps external resources if they are to be kept.
+func (p Platform) edit(object map[string]any, path ...string) error {
+	resources, _, err := unstructured.NestedSlice(object, path...)
+	if err != nil {
+		return fmt.Errorf("cannot read the resources of the example: %w", err)
+	}
+	var kept []any
+	for _, r := range resources {
+		m := r.(map[string]any) //nolint:forcetypeassert // The example's resources are objects.
+		if p.leavesOut(m["name"]) {
+			continue
+		}
+		if p.Orphan {
+			if err := p.orphan(m); err != nil {
+				return err
+			}
+		}
+		kept = append(kept, m)
+	}
+
+	return unstructured.SetNestedSlice(object, kept, path...)
+}
+
+func (p Platform) leavesOut(name any) bool {
+	for _, w := range p.Without {
+		if name == w {
+			return true
+		}
+	}
+
+	return false
+}
+
+func (p Platform) orphan(resource map[string]any) error {
+	if p.v1() {
+		return unstructured.SetNestedField(resource, "Orphan", "base", "spec", "deletionPolicy")
+	}
+
+	return unstructured.SetNestedStringSlice(resource, []string{"Observe", "Create", "Update", "LateInitialize"}, "base", "spec", "managementPolicies")
+}
+
+func get(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, namespace, name string) (*unstructured.Unstructured, error) {
+	r, err := c.Resource(ctx, gvk, namespace)
+	if err != nil {
+		return nil, err
+	}
+	u, err := r.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot get %s %s/%s: %w", gvk.Kind, namespace, name, err)
+	}
+
+	return u, nil
+}
+
+// list lists a kind, in a namespace if the kind has one.
+func list(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind, namespace, selector string) ([]unstructured.Unstructured, error) {
+	r, err := c.Resource(ctx, gvk, namespace)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", gvk.Kind, err)
+	}
+
+	return l.Items, nil
+}

@@ -1,0 +1,95 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+const veleroNamespace = "velero"
+
+// Backup backs the namespace up with Velero's default settings and waits until it is Completed.
+func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) error {
+	if _, err := c.Velero(ctx, "backup", "create", name, "--include-namespaces", p.Namespace); err != nil {
+		return err
+	}
+	u, err := await(ctx, c, "Backup", name, func(phase string) bool {
+		return phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" || phase == "FailedValidation"
+	})
+	if err != nil {
+		return err
+	}
+	if phase := Phase(u); phase != "Completed" {
+		logs, _ := c.Velero(ctx, "backup", "logs", name)
+
+		return fmt.Errorf("cannot back up %s: Backup %s is %s\n%s", p.Namespace, name, phase, problems(logs))
+	}
+
+	return nil
+}
+
+// StartRestore waits until the backup is known to the cluster and starts to restore it. More arguments go to the velero command.
+func (p Platform) StartRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
+	if _, err := await(ctx, c, "Backup", backup, func(phase string) bool { return phase == "Completed" }); err != nil {
+		return err
+	}
+	_, err := c.Velero(ctx, append([]string{"restore", "create", name, "--from-backup", backup}, args...)...)
+
+	return err
+}
+
+// AwaitRestore waits until a restore has ended and returns it, however it ended.
+func AwaitRestore(ctx context.Context, c *stack.Cluster, name string) (*unstructured.Unstructured, error) {
+	return await(ctx, c, "Restore", name, func(phase string) bool {
+		return phase == "Completed" || strings.Contains(phase, "Failed") && !strings.HasPrefix(phase, "WaitingFor") && !strings.HasPrefix(phase, "Finalizing")
+	})
+}
+
+// AwaitOperations waits until all items of a restore are restored and only its operations go on.
+func AwaitOperations(ctx context.Context, c *stack.Cluster, name string) error {
+	_, err := await(ctx, c, "Restore", name, func(phase string) bool { return phase == "WaitingForPluginOperations" })
+
+	return err
+}
+
+// Phase of a Velero object.
+func Phase(u *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+
+	return phase
+}
+
+func await(ctx context.Context, c *stack.Cluster, kind, name string, done func(phase string) bool) (*unstructured.Unstructured, error) {
+	gvk := schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}
+	var u *unstructured.Unstructured
+	err := c.Wait(ctx, patience, kind+" "+name, func(ctx context.Context) (err error) {
+		if u, err = get(ctx, c, gvk, veleroNamespace, name); err != nil {
+			return err
+		}
+		if !done(Phase(u)) {
+			return errors.New("its phase is " + Phase(u))
+		}
+
+		return nil
+	})
+
+	return u, err
+}
+
+// problems returns the lines of a log that are not mere information.
+func problems(logs string) string {
+	var lines []string
+	for line := range strings.Lines(logs) {
+		if strings.Contains(line, "level=error") || strings.Contains(line, "level=warning") {
+			lines = append(lines, line)
+		}
+	}
+
+	return strings.Join(lines, "")
+}

@@ -1,0 +1,174 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// An Artifact is a program that was built.
+type Artifact struct {
+	// Path of the executable.
+	Path string
+	// Assets is the directory of the files that belong to it, such as CRDs; "" if it has none.
+	Assets string
+}
+
+// A Set maps the names of programs to what was built.
+type Set map[string]Artifact
+
+// Ensure returns the named programs (all of Names if none is named), building those that are not in the cache. It tells what it does
+// on out. It fails for a name that it does not know, or with the go command's last words if a program does not build.
+func Ensure(ctx context.Context, out io.Writer, names ...string) (Set, error) {
+	if len(names) == 0 {
+		names = Names()
+	}
+	for _, name := range names {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("cannot build %q: there is no program of that name; there are %v", name, Names())
+		}
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := lock(filepath.Join(cache, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+
+	b := &builder{cache: cache, out: out, began: time.Now(), set: Set{}}
+	if err := b.remote(ctx, names); err != nil {
+		return nil, err
+	}
+	if err := b.own(ctx, names); err != nil {
+		return nil, err
+	}
+
+	return b.set, nil
+}
+
+type builder struct {
+	cache string
+	out   io.Writer
+	began time.Time
+	set   Set
+}
+
+// remote builds what is missing one after the other, since each build takes all cores, and fetches the modules of the next meanwhile.
+func (b *builder) remote(ctx context.Context, names []string) error {
+	var missing []Recipe
+	for _, r := range recipes() {
+		if !slices.Contains(names, r.Name) {
+			continue
+		}
+		if a, ok := b.cached(r); ok {
+			b.set[r.Name] = a
+
+			continue
+		}
+		missing = append(missing, r)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	b.say("building %d of %d programs; they are kept in %s", len(missing), len(names), b.cache)
+
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+
+	fetched := make([]chan error, len(missing))
+	for i := range fetched {
+		fetched[i] = make(chan error, 1)
+	}
+	wg.Go(func() {
+		for i, r := range missing {
+			fetched[i] <- b.fetch(ctx, r)
+		}
+	})
+
+	for i, r := range missing {
+		step := fmt.Sprintf("[%d/%d] %s %s", i+1, len(missing), r.Name, r.Version)
+		began := time.Now()
+		stop := b.tick(step)
+		err := <-fetched[i]
+		if err == nil {
+			err = b.build(ctx, r)
+		}
+		stop()
+		if err != nil {
+			return err
+		}
+		a, ok := b.cached(r)
+		if !ok {
+			return fmt.Errorf("cannot find %s %s after building it in %s", r.Name, r.Version, b.dir(r))
+		}
+		b.set[r.Name] = a
+		b.say("%s built in %s", step, time.Since(began).Round(time.Second))
+	}
+
+	return nil
+}
+
+func (b *builder) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.out, "%8s  %s\n", time.Since(b.began).Round(time.Second), fmt.Sprintf(format, args...))
+}
+
+// tick says every 15 s that a step is still going on, until the function that it returns is called.
+func (b *builder) tick(step string) func() {
+	b.say("%s ...", step)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		t := time.NewTicker(15 * time.Second)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-t.C:
+				b.say("%s ... still building", step)
+			}
+		}
+	})
+
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+func (b *builder) dir(r Recipe) string {
+	return filepath.Join(b.cache, "bin", r.Name, r.key())
+}
+
+func (b *builder) cached(r Recipe) (Artifact, bool) {
+	a := Artifact{Path: filepath.Join(b.dir(r), r.Name)}
+	if r.Assets != "" {
+		a.Assets = filepath.Join(b.dir(r), "assets")
+	}
+	_, err := os.Stat(a.Path)
+
+	return a, err == nil
+}
+
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot find the user's cache directory: %w", err)
+	}
+	dir := filepath.Join(base, "velero-plugin-for-crossplane")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the cache directory: %w", err)
+	}
+
+	return dir, nil
+}

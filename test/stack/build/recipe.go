@@ -1,0 +1,148 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Versions of what the stack is made of.
+const (
+	Kubernetes   = "v1.35.4"
+	CrossplaneV2 = "v2.3.4"
+	CrossplaneV1 = "v1.20.7"
+)
+
+// A Recipe says how to build one program from a Go module.
+type Recipe struct {
+	Name    string
+	Module  string
+	Version string
+	// Package is relative to the module's root; "" is the root itself.
+	Package string
+	// Replaces are "old => new version" lines for the wrapper module. A module's own replaces do not count when it is a dependency.
+	Replaces []string
+	// Staging also replaces every module that the module's own go.mod replaces by a folder ./staging/..., by its published
+	// version (kubernetes v1.N.P is k8s.io/X v0.N.P).
+	Staging bool
+	// Ldflags are the -X settings.
+	Ldflags []string
+	// Env is added to the go command's environment.
+	Env []string
+	// Assets is a folder of the module that is kept beside the program.
+	Assets string
+}
+
+// A metrics address that each process takes for itself can't be shared by two clusters, and Velero and provider-nop have no flag for it.
+const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
+
+func recipes() []Recipe {
+	list := []Recipe{
+		{Name: "gofakes3", Module: "github.com/johannesboyne/gofakes3", Version: "v1.2.0", Package: "cmd/gofakes3"},
+		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Version: "v3.7.3"},
+		{
+			Name: "kube-apiserver", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kube-apiserver", Staging: true,
+			Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
+		},
+		{
+			Name: "kube-controller-manager", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kube-controller-manager", Staging: true,
+			Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
+		},
+		{
+			Name: "crossplane-v2", Module: "github.com/crossplane/crossplane/v2", Version: CrossplaneV2, Package: "cmd/crossplane", Assets: "cluster/crds",
+			Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + CrossplaneV2},
+			Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + CrossplaneV2},
+		},
+		{
+			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
+			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1},
+		},
+		{Name: "function-patch-and-transform", Module: "github.com/crossplane-contrib/function-patch-and-transform", Version: "v0.5.0"},
+		{
+			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
+			Ldflags: []string{noMetrics},
+		},
+		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
+	}
+
+	return append(list,
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"),
+		velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197"),
+		velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0"),
+	)
+}
+
+func velero(name, version, kopia string, replaces ...string) Recipe {
+	return Recipe{
+		Name: name, Module: "github.com/vmware-tanzu/velero", Version: version, Package: "cmd/velero",
+		Replaces: append([]string{"github.com/kopia/kopia => github.com/project-velero/kopia " + kopia}, replaces...),
+		Ldflags:  []string{"github.com/vmware-tanzu/velero/pkg/buildinfo.Version=" + version, noMetrics},
+		// The checksum database does not know every version of Velero's fork of kopia.
+		Env: []string{"GONOSUMDB=github.com/project-velero/*"},
+	}
+}
+
+// A local program is built from a module of this repository.
+type local struct {
+	Name string
+	// Dir is the module's folder, relative to the repository's root.
+	Dir     string
+	Package string
+	// Assets is a folder of the repository.
+	Assets string
+}
+
+func locals() []local {
+	return []local{
+		{Name: "plugin", Dir: ".", Package: "."},
+		{Name: "cloud", Dir: "test/cloud", Package: "./cmd/cloud"},
+		{Name: "provider-cloud", Dir: "test/cloud", Package: "./cmd/provider", Assets: "test/cloud/crds"},
+	}
+}
+
+// Names lists every program that can be built, in the order in which they are built.
+func Names() []string {
+	var names []string
+	for _, r := range recipes() {
+		names = append(names, r.Name)
+	}
+	for _, l := range locals() {
+		names = append(names, l.Name)
+	}
+
+	return names
+}
+
+func (r Recipe) target() string {
+	if r.Package == "" {
+		return r.Module
+	}
+
+	return r.Module + "/" + r.Package
+}
+
+// key names the directory of what this recipe builds: it changes when the recipe does.
+func (r Recipe) key() string {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("cannot encode the recipe of %s: %v", r.Name, err)) // Strings, slices of strings and a bool always encode.
+	}
+	sum := sha256.Sum256(b)
+
+	return r.Version + "-" + hex.EncodeToString(sum[:4])
+}
+
+// stagingReplaces turns the replaces of Kubernetes' own go.mod by folders into replaces by published versions.
+func stagingReplaces(replaced []string, version string) []string {
+	published := "v0" + strings.TrimPrefix(version, "v1")
+	var lines []string
+	for _, path := range replaced {
+		lines = append(lines, fmt.Sprintf("%s => %s %s", path, path, published))
+	}
+	slices.Sort(lines)
+
+	return lines
+}

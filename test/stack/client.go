@@ -1,0 +1,36 @@
+package stack
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// A client talks to one API server.
+type client struct {
+	dynamic dynamic.Interface
+	mapper  *restmapper.DeferredDiscoveryRESTMapper
+}
+
+func newClient(config *rest.Config) (*client, error) {
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of the API server: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a discovery client of the API server: %w", err)
+	}
+
+	return &client{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}, nil
+}
+
+// Dynamic returns a client of all kinds.
+func (c *client) Dynamic() dynamic.Interface { return c.dynamic }
+
+// Mapper returns what maps kinds to resources. Reset it to make it see kinds that are new.
+func (c *client) Mapper() *restmapper.DeferredDiscoveryRESTMapper { return c.mapper }

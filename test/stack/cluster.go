@@ -1,0 +1,207 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Names of a Cluster's components.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Crossplane        = "crossplane"
+	Function          = "function-patch-and-transform"
+	CloudProvider     = "provider-cloud"
+	NopProvider       = "provider-nop"
+	Velero            = "velero"
+)
+
+// A Version is the name of the program that is run as Crossplane.
+type Version string
+
+// Versions of Crossplane.
+const (
+	None Version = ""
+	V1   Version = "crossplane-v1"
+	V2   Version = "crossplane-v2"
+)
+
+// Options of a Cluster.
+type Options struct {
+	// Name of the cluster and of its directory. One Host has no two of the same name at a time.
+	Name string
+	// Crossplane is the version to install; with None there are no Crossplane, function, providers or CRDs of theirs.
+	Crossplane Version
+	// Plugin says whether Velero has the plugin that this repository is about.
+	Plugin bool
+	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
+	NopProvider bool
+	// Velero is the name of the program that is run as Velero; "velero" if empty.
+	Velero string
+	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
+	VeleroArgs     []string
+	CrossplaneArgs []string
+}
+
+// Programs names the programs that a Host with Clusters of these options needs.
+func Programs(options ...Options) []string {
+	names := []string{S3, Cloud}
+	for _, o := range options {
+		names = append(names, Etcd, APIServer, ControllerManager, o.velero(), "velero-plugin-for-aws")
+		if o.Plugin {
+			names = append(names, "plugin")
+		}
+		if o.Crossplane != None {
+			names = append(names, string(o.Crossplane), Function, CloudProvider)
+		}
+		if o.NopProvider {
+			names = append(names, NopProvider)
+		}
+	}
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
+func (o Options) velero() string {
+	if o.Velero == "" {
+		return Velero
+	}
+
+	return o.Velero
+}
+
+// A Cluster is a Kubernetes control plane with Crossplane, providers and Velero.
+type Cluster struct {
+	Crew
+	*client
+
+	host       *Host
+	options    Options
+	dir        string
+	pki        *pki
+	config     *rest.Config
+	kubeconfig string
+}
+
+var nameRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
+
+// NewCluster starts a Cluster and waits until all of it is ready. If it fails there is nothing left of it. The context is for the start
+// only.
+func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
+	if !nameRE.MatchString(o.Name) {
+		return nil, fmt.Errorf("cannot name a cluster %q: use lower-case letters, digits and dashes", o.Name)
+	}
+	c := &Cluster{host: h, options: o, dir: filepath.Join(h.dir, o.Name)}
+	c.keeper = h.keeper
+	if err := os.MkdirAll(h.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the Host's directory: %w", err)
+	}
+	if err := os.Mkdir(c.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make a directory for cluster %s: %w", o.Name, err)
+	}
+	h.mu.Lock()
+	h.clusters = append(h.clusters, c)
+	h.mu.Unlock()
+
+	began := time.Now()
+	if err := c.install(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot start cluster %s: %w", o.Name, err), c.Destroy())
+	}
+	c.say(began, "all")
+
+	return c, nil
+}
+
+// install brings up the control plane and then everything on it at the same time.
+func (c *Cluster) install(ctx context.Context) error {
+	var veleroCRDs []byte
+	err := parallel(
+		func() error { return c.startControlPlane(ctx) },
+		func() (err error) { veleroCRDs, err = c.veleroCRDs(ctx); return err },
+	)
+	if err != nil {
+		return err
+	}
+
+	installs := []func() error{
+		func() error { return c.startVelero(ctx, veleroCRDs) },
+		func() error { return c.startControllerManager(ctx) },
+	}
+	if c.options.Crossplane != None {
+		installs = append(installs, func() error { return c.startCrossplane(ctx) }, func() error { return c.startProvider(ctx) })
+	}
+	if c.options.NopProvider {
+		installs = append(installs, func() error { return c.startNopProvider(ctx) })
+	}
+
+	return parallel(installs...)
+}
+
+// Name returns the name of the cluster.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// Options returns what the cluster was made with.
+func (c *Cluster) Options() Options { return c.options }
+
+// REST returns a copy of the configuration of a client that may do everything.
+func (c *Cluster) REST() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Kubeconfig returns the path of a kubeconfig file of a user who may do everything.
+func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
+
+// Wait is Wait, and ends at once when a component of the cluster or of its Host dies.
+func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
+	return Wait(ctx, timeout, what, func(ctx context.Context) error {
+		if err := errors.Join(c.Err(), c.host.Err()); err != nil {
+			return Never(err)
+		}
+
+		return condition(ctx)
+	})
+}
+
+// Destroy kills the cluster and removes all it had, as if its machines were lost. The Host stays, with the backups and the cloud.
+func (c *Cluster) Destroy() error {
+	err := c.killAll()
+	c.host.mu.Lock()
+	c.host.clusters = slices.DeleteFunc(c.host.clusters, func(other *Cluster) bool { return other == c })
+	c.host.mu.Unlock()
+	if rmErr := os.RemoveAll(c.dir); rmErr != nil {
+		err = errors.Join(err, fmt.Errorf("cannot remove the directory of cluster %s: %w", c.options.Name, rmErr))
+	}
+
+	return err
+}
+
+// run starts a component with the cluster's kubeconfig in its environment and waits until it is ready.
+func (c *Cluster) run(ctx context.Context, m *component) error {
+	began := time.Now()
+	m.dir, m.log = filepath.Join(c.dir, m.name), logFile(c.dir, m.name)
+	m.env = environment(c.dir, c.host.tmp, append(m.env, "KUBECONFIG="+c.kubeconfig)...)
+	if err := c.launch(ctx, m); err != nil {
+		return err
+	}
+	c.say(began, m.name)
+
+	return nil
+}
+
+func (c *Cluster) program(name string) (string, error) {
+	a, err := program(c.host.set, name)
+
+	return a.Path, err
+}
+
+func (c *Cluster) say(began time.Time, what string) {
+	c.host.out.say("%s: %s ready after %s", c.options.Name, what, since(began))
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// foreground owns a stack until it is told to end or a component dies.
+func foreground(ctx context.Context, dir string, s settings) error {
+	release, err := own(dir)
+	if err != nil {
+		return fmt.Errorf("cannot start stack %s: %w", s.name, err)
+	}
+	defer release()
+	if err := errors.Join(os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir))); err != nil {
+		return fmt.Errorf("cannot remove what an earlier stack %s left: %w", s.name, err)
+	}
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(options...)...)
+	if err != nil {
+		return err
+	}
+	host, err := stack.NewHost(ctx, set, runDir(dir), os.Stderr)
+	if err != nil {
+		return err
+	}
+	err = serve(ctx, dir, host, options)
+
+	return errors.Join(err, host.Close(), os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir)))
+}
+
+// serve starts the clusters one after the other, writes down how to use them, and watches over them.
+func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Options) error {
+	var clusters []*stack.Cluster
+	for _, o := range options {
+		c, err := stack.NewCluster(ctx, host, o)
+		if err != nil {
+			return err
+		}
+		clusters = append(clusters, c)
+	}
+	text := summary(host, clusters)
+	fmt.Print(text)
+	// Written under another name first, since somebody waits for it.
+	part := summaryFile(dir) + ".part"
+	if err := errors.Join(os.WriteFile(part, []byte(text), 0o644), os.Rename(part, summaryFile(dir))); err != nil {
+		return fmt.Errorf("cannot write how to use the stack: %w", err)
+	}
+
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+		err := host.Err()
+		for _, c := range clusters {
+			err = errors.Join(err, c.Err())
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func summary(host *stack.Host, clusters []*stack.Cluster) string {
+	var b strings.Builder
+	for _, c := range clusters {
+		fmt.Fprintf(&b, "cluster %s\n  export KUBECONFIG=%s\n  %s\n", c.Name(), c.Kubeconfig(), strings.Join(c.VeleroCommand(), " "))
+	}
+	fmt.Fprintf(&b, "cloud %s\nlogs  %s\n", host.CloudURL(), host.Dir())
+
+	return b.String()
+}
+
+// background runs the same command again as a process of its own, in the foreground of a session that nobody is in, and waits until the
+// stack is ready.
+func background(ctx context.Context, dir string, args []string) error {
+	pid, err := owner(dir)
+	if err != nil {
+		return err
+	}
+	if pid != 0 {
+		return errors.New("cannot start the stack: it is running; end it with \"stack down\"")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot find this program: %w", err)
+	}
+	output, err := os.Create(outputFile(dir))
+	if err != nil {
+		return fmt.Errorf("cannot make the stack's log: %w", err)
+	}
+	defer output.Close() //nolint:errcheck // The process has its own descriptor.
+	if err := os.RemoveAll(summaryFile(dir)); err != nil {
+		return fmt.Errorf("cannot remove what an earlier stack left: %w", err)
+	}
+	cmd := exec.Command(self, append(args, "--foreground")...) //nolint:gosec,noctx // It is this program, and outlives the context.
+	cmd.Stderr, cmd.SysProcAttr = output, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("cannot start the stack's process: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+
+	return follow(ctx, dir, ended, func() error { return cmd.Process.Signal(syscall.SIGTERM) })
+}
+
+// follow shows the progress of the stack's process until it has written how to use the stack.
+func follow(ctx context.Context, dir string, ended <-chan error, stop func() error) error {
+	output, err := os.Open(outputFile(dir))
+	if err != nil {
+		return fmt.Errorf("cannot read the stack's log: %w", err)
+	}
+	defer output.Close() //nolint:errcheck // It was only read.
+	show := func() { _, _ = io.Copy(os.Stderr, output) }
+
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			err := stop()
+			<-ended
+			show()
+
+			return errors.Join(ctx.Err(), err)
+		case err := <-ended:
+			show()
+
+			return errors.Join(errors.New("cannot start the stack: its process ended"), err)
+		case <-look.C:
+			show()
+			text, err := os.ReadFile(summaryFile(dir))
+			if err == nil {
+				_, err = os.Stdout.Write(text)
+
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func newCrew(t *testing.T) *Crew {
+	t.Helper()
+	k, err := newKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.close(); err != nil {
+			t.Error(err)
+		}
+	})
+
+	return &Crew{keeper: k}
+}
+
+func TestComponentThatEnds(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		script string
+		ready  probe
+	}{
+		"BeforeItIsReady": {
+			reason: "Waiting for a component that is gone must end at once and show its log.",
+			script: "echo the reason; exit 3",
+			ready:  func(context.Context, *process) error { return errors.New("not ready") },
+		},
+		"ByItselfWithSuccess": {
+			reason: "A server that ends is dead even if it is content.",
+			script: "echo the reason; exit 0",
+			ready:  func(context.Context, *process) error { return errors.New("not ready") },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			crew := newCrew(t)
+			c := shell(t.TempDir(), tc.script)
+			c.ready = tc.ready
+			err := crew.launch(t.Context(), c)
+			if err == nil {
+				t.Fatal(tc.reason)
+			}
+			for _, want := range []string{"sh ended unexpectedly: exit status", c.log, "the reason"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s\n%q is not in:\n%v", tc.reason, want, err)
+				}
+			}
+			if err := crew.Err(); err == nil {
+				t.Error("a component that died must be noticed later, too")
+			}
+		})
+	}
+}
+
+func TestComponentThatIsStopped(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		script string
+		stop   func(*Crew) error
+	}{
+		"Stop": {
+			reason: "A component that ends on SIGTERM must not be killed.",
+			script: "trap 'echo bye; exit 0' TERM; echo $$; while :; do sleep 0.05; done",
+			stop:   func(c *Crew) error { return c.Stop("sh") },
+		},
+		"StopDeaf": {
+			reason: "A component that ignores SIGTERM must be gone after a while.",
+			script: "trap '' TERM; echo $$; while :; do sleep 0.05; done",
+			stop:   func(c *Crew) error { return c.Stop("sh") },
+		},
+		"Kill": {
+			reason: "A component that is killed must be gone with its children.",
+			script: "echo $$; sleep 300",
+			stop:   func(c *Crew) error { return c.Kill("sh") },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			crew := newCrew(t)
+			c := shell(t.TempDir(), tc.script)
+			if err := crew.launch(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			pid := readPIDs(t, c.log, 1)[0]
+			if err := tc.stop(crew); err != nil {
+				t.Fatal(err)
+			}
+			if alive(pid) {
+				t.Error(tc.reason)
+			}
+			if got := strings.Contains(tail(c.log), "bye"); got != (name == "Stop") {
+				t.Errorf("%s\nthe log is:\n%s", tc.reason, tail(c.log))
+			}
+			if err := crew.Err(); err != nil {
+				t.Errorf("a component that was told to end did not die: %v", err)
+			}
+			if err := crew.Start(t.Context(), "sh"); err != nil {
+				t.Errorf("a component that was stopped must start again: %v", err)
+			}
+			if err := crew.killAll(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestUnknownComponent(t *testing.T) {
+	crew := newCrew(t)
+	crew.members = []*component{{name: "etcd"}, {name: "velero"}}
+	err := crew.Stop("valero")
+	if err == nil || !strings.Contains(err.Error(), "there are etcd, velero") {
+		t.Errorf("a wrong name must say which names there are, not: %v", err)
+	}
+}

@@ -1,0 +1,145 @@
+package stack
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// The controllers that Crossplane and Velero rely on, above all the garbage collector.
+const controllers = "garbage-collector-controller,namespace-controller,serviceaccount-controller,serviceaccount-token-controller," +
+	"root-ca-certificate-publisher-controller,clusterrole-aggregation-controller"
+
+// startControlPlane starts etcd and the API server, and makes the clients.
+func (c *Cluster) startControlPlane(ctx context.Context) error {
+	var err error
+	if c.pki, err = newPKI(filepath.Join(c.dir, "pki")); err != nil {
+		return err
+	}
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	etcd, peer, secure := "http://"+loopback(ports[0]), "http://"+loopback(ports[1]), ports[2]
+	if err := c.configure("https://" + loopback(secure)); err != nil {
+		return err
+	}
+
+	// The API server tries until etcd answers, so both start at the same time.
+	return parallel(
+		func() error { return c.startEtcd(ctx, etcd, peer) },
+		func() error { return c.startAPIServer(ctx, etcd, secure) },
+	)
+}
+
+func (c *Cluster) startEtcd(ctx context.Context, client, peer string) error {
+	path, err := c.program(Etcd)
+	if err != nil {
+		return err
+	}
+
+	return c.run(ctx, &component{
+		name: Etcd, path: path, ready: answers(http.DefaultClient, client+"/health"),
+		args: []string{
+			"--name=stack", "--data-dir=data", "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=stack=" + peer,
+			"--unsafe-no-fsync", "--log-level=warn",
+		},
+	})
+}
+
+func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) error {
+	path, err := c.program(APIServer)
+	if err != nil {
+		return err
+	}
+	httpClient, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return fmt.Errorf("cannot make a client of the API server: %w", err)
+	}
+
+	return c.run(ctx, &component{
+		name: APIServer, path: path, ready: answers(httpClient, c.config.Host+"/readyz"),
+		args: []string{
+			"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
+			"--endpoint-reconciler-type=none", // A loopback address is no valid endpoint.
+			"--tls-cert-file=" + c.pki.path(certFile), "--tls-private-key-file=" + c.pki.path(keyFile),
+			"--token-auth-file=" + c.tokenFile(), "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-signing-key-file=" + c.pki.path(serviceAccountFile),
+			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
+			"--profiling=false",
+		},
+	})
+}
+
+func (c *Cluster) startControllerManager(ctx context.Context) error {
+	path, err := c.program(ControllerManager)
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: c.pki.tls.Clone()}}
+
+	return c.run(ctx, &component{
+		name: ControllerManager, path: path, ready: answers(client, "https://"+loopback(ports[0])+"/healthz"),
+		args: []string{
+			"--kubeconfig=" + c.kubeconfig, "--controllers=" + controllers, "--leader-elect=false",
+			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
+			"--tls-cert-file=" + c.pki.path(certFile), "--tls-private-key-file=" + c.pki.path(keyFile),
+			"--service-account-private-key-file=" + c.pki.path(serviceAccountFile), "--root-ca-file=" + c.pki.path(caFile),
+			"--profiling=false",
+		},
+	})
+}
+
+func (c *Cluster) tokenFile() string { return c.pki.path("tokens.csv") }
+
+// configure makes a user who may do everything, a kubeconfig file and the clients.
+func (c *Cluster) configure(server string) error {
+	token := rand.Text()
+	if err := os.WriteFile(c.tokenFile(), []byte(token+",stack,stack,system:masters\n"), 0o600); err != nil {
+		return fmt.Errorf("cannot write the token of cluster %s: %w", c.options.Name, err)
+	}
+	c.kubeconfig = filepath.Join(c.dir, "kubeconfig")
+	name := c.options.Name
+	kubeconfig := clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{name: {Server: server, CertificateAuthorityData: c.pki.ca}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{name: {Token: token}},
+		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: name}},
+		CurrentContext: name,
+	}
+	if err := clientcmd.WriteToFile(kubeconfig, c.kubeconfig); err != nil {
+		return fmt.Errorf("cannot write the kubeconfig of cluster %s: %w", name, err)
+	}
+	c.config = &rest.Config{
+		Host: server, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: c.pki.ca},
+		QPS: 200, Burst: 400, UserAgent: "stack", WarningHandler: rest.NoWarnings{},
+	}
+	var err error
+	c.client, err = newClient(c.config)
+
+	return err
+}
+
+// RestartControllerManager makes the garbage collector learn of new kinds at once rather than in half a minute.
+func (c *Cluster) RestartControllerManager(ctx context.Context) error {
+	began := time.Now()
+	if err := c.Restart(ctx, ControllerManager); err != nil {
+		return err
+	}
+	c.say(began, ControllerManager)
+
+	return nil
+}

@@ -1,0 +1,159 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+const crossplaneNamespace = "crossplane-system"
+
+// What `crossplane core init` makes beside CRDs and certificates, and the core needs.
+const crossplaneObjects = `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: crossplane-system
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: Lock
+metadata:
+  name: lock
+---
+apiVersion: pkg.crossplane.io/v1beta1
+kind: DeploymentRuntimeConfig
+metadata:
+  name: default
+`
+
+const activationPolicy = `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: default
+spec:
+  activate:
+  - "*"
+`
+
+// A paused Function is not looked for in a registry, and Crossplane calls the endpoint that its active revision names.
+const functionObjects = `
+apiVersion: pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-patch-and-transform
+  annotations:
+    crossplane.io/paused: "true"
+spec:
+  package: registry.invalid/function-patch-and-transform:v0.5.0
+---
+apiVersion: pkg.crossplane.io/v1
+kind: FunctionRevision
+metadata:
+  name: function-patch-and-transform-stack
+  annotations:
+    crossplane.io/paused: "true"
+  labels:
+    pkg.crossplane.io/package: function-patch-and-transform
+spec:
+  desiredState: Active
+  image: registry.invalid/function-patch-and-transform:v0.5.0
+  revision: 1
+`
+
+const functionStatus = `
+apiVersion: pkg.crossplane.io/v1
+kind: FunctionRevision
+metadata:
+  name: function-patch-and-transform-stack
+status:
+  endpoint: dns:///localhost:%d
+`
+
+// Crossplane v2 only calls functions that say what they can do.
+const functionCapabilities = `  capabilities:
+  - composition
+`
+
+func (c *Cluster) startCrossplane(ctx context.Context) error {
+	core, err := program(c.host.set, string(c.options.Crossplane))
+	if err != nil {
+		return err
+	}
+	if err := c.ApplyFiles(ctx, core.Assets); err != nil {
+		return err
+	}
+	objs := []string{crossplaneObjects}
+	if c.options.Crossplane == V2 {
+		objs = append(objs, activationPolicy)
+	}
+	for _, o := range objs {
+		if err := c.Apply(ctx, []byte(o)); err != nil {
+			return err
+		}
+	}
+
+	return parallel(
+		func() error { return c.runCrossplane(ctx, core.Path) },
+		func() error { return c.startFunction(ctx) },
+	)
+}
+
+func (c *Cluster) runCrossplane(ctx context.Context, path string) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"core", "start", "--namespace=" + crossplaneNamespace, "--enable-webhooks=false", "--package-runtime=External",
+		"--xpkg-cache-dir=" + c.dir, "--tls-client-certs-dir=" + c.pki.dir, "--tls-server-certs-dir=" + c.pki.dir,
+		"--poll-interval=10s", "--health-probe-port=" + strconv.Itoa(ports[0]), "--metrics-port=" + strconv.Itoa(ports[1]),
+		"--webhook-port=" + strconv.Itoa(ports[2]),
+	}
+	if c.options.Crossplane == V2 {
+		// At the defaults the circuit breaker opens when some twenty XRs are made at once.
+		args = append(args, "--circuit-breaker-burst=10000", "--circuit-breaker-refill-rate=1000")
+	}
+
+	return c.run(ctx, &component{
+		name: Crossplane, path: path, args: append(args, c.options.CrossplaneArgs...),
+		ready: answers(http.DefaultClient, "http://"+loopback(ports[0])+"/readyz"),
+	})
+}
+
+func (c *Cluster) startFunction(ctx context.Context) error {
+	path, err := c.program(Function)
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	address := loopback(ports[0])
+	status := fmt.Sprintf(functionStatus, ports[0])
+	if c.options.Crossplane == V2 {
+		status += functionCapabilities
+	}
+
+	return parallel(
+		func() error {
+			return c.run(ctx, &component{
+				name: Function, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir},
+				ready: accepts(address, c.pki.tls),
+			})
+		},
+		func() error {
+			if err := c.Apply(ctx, []byte(functionObjects)); err != nil {
+				return err
+			}
+			objs, err := Parse([]byte(status))
+			if err != nil {
+				return err
+			}
+
+			return c.ApplyStatus(ctx, objs[0])
+		},
+	)
+}

@@ -1,0 +1,145 @@
+package stack
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestFreePorts(t *testing.T) {
+	ports, err := freePorts(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ports)
+	if got := len(slices.Compact(ports)); got != 50 {
+		t.Errorf("there are %d different ports, not 50", got)
+	}
+	if ports[0] < lowestPort || ports[len(ports)-1] > highestPort {
+		t.Errorf("ports from %d to %d are out of range", ports[0], ports[len(ports)-1])
+	}
+}
+
+func TestTail(t *testing.T) {
+	var long strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&long, "line %d\n", i)
+	}
+	cases := map[string]struct {
+		reason  string
+		content string
+		first   string
+		last    string
+		lines   int
+	}{
+		"Short": {reason: "A short log is shown whole.", content: "a\nb\n", first: "  a", last: "  b", lines: 2},
+		"Long":  {reason: "Of a long log only the end is shown.", content: long.String(), first: "  line 4980", last: "  line 4999", lines: tailLines},
+		"Empty": {reason: "An empty log is said to be empty.", content: "", first: "  (the log is empty)", last: "  (the log is empty)", lines: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(path, []byte(tc.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Split(tail(path), "\n")
+			if len(got) != tc.lines || got[0] != tc.first || got[len(got)-1] != tc.last {
+				t.Errorf("%s\ngot %d lines, from %q to %q", tc.reason, len(got), got[0], got[len(got)-1])
+			}
+		})
+	}
+}
+
+// Crossplane and a function each use this certificate towards the other.
+func TestPKI(t *testing.T) {
+	p, err := newPKI(filepath.Join(t.TempDir(), "pki"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := p.tls.Clone()
+	server.ClientAuth, server.ClientCAs = tls.RequireAndVerifyClientCert, p.tls.RootCAs
+	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			_, err = conn.Write([]byte("ok"))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := tls.Dial("tcp", "localhost:"+port, p.tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	b := make([]byte, 2)
+	if _, err := conn.Read(b); err != nil || string(b) != "ok" {
+		t.Errorf("read %q, %v", b, err)
+	}
+
+	if _, err := tls.LoadX509KeyPair(p.path(certFile), p.path(keyFile)); err != nil {
+		t.Error(err)
+	}
+	ca, err := os.ReadFile(p.path(caFile))
+	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(ca) {
+		t.Errorf("%s holds no certificate: %v", caFile, err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		manifest string
+		want     []string
+	}{
+		"Documents": {
+			reason:   "Documents keep their order and empty ones do not count.",
+			manifest: "---\n# nothing\n---\nkind: B\nmetadata: {name: b, namespace: team}\n---\nkind: A\nmetadata: {name: a}\n",
+			want:     []string{"B team/b", "A a"},
+		},
+		"List": {
+			reason:   "A list is its items.",
+			manifest: `{"kind": "List", "apiVersion": "v1", "items": [{"kind": "A", "metadata": {"name": "a"}}, {"kind": "B", "metadata": {"name": "b"}}]}`,
+			want:     []string{"A a", "B b"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objs, err := Parse([]byte(tc.manifest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, obj := range objs {
+				got = append(got, describe(obj))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	got := strings.Join(Programs(Options{Crossplane: V1, Plugin: true}, Options{Velero: "velero-v1.17"}), " ")
+	want := "cloud crossplane-v1 etcd function-patch-and-transform gofakes3 kube-apiserver kube-controller-manager plugin provider-cloud " +
+		"velero velero-plugin-for-aws velero-v1.17"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -1,0 +1,31 @@
+package stack
+
+import (
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// The kernel sends the parent death signal when the thread that started the child ends, not when the process does. So one thread, which
+// lives as long as the process, starts them all.
+var starter = sync.OnceValue(func() chan<- func() {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for job := range jobs {
+			job()
+		}
+	}()
+
+	return jobs
+})
+
+// start starts a command as the leader of a process group, to be killed by the kernel if this process dies.
+func start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	starter() <- func() { started <- cmd.Start() }
+
+	return <-started
+}

@@ -1,0 +1,193 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const veleroNamespace = "velero"
+
+// Without the Deployment every restore is PartiallyFailed. The location is said to be available already, because the server otherwise
+// skips the synchronisation of backups that it does when it starts, and the next one is a minute later. Its period is only the least time
+// between two of them.
+const veleroObjects = `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: velero
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: velero
+  namespace: velero
+spec:
+  replicas: 0
+  selector:
+    matchLabels:
+      deploy: velero
+  template:
+    metadata:
+      labels:
+        deploy: velero
+    spec:
+      containers:
+      - name: velero
+        image: registry.invalid/velero
+---
+apiVersion: velero.io/v1
+kind: BackupStorageLocation
+metadata:
+  name: default
+  namespace: velero
+spec:
+  default: true
+  provider: aws
+  backupSyncPeriod: 1s
+  objectStorage:
+    bucket: %s
+  config:
+    region: local
+    s3ForcePathStyle: "true"
+    s3Url: %s
+    checksumAlgorithm: ""
+status:
+  phase: Available
+`
+
+const veleroCredentials = "[default]\naws_access_key_id = stack\naws_secret_access_key = stack\n" //nolint:gosec // The S3 server takes any.
+
+var locationResource = schema.GroupVersionResource{Group: "velero.io", Version: "v1", Resource: "backupstoragelocations"}
+
+func (c *Cluster) veleroCRDs(ctx context.Context) ([]byte, error) {
+	path, err := c.program(c.options.velero())
+	if err != nil {
+		return nil, err
+	}
+
+	return c.output(ctx, path, "install", "--crds-only", "--dry-run", "-o", "yaml")
+}
+
+func (c *Cluster) startVelero(ctx context.Context, crds []byte) error {
+	path, err := c.program(c.options.velero())
+	if err != nil {
+		return err
+	}
+	plugins, err := c.linkPlugins()
+	if err != nil {
+		return err
+	}
+	credentials := filepath.Join(c.dir, "credentials")
+	if err := os.WriteFile(credentials, []byte(veleroCredentials), 0o600); err != nil {
+		return fmt.Errorf("cannot write Velero's credentials: %w", err)
+	}
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, crds, fmt.Appendf(nil, veleroObjects, bucket, c.host.s3URL)); err != nil {
+		return err
+	}
+
+	return c.run(ctx, &component{
+		name: Velero, path: path, ready: c.veleroReady,
+		args: append([]string{
+			"server", "--plugin-dir=" + plugins, "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace,
+			"--metrics-address=" + loopback(ports[0]), "--profiler-address=" + loopback(ports[1]),
+		}, c.options.VeleroArgs...),
+		env: []string{"VELERO_NAMESPACE=" + veleroNamespace, "AWS_SHARED_CREDENTIALS_FILE=" + credentials},
+	})
+}
+
+// linkPlugins makes the directory of plugins. Velero runs every executable in it.
+func (c *Cluster) linkPlugins() (string, error) {
+	names := []string{"velero-plugin-for-aws"}
+	if c.options.Plugin {
+		names = append(names, "plugin")
+	}
+	dir := filepath.Join(c.dir, "plugins")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", fmt.Errorf("cannot make the directory of Velero's plugins: %w", err)
+	}
+	for _, name := range names {
+		path, err := c.program(name)
+		if err != nil {
+			return "", err
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			return "", fmt.Errorf("cannot link Velero plugin %s: %w", name, err)
+		}
+	}
+
+	return dir, nil
+}
+
+// veleroReady is ready once the server has validated the location and synchronised the backups in it since it was started.
+func (c *Cluster) veleroReady(ctx context.Context, p *process) error {
+	location, err := c.dynamic.Resource(locationResource).Namespace(veleroNamespace).Get(ctx, "default", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if phase, _, _ := unstructured.NestedString(location.Object, "status", "phase"); phase != "Available" {
+		message, _, _ := unstructured.NestedString(location.Object, "status", "message")
+
+		return fmt.Errorf("%s is %q: %s", describe(location), phase, message)
+	}
+	for _, field := range []string{"lastValidationTime", "lastSyncedTime"} {
+		value, _, _ := unstructured.NestedString(location.Object, "status", field)
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil || at.Before(p.began.Truncate(time.Second)) {
+			return fmt.Errorf("%s: %s is %q, which is before the start", describe(location), field, value)
+		}
+	}
+
+	return nil
+}
+
+// Velero runs the velero command line client and returns what it writes to its standard output.
+func (c *Cluster) Velero(ctx context.Context, args ...string) (string, error) {
+	command := append(c.VeleroCommand(), args...)
+	out, err := c.output(ctx, command[0], command[1:]...)
+
+	return string(out), err
+}
+
+// VeleroCommand returns the velero command line client of this cluster, with the flags that it always needs.
+func (c *Cluster) VeleroCommand() []string {
+	return []string{c.host.set[c.options.velero()].Path, "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace}
+}
+
+// RestartVelero makes Velero see kinds that are new, which it looks for every five minutes only, and the backups that are in the bucket.
+func (c *Cluster) RestartVelero(ctx context.Context) error { return c.Restart(ctx, Velero) }
+
+// output runs a program to its end and returns its standard output.
+func (c *Cluster) output(ctx context.Context, path string, args ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(path, args...) //nolint:noctx // Its group is killed below, which a context would not do.
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &stdout, &stderr
+	cmd.Env = environment(c.dir, c.host.tmp)
+	if err := start(cmd); err != nil {
+		return nil, fmt.Errorf("cannot run %s: %w", filepath.Base(path), err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	err := cmd.Wait()
+	stop()
+	if err != nil {
+		return stdout.Bytes(), fmt.Errorf("cannot run %s %s: %w\n%s%s",
+			filepath.Base(path), strings.Join(args, " "), errors.Join(err, ctx.Err()), stdout.String(), stderr.String())
+	}
+
+	return stdout.Bytes(), nil
+}
