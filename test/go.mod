@@ -3,6 +3,7 @@ module github.com/crossplane-contrib/velero-plugin-for-crossplane/test
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	k8s.io/apimachinery v0.35.4
 	k8s.io/client-go v0.35.4
 	sigs.k8s.io/yaml v1.6.0

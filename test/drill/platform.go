@@ -38,6 +38,9 @@ type Platform struct {
 	Without []string
 }
 
+// CompositeKind is the name of the XRs' kind.
+func (p Platform) CompositeKind() string { return p.composite().Kind }
+
 func (p Platform) v1() bool { return p.Crossplane == stack.V1 }
 
 func (p Platform) dir() string {
@@ -76,7 +79,7 @@ func (p Platform) managed() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Install makes the XRD and the Composition and waits until instances can be made. Velero must be restarted to see the new kinds at once.
+// Install makes the XRD and waits until it is Established. Velero must be restarted to see the new kinds at once.
 func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	root, err := build.Root()
 	if err != nil {
@@ -94,7 +97,8 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	if p.v1() {
 		conditions = append(conditions, "Offered")
 	}
-	err = c.Wait(ctx, patience, "the XRD "+name, func(ctx context.Context) error {
+
+	return c.Wait(ctx, patience, "the XRD "+name, func(ctx context.Context) error {
 		u, err := get(ctx, c, xrd, "", name)
 		if err != nil {
 			return err
@@ -107,11 +111,6 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-
-	return p.Compose(ctx, c)
 }
 
 // Compose makes or changes the Composition and waits for the revision of it.

@@ -60,7 +60,7 @@ func (p Platform) Record(ctx context.Context, c *stack.Cluster, cloud *api.Clien
 	}
 	for _, xr := range xrs {
 		listed := map[string]bool{}
-		for _, ref := range p.refs(&xr) {
+		for _, ref := range p.Refs(&xr) {
 			listed[ref] = true
 		}
 		for _, mr := range mrs {
@@ -98,8 +98,8 @@ func (p Platform) caused(by api.Caller) bool {
 	return len(by.Composite) > len(p.Namespace) && by.Composite[:len(p.Namespace)+1] == p.Namespace+"-"
 }
 
-// refs returns what an XR references, as Kind/name.
-func (p Platform) refs(xr *unstructured.Unstructured) []string {
+// Refs returns what an XR references, as Kind/name.
+func (p Platform) Refs(xr *unstructured.Unstructured) []string {
 	path := []string{"spec", "crossplane", "resourceRefs"}
 	if p.v1() {
 		path = []string{"spec", "resourceRefs"}

@@ -122,7 +122,8 @@ func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// install brings up the control plane and then everything on it at the same time.
+// install brings up the control plane, then all CRDs, then everything else at the same time. Velero and the garbage collector look for
+// kinds when they start and not again for a while: a backup by a Velero that saw half of the CRDs is PartiallyFailed.
 func (c *Cluster) install(ctx context.Context) error {
 	var veleroCRDs []byte
 	err := parallel(
@@ -133,8 +134,12 @@ func (c *Cluster) install(ctx context.Context) error {
 		return err
 	}
 
+	if err := c.applyCRDs(ctx, veleroCRDs); err != nil {
+		return err
+	}
+
 	installs := []func() error{
-		func() error { return c.startVelero(ctx, veleroCRDs) },
+		func() error { return c.startVelero(ctx) },
 		func() error { return c.startControllerManager(ctx) },
 	}
 	if c.options.Crossplane != None {
@@ -145,6 +150,37 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 
 	return parallel(installs...)
+}
+
+// applyCRDs applies the CRDs of everything that is to be installed.
+func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
+	crds, err := Parse(velero)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if c.options.Crossplane != None {
+		names = append(names, string(c.options.Crossplane), CloudProvider)
+	}
+	if c.options.NopProvider {
+		names = append(names, NopProvider)
+	}
+	for _, name := range names {
+		a, err := program(c.host.set, name)
+		if err != nil {
+			return err
+		}
+		objs, err := read(a.Assets)
+		if err != nil {
+			return err
+		}
+		crds = append(crds, objs...)
+	}
+	if c.options.Crossplane == V1 {
+		crds = slices.DeleteFunc(crds, isNamespacedManaged)
+	}
+
+	return c.ApplyObjects(ctx, crds...)
 }
 
 // Name returns the name of the cluster.

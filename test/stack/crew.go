@@ -70,18 +70,6 @@ func (c *Crew) Err() error {
 	return errors.Join(errs...)
 }
 
-// Components names the components in the order in which they were added.
-func (c *Crew) Components() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var names []string
-	for _, m := range c.members {
-		names = append(names, m.name)
-	}
-
-	return names
-}
-
 // Log returns the path of a component's log file, which holds all its runs.
 func (c *Crew) Log(name string) (string, error) {
 	m, err := c.find(name)

@@ -77,13 +77,6 @@ const functionCapabilities = `  capabilities:
 `
 
 func (c *Cluster) startCrossplane(ctx context.Context) error {
-	core, err := program(c.host.set, string(c.options.Crossplane))
-	if err != nil {
-		return err
-	}
-	if err := c.ApplyFiles(ctx, core.Assets); err != nil {
-		return err
-	}
 	objs := []string{crossplaneObjects}
 	if c.options.Crossplane == V2 {
 		objs = append(objs, activationPolicy)
@@ -95,12 +88,16 @@ func (c *Cluster) startCrossplane(ctx context.Context) error {
 	}
 
 	return parallel(
-		func() error { return c.runCrossplane(ctx, core.Path) },
+		func() error { return c.runCrossplane(ctx) },
 		func() error { return c.startFunction(ctx) },
 	)
 }
 
-func (c *Cluster) runCrossplane(ctx context.Context, path string) error {
+func (c *Cluster) runCrossplane(ctx context.Context) error {
+	path, err := c.program(string(c.options.Crossplane))
+	if err != nil {
+		return err
+	}
 	ports, err := freePorts(3)
 	if err != nil {
 		return err

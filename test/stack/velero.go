@@ -80,7 +80,7 @@ func (c *Cluster) veleroCRDs(ctx context.Context) ([]byte, error) {
 	return c.output(ctx, path, "install", "--crds-only", "--dry-run", "-o", "yaml")
 }
 
-func (c *Cluster) startVelero(ctx context.Context, crds []byte) error {
+func (c *Cluster) startVelero(ctx context.Context) error {
 	path, err := c.program(c.options.velero())
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (c *Cluster) startVelero(ctx context.Context, crds []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, crds, fmt.Appendf(nil, veleroObjects, bucket, c.host.s3URL)); err != nil {
+	if err := c.Apply(ctx, fmt.Appendf(nil, veleroObjects, bucket, c.host.s3URL)); err != nil {
 		return err
 	}
 

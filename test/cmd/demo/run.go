@@ -77,6 +77,9 @@ func (d *demo) round(ctx context.Context, r *round, version stack.Version) error
 	if err := r.platform.Make(ctx, source, r.count); err != nil {
 		return err
 	}
+	if err := r.platform.AwaitReady(ctx, source, r.count); err != nil {
+		return err
+	}
 	before, err := r.platform.Record(ctx, source, d.cloud)
 	if err != nil {
 		return err
@@ -109,6 +112,9 @@ func (d *demo) cluster(ctx context.Context, r *round, role string, version stack
 		return nil, err
 	}
 	if err := r.platform.Install(ctx, c); err != nil {
+		return nil, err
+	}
+	if err := r.platform.Compose(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := c.RestartVelero(ctx); err != nil {

@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestCrossplaneV2(t *testing.T) {
+	s := newSuite(t, stack.V2)
+	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
+	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
+	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
+	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
+	s.settings(t, own)
+	s.backUpAlone(t, alone)
+	for _, n := range []*tenant{lost, changed, own} {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, alone, lost, changed, own)
+
+	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
+	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
+	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
+	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
+	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
+	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
+}
+
+func TestCrossplaneV1(t *testing.T) {
+	s := newSuite(t, stack.V1)
+	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
+	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
+	native := s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
+	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
+	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
+	s.settings(t, own)
+	s.backUpAlone(t, alone)
+	for _, n := range []*tenant{lost, native, changed, own} {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, alone, lost, native, changed, own)
+
+	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
+	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
+	t.Run("ClusterLostNative", func(t *testing.T) { s.testClusterLost(t, native) })
+	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
+	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
+	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
+	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
+}

@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+)
+
+// backUpAlone backs up without the plugin.
+func (s *suite) backUpAlone(t *testing.T, n *tenant) {
+	t.Helper()
+	must(t, s.source.UsePlugin(t.Context(), false))
+	s.backUp(t, s.source, n)
+	must(t, s.source.UsePlugin(t.Context(), true))
+}
+
+// testVeleroAlone is the control: without the damage that it wants to see the other tests prove nothing.
+func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
+	must(t, s.target.UsePlugin(t.Context(), false))
+	s.restore(t, n, n.Namespace)
+	s.settle(t, n)
+	got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
+	must(t, err)
+	t.Logf("Velero alone: %+v", got)
+	if got.Creates == 0 || got.Duplicates == 0 || got.Orphans == 0 || got.Adopted == got.Total {
+		t.Errorf("Velero alone did no damage, so the other tests prove nothing: %+v", got)
+	}
+	must(t, s.target.UsePlugin(t.Context(), true))
+}
+
+func (s *suite) testClusterLost(t *testing.T, n *tenant) {
+	s.restore(t, n, n.Namespace)
+	s.settle(t, n)
+	s.wantSound(t, n)
+}
+
+func (s *suite) testRestoredTwice(t *testing.T, n *tenant) {
+	before, err := n.Prints(t.Context(), s.target)
+	must(t, err)
+	s.restore(t, n, n.Namespace+"-twice")
+	s.settle(t, n)
+	s.wantSound(t, n)
+	after, err := n.Prints(t.Context(), s.target)
+	must(t, err)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("a second restore changed the cluster: -before, +after:\n%s", diff)
+	}
+}
+
+// testNamespaceDeleted has the namespace deleted in a cluster that lives on, with its external resources kept.
+func (s *suite) testNamespaceDeleted(t *testing.T, p drill.Platform) {
+	n := s.tenant(t, s.target, p)
+	s.backUp(t, s.target, n)
+	must(t, n.DeleteNamespace(t.Context(), s.target))
+	s.restore(t, n, n.Namespace)
+	s.settle(t, n)
+	s.wantSound(t, n)
+}

@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// settings makes settings of a person's own: the first instance, on v1 claim and XR, is paused, and the second stays on the first revision by hand. Then the
+// Composition gets its database, which only the others see.
+func (s *suite) settings(t *testing.T, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, n.AwaitReady(ctx, s.source, count))
+	for _, u := range s.tree(t, n, n.Name(0)) {
+		must(t, drill.Patch(ctx, s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}))
+	}
+	manual := map[string]any{"compositionUpdatePolicy": "Manual"}
+	if s.version == stack.V2 {
+		manual = map[string]any{"crossplane": manual}
+	}
+	must(t, drill.Patch(ctx, s.source, &s.tree(t, n, n.Name(1))[0], map[string]any{"spec": manual}))
+	s.awaitManual(t, n)
+	n.Without = nil
+	must(t, n.Compose(ctx, s.source))
+	must(t, s.source.Wait(ctx, time.Minute, "the other instances to have databases", func(ctx context.Context) error {
+		mrs, err := n.Managed(ctx, s.source)
+		if err == nil && len(mrs) != 3*count-2 {
+			err = fmt.Errorf("there are %d MRs", len(mrs))
+		}
+
+		return err
+	}))
+}
+
+// tree returns an instance and its XR, which on v2 are one.
+func (s *suite) tree(t *testing.T, n *tenant, name string) []unstructured.Unstructured {
+	t.Helper()
+	instances, err := n.Instances(t.Context(), s.source)
+	must(t, err)
+	tree := slices.DeleteFunc(instances, func(u unstructured.Unstructured) bool { return u.GetName() != name })
+	if s.version == stack.V2 {
+		return tree
+	}
+	xrs, err := n.Composites(t.Context(), s.source)
+	must(t, err)
+
+	return append(tree, slices.DeleteFunc(xrs, func(u unstructured.Unstructured) bool {
+		return u.GetLabels()["crossplane.io/claim-name"] != name
+	})...)
+}
+
+// awaitManual waits until the second instance's XR follows no new revisions: on v1 the claim tells it.
+func (s *suite) awaitManual(t *testing.T, n *tenant) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), time.Minute, "the XR to be on Manual", func(ctx context.Context) error {
+		xrs, err := n.Composites(ctx, s.source)
+		if err != nil {
+			return err
+		}
+		for _, u := range xrs {
+			if pinned(&u) {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("none of %d is", len(xrs))
+	}))
+}
+
+// testOwnSettings wants the settings of a person's own as they were: wantSound compares them with those before the backup.
+func (s *suite) testOwnSettings(t *testing.T, n *tenant) {
+	s.restore(t, n, n.Namespace)
+	s.settle(t, n)
+	s.wantSound(t, n)
+
+	instances, err := n.Instances(t.Context(), s.target)
+	must(t, err)
+	for _, u := range instances {
+		if paused(&u) != (u.GetName() == n.Name(0)) || pinned(&u) != (u.GetName() == n.Name(1)) {
+			t.Errorf("%s has other settings than before: paused %v, Manual %v", u.GetName(), paused(&u), pinned(&u))
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// count is how many instances each test has: with few, the control survives by luck of milliseconds.
+const count = 10
+
+// A suite is the clusters that the tests of one version of Crossplane share.
+type suite struct {
+	host           *stack.Host
+	cloud          *api.Client
+	version        stack.Version
+	source, target *stack.Cluster
+}
+
+// A tenant is one namespace with its instances.
+type tenant struct {
+	drill.Platform
+	before *drill.Record
+	wishes map[string]any
+}
+
+func newSuite(t *testing.T, version stack.Version) *suite {
+	t.Helper()
+	ctx := t.Context()
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true})...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+	s.source = s.cluster(t, "source")
+
+	return s
+}
+
+// cluster starts a cluster with the XRD.
+func (s *suite) cluster(t *testing.T, name string) *stack.Cluster {
+	t.Helper()
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Plugin: true})
+	must(t, err)
+	must(t, drill.Platform{Crossplane: s.version}.Install(t.Context(), c))
+	must(t, c.RestartVelero(t.Context()))
+
+	return c
+}
+
+// tenant fills a namespace in a cluster. Its instances take a while to be Ready.
+func (s *suite) tenant(t *testing.T, c *stack.Cluster, p drill.Platform) *tenant {
+	t.Helper()
+	p.Crossplane = s.version
+	must(t, p.Compose(t.Context(), c))
+	must(t, p.Make(t.Context(), c, count))
+
+	return &tenant{Platform: p}
+}
+
+// backUp waits until the instances are Ready, remembers what there is, and backs the namespace up.
+func (s *suite) backUp(t *testing.T, c *stack.Cluster, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, n.AwaitReady(ctx, c, count))
+	var err error
+	n.before, err = n.Record(ctx, c, s.cloud)
+	must(t, err)
+	n.wishes, err = n.Wishes(ctx, c)
+	must(t, err)
+	must(t, n.Backup(ctx, c, n.Namespace))
+}
+
+// loseSource destroys the source cluster, etcd and all, and starts the target with the tenants' Compositions.
+func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
+	t.Helper()
+	must(t, s.source.Destroy())
+	s.target = s.cluster(t, "target")
+	for _, n := range tenants {
+		must(t, n.Compose(t.Context(), s.target))
+	}
+}
+
+// restore restores a backup and waits for its end. It returns the phase, and the errors that it counted.
+func (s *suite) restore(t *testing.T, n *tenant, name string) {
+	t.Helper()
+	must(t, n.StartRestore(t.Context(), s.target, name, n.Namespace))
+	s.awaitCompleted(t, name)
+}
+
+func (s *suite) awaitCompleted(t *testing.T, name string) {
+	t.Helper()
+	r, err := drill.AwaitRestore(t.Context(), s.target, name)
+	must(t, err)
+	status, _ := r.Object["status"].(map[string]any)
+	if drill.Phase(r) != "Completed" || status["errors"] != nil {
+		details, _ := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
+		t.Fatalf("Restore %s is %s with %v errors:\n%s", name, drill.Phase(r), status["errors"], details)
+	}
+}
+
+// settle waits until every instance is Ready and every MR was reconciled once more, so that damage would show.
+func (s *suite) settle(t *testing.T, n *tenant) {
+	t.Helper()
+	must(t, n.AwaitReady(t.Context(), s.target, count))
+	now, err := n.Record(t.Context(), s.target, s.cloud)
+	must(t, err)
+	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, now, now.Seq))
+}
+
+// wantSound checks that nothing was made anew, deleted, duplicated or orphaned, that all is adopted and nothing held, that every owner is
+// alive, and that the XRs and claims are what they were.
+func (s *suite) wantSound(t *testing.T, n *tenant) {
+	t.Helper()
+	got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
+	must(t, err)
+	want := drill.Outcome{Adopted: len(n.before.Slots), Total: len(n.before.Slots)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the restore of %s: -want, +got:\n%s", n.Namespace, diff)
+	}
+	dead, err := n.DeadOwners(t.Context(), s.target)
+	must(t, err)
+	for _, d := range dead {
+		t.Errorf("after the restore of %s: %s", n.Namespace, d)
+	}
+	wishes, err := n.Wishes(t.Context(), s.target)
+	must(t, err)
+	if diff := cmp.Diff(n.wishes, wishes); diff != "" {
+		t.Errorf("claims and XRs in %s, -before, +after the restore:\n%s", n.Namespace, diff)
+	}
+}
+
+// eventually waits for a condition.
+func (s *suite) eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
+	t.Helper()
+	must(t, s.target.Wait(t.Context(), 2*time.Minute, what, condition))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
