@@ -44,7 +44,7 @@ func main() {
 		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(cluster, live.NewAdopter(cluster, log), log), err
+			return restoreitem.NewAdopt(cluster, cluster, live.NewAdopter(cluster, log), log), err
 		}).
 		Serve()
 }

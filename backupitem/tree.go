@@ -38,7 +38,9 @@ func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
 }
 
 // Execute returns the item as it is to be stored, and what to back up with it.
-func (t *Tree) Execute(item runtime.Unstructured, _ *velerov1.Backup) (runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error) {
+func (t *Tree) Execute(item runtime.Unstructured, _ *velerov1.Backup) (
+	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
+) {
 	u := &unstructured.Unstructured{Object: item.UnstructuredContent()}
 	found, err := t.links.of(context.Background(), u)
 	if err != nil {

@@ -31,10 +31,24 @@ func (fn FinderFn) Owner(ctx context.Context, ref metav1.OwnerReference, namespa
 	return fn(ctx, ref, namespace)
 }
 
+// A Ranker keeps the newest live revision of a Composition the newest when the given one is restored beside it.
+type Ranker interface {
+	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
+}
+
+// A RankerFn is a function that is a Ranker.
+type RankerFn func(ctx context.Context, revision *unstructured.Unstructured) error
+
+// Outrank calls the function.
+func (fn RankerFn) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
+	return fn(ctx, revision)
+}
+
 // Adopt gives a restored item its owners back and puts XRs and claims on hold. It runs after Order, so an owner that is in the backup is
 // live by now. Its operation lifts the hold.
 type Adopt struct {
 	owners  Finder
+	ranker  Ranker
 	adopter Adopter
 	log     logrus.FieldLogger
 	now     func() time.Time
@@ -45,8 +59,8 @@ type Adopt struct {
 var _ riav2.RestoreItemAction = &Adopt{}
 
 // NewAdopt returns the action.
-func NewAdopt(owners Finder, adopter Adopter, log logrus.FieldLogger) *Adopt {
-	return &Adopt{owners: owners, adopter: adopter, log: log, now: time.Now}
+func NewAdopt(owners Finder, ranker Ranker, adopter Adopter, log logrus.FieldLogger) *Adopt {
+	return &Adopt{owners: owners, ranker: ranker, adopter: adopter, log: log, now: time.Now}
 }
 
 // Name is not called by Velero.
@@ -77,6 +91,11 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if owned {
 		if err := a.relink(item, original, targetNamespace(original, input.Restore), log); err != nil {
 			return nil, err
+		}
+	}
+	if xp.IsRevision(original) {
+		if err := a.ranker.Outrank(context.Background(), original); err != nil {
+			return nil, fmt.Errorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(original), err)
 		}
 	}
 	if held {

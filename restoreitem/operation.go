@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -103,9 +104,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 	if a.results.plans == nil || a.now().Sub(a.results.found) >= pollLasts {
 		a.results.plans = map[xp.ID]adoption.Plan{}
 	}
-	for id, plan := range plans {
-		a.results.plans[id] = plan
-	}
+	maps.Copy(a.results.plans, plans)
 	a.results.found = a.now()
 
 	return plans[ref.ID()], nil

@@ -3,6 +3,7 @@ package adoption
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -71,15 +72,15 @@ func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
 	inst := xp.Instance{Unstructured: u}
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
-	} else {
-		if paused, ok := u.GetAnnotations()[xp.AnnotationPaused]; ok {
-			h.Paused = &paused
-		}
+	} else if paused, ok := u.GetAnnotations()[xp.AnnotationPaused]; ok {
+		h.Paused = &paused
+	}
+	// Without a revision nothing was composed yet, so there is nothing to hold on to. A hold from before the first revision did not pin.
+	if !h.Pinned {
+		h.Pinned, h.UpdatePolicy = inst.Revision() != "", nil
 		if policy, ok := inst.UpdatePolicy(); ok {
 			h.UpdatePolicy = &policy
 		}
-		// Without a revision nothing was composed yet, so there is nothing to hold on to.
-		h.Pinned = inst.Revision() != ""
 	}
 	if h.Pinned {
 		if err := inst.SetUpdatePolicy(xp.UpdateManual); err != nil {
@@ -99,6 +100,7 @@ func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+	delete(annotations, AnnotationHold) // A claim's would come back on its XR.
 	annotations[key(u)], annotations[xp.AnnotationPaused] = string(b), "true"
 	u.SetAnnotations(annotations)
 
@@ -130,9 +132,7 @@ func unpause(u *unstructured.Unstructured) map[string]any {
 func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{key(u): nil, xp.AnnotationPaused: value(h.Paused)})
 	if h.Pinned {
-		for field, content := range (xp.Instance{Unstructured: u}).Field("compositionUpdatePolicy", value(h.UpdatePolicy)) {
-			p[field] = content
-		}
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.UpdatePolicy)))
 	}
 
 	return p

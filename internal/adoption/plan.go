@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -65,7 +66,11 @@ func Next(w *World, r xp.Ref) Plan {
 		t.checkReconciled(u)
 	}
 	if len(t.plan.Waiting) == 0 && t.releaseClaim() {
-		t.do(u, giveBack(u, h), "adopted; give its own settings back")
+		step := "adopted; give its own settings back"
+		if len(t.without) > 0 {
+			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
+		}
+		t.do(u, giveBack(u, h), step)
 	}
 
 	return t.plan
@@ -76,13 +81,24 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
 		return Plan{Done: true}
 	}
+	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
-	if ok && w.Get(r) != nil {
-		return Next(w, r)
+	if !ok {
+		u := claim.Unstructured
+
+		return Plan{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}
+	}
+	u := w.Get(r)
+	if u == nil {
+		return Plan{Failed: fmt.Sprintf(stays+"was not restored; restore again from a backup that has the XR, without "+
+			"--include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
+	}
+	if !xp.Bound(claim, xp.CompositeFrom(u)) {
+		return Plan{Failed: fmt.Sprintf(stays+"is not bound to it; correct the claimRef of %s or the resourceRef of the claim, then restore again",
+			xp.String(claim.Unstructured), r.Name, r)}
 	}
 
-	return Plan{Failed: fmt.Sprintf("%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s was not restored; restore again from a "+
-		"backup that has the XR, without --include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
+	return Next(w, r)
 }
 
 // A tree is one XR with what belongs to it, while a Plan is made for it.
@@ -91,6 +107,8 @@ type tree struct {
 	xr   xp.Composite
 	hold *Hold
 	plan Plan
+	// without are the refs that nothing is waited for any more.
+	without []string
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {
@@ -114,9 +132,16 @@ func (t *tree) unheld() Plan {
 // checkComposed counts what the XR controls, and waits for what is not there, is somebody else's, or, if observed is asked for, was not
 // reconciled by its own controller since it was restored: a function that decides by the status of an MR must find it again.
 func (t *tree) checkComposed(observed bool) {
+	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
 		u := t.w.Get(r)
 		switch {
+		case u == nil && err == nil && !listed[r.ID()]:
+			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
+			t.without = append(t.without, r.String())
+			t.plan.Total--
+
+			continue
 		case u == nil && t.w.unserved[r.GroupVersionKind().GroupKind()]:
 			t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, r.GroupVersionKind().GroupKind())
 
@@ -189,21 +214,28 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 // checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle
 // of its work composes next.
 func (t *tree) checkRefs() {
-	refs, err := t.xr.ResourceRefs()
+	listed, err := t.listed()
 	if err != nil {
 		t.wait(false, "%s", err)
 
 		return
 	}
+	for _, r := range t.hold.Refs {
+		if !listed[r.ID()] && t.w.Get(r) != nil {
+			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
+		}
+	}
+}
+
+// listed returns what the XR references now.
+func (t *tree) listed() (map[xp.ID]bool, error) {
+	refs, err := t.xr.ResourceRefs()
 	listed := map[xp.ID]bool{}
 	for _, r := range refs {
 		listed[r.ID()] = true
 	}
-	for _, r := range t.hold.Refs {
-		if !listed[r.ID()] {
-			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
-		}
-	}
+
+	return listed, err
 }
 
 // releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin
@@ -214,7 +246,8 @@ func (t *tree) releaseClaim() bool {
 		return true
 	}
 	claim := t.w.Get(r)
-	if claim == nil {
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		// Any XR can name any claim; one that is held for its own XR must stay so.
 		return true
 	}
 	h, err := HoldOf(claim)

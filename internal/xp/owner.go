@@ -2,6 +2,7 @@ package xp
 
 import (
 	"encoding/json"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,10 +58,11 @@ func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 		if !ok {
 			continue
 		}
-		fields, found, err := unstructured.NestedMap(m, "fieldsV1", "f:metadata", "f:ownerReferences")
+		owners, found, err := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata", "f:ownerReferences")
 		if err != nil || !found {
 			continue
 		}
+		fields, _ := owners.(map[string]any)
 		renamed := renameKeys(fields, uids)
 		if len(renamed) == 0 {
 			unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata", "f:ownerReferences")
@@ -72,11 +74,11 @@ func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
 }
 
-// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}.
+// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}. Besides these there is only the list itself, ".".
 func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]any {
 	renamed := map[string]any{}
 	for key, value := range fields {
-		if len(key) < 2 || key[:2] != "k:" {
+		if key == "." {
 			renamed[key] = value
 
 			continue
@@ -84,7 +86,7 @@ func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]
 		var id struct {
 			UID types.UID `json:"uid"`
 		}
-		if err := json.Unmarshal([]byte(key[2:]), &id); err != nil {
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(key, "k:")), &id); err != nil {
 			continue
 		}
 		if uid, ok := uids[id.UID]; ok {

@@ -2,6 +2,7 @@ package xp
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,7 +91,7 @@ func refFrom(v any) (Ref, error) {
 		}
 	}
 	if r.APIVersion == "" || r.Kind == "" {
-		return Ref{}, fmt.Errorf("it has no apiVersion or no kind")
+		return Ref{}, errors.New("it has no apiVersion or no kind")
 	}
 
 	return r, nil

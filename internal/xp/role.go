@@ -88,15 +88,18 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 	return u.GetAPIVersion() == "v1" && u.GetKind() == kind
 }
 
+// isModern tells whether u has the schema of Crossplane v2. A spec.crossplane alone proves nothing: the author of any CRD can have one (that of
+// Upbound's ControlPlane says which version of Crossplane to run), and the author of a v1 XRD too.
 func isModern(u *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedMap(u.Object, "spec", "crossplane")
+	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
 
-	return found && err == nil
+	return refs || selectsComposition(u, "crossplane")
 }
 
-func selectsComposition(u *unstructured.Unstructured) bool {
+func selectsComposition(u *unstructured.Unstructured, under ...string) bool {
 	for _, field := range []string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"} {
-		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", field); found {
+		path := append(append([]string{"spec"}, under...), field)
+		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, path...); found {
 			return true
 		}
 	}

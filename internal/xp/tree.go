@@ -18,8 +18,6 @@ type Item struct {
 }
 
 // Resources of Crossplane's own kinds that an XR can't do without.
-//
-//nolint:gochecknoglobals // Go has no constant structs.
 var (
 	ResourceXRD         = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositeresourcedefinitions"}
 	ResourceComposition = schema.GroupResource{Group: GroupAPIExtensions, Resource: "compositions"}

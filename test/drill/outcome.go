@@ -3,6 +3,8 @@ package drill
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,12 +55,15 @@ func (p Platform) Compare(ctx context.Context, c *stack.Cluster, cloud *api.Clie
 	if err != nil {
 		return o, fmt.Errorf("cannot read the cloud's journal: %w", err)
 	}
+	// Crossplane takes the labels off what it garbage collects, so a delete is known by its ID only.
+	mine := maps.Clone(before.External)
 	for _, e := range entries {
 		switch {
-		case !p.caused(e.Caller) || e.Status >= 400:
-		case e.Op == api.Create:
+		case e.Status >= http.StatusBadRequest:
+		case e.Op == api.Create && p.caused(e.Caller):
+			mine[e.ID] = true
 			o.Creates++
-		default:
+		case e.Op == api.Delete && mine[e.ID]:
 			o.Deletes++
 		}
 	}
@@ -82,7 +87,8 @@ func (p Platform) duplicates(ctx context.Context, cloud *api.Client) (int, error
 			continue
 		}
 		slot := Slot{Instance: p.instanceOf(r.CreatedBy.Composite), Resource: r.CreatedBy.CompositionResourceName}
-		if count[slot]++; count[slot] > 1 {
+		count[slot]++
+		if count[slot] > 1 {
 			duplicates++
 		}
 	}

@@ -51,7 +51,7 @@ func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	deleted, err := s.cloud.Journal(ctx, n.before.Seq, api.Delete)
 	must(t, err)
 	for _, e := range deleted {
-		if strings.HasPrefix(e.Composite, n.Namespace+"-") && e.Kind != api.Database {
+		if n.before.External[e.ID] && e.Kind != api.Database {
 			t.Errorf("%s %s was deleted too", e.Kind, e.ID)
 		}
 	}

@@ -62,7 +62,7 @@ func (c *component) start(k *keeper) error {
 		return fmt.Errorf("cannot look at the log of %s: %w", c.name, err)
 	}
 
-	cmd := exec.Command(c.path, c.args...)
+	cmd := exec.Command(c.path, c.args...) //nolint:noctx // It outlives the context of its start.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = c.dir, c.env, log, log
 	p := &process{cmd: cmd, began: time.Now(), log: c.log, logged: info.Size(), done: make(chan struct{})}
 	if err := start(cmd); err != nil {

@@ -36,7 +36,7 @@ type keeper struct {
 }
 
 func newKeeper(remove ...string) (*keeper, error) {
-	cmd := exec.Command("/bin/sh", append([]string{"-c", keeperScript, "keeper"}, remove...)...)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", keeperScript, "keeper"}, remove...)...) //nolint:noctx // It outlives this process.
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := cmd.StdinPipe()

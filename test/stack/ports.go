@@ -22,11 +22,11 @@ func freePorts(n int) ([]int, error) {
 		}
 		port := lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // Nothing secret about a port.
 		// Some components can only listen on all addresses, so the port has to be free there.
-		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:gosec,noctx // Closed at once; and it does not block.
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:noctx // Closed at once; and it does not block.
 		if err != nil {
 			continue
 		}
-		defer l.Close() //nolint:errcheck // Held until all are found, so that none is found twice.
+		defer l.Close() //nolint:errcheck,gocritic // Held until all are found, so that none is found twice.
 		ports = append(ports, port)
 	}
 

@@ -16,7 +16,7 @@ func answers(client *http.Client, url string) probe {
 	return func(ctx context.Context, _ *process) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 		if err != nil {
 			return Never(fmt.Errorf("cannot make a request for %s: %w", url, err))
 		}

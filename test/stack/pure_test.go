@@ -82,7 +82,7 @@ func TestPKI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := tls.Dial("tcp", "localhost:"+port, p.tls)
+	conn, err := (&tls.Dialer{Config: p.tls}).DialContext(t.Context(), "tcp", "localhost:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}

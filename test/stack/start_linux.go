@@ -9,7 +9,7 @@ import (
 
 // The kernel sends the parent death signal when the thread that started the child ends, not when the process does. So one thread, which
 // lives as long as the process, starts them all.
-var starter = sync.OnceValue(func() chan<- func() {
+var starter = sync.OnceValue(func() chan<- func() { //nolint:gochecknoglobals // One per process is the point.
 	jobs := make(chan func())
 	go func() {
 		runtime.LockOSThread()

@@ -4,6 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	xpfake "github.com/crossplane/crossplane-runtime/v2/pkg/resource/fake"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
-	xpfake "github.com/crossplane/crossplane-runtime/v2/pkg/resource/fake"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	cluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/cluster/v1alpha1"
@@ -209,8 +208,10 @@ func TestServed(t *testing.T) {
 		"SomeKinds": {
 			reason: "Only kinds that are ours and are served should be returned, once each.",
 			list: &metav1.APIResourceList{APIResources: []metav1.APIResource{
-				{Name: "networks", Kind: "Network"}, {Name: "networks/status", Kind: "Network"},
-				{Name: "buckets", Kind: "Bucket"}, {Name: "cows", Kind: "Cow"},
+				{Name: "networks", Kind: "Network"},
+				{Name: "networks/status", Kind: "Network"},
+				{Name: "buckets", Kind: "Bucket"},
+				{Name: "cows", Kind: "Cow"},
 			}},
 			want: []schema.GroupVersionKind{gv.WithKind("Bucket"), gv.WithKind("Network")},
 		},

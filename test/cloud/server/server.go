@@ -323,5 +323,5 @@ func respond(w http.ResponseWriter, status int, body any) {
 		return
 	}
 
-	_ = json.NewEncoder(w).Encode(body) // The caller is gone if this fails, so there is nobody to tell.
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // The caller is gone if this fails, so there is nobody to tell.
 }

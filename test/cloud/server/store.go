@@ -51,7 +51,7 @@ func openStore(dir string) (*store, error) {
 
 	path := filepath.Join(dir, journalFile)
 
-	b, err := os.ReadFile(path) //nolint:gosec // The path is ours.
+	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read the journal: %w", err)
 	}
@@ -77,7 +77,7 @@ func openStore(dir string) (*store, error) {
 		}
 	}
 
-	if s.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil { //nolint:gosec // The path is ours.
+	if s.file, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, fmt.Errorf("cannot open the journal: %w", err)
 	}
 

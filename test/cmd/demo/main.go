@@ -16,13 +16,13 @@ import (
 func main() {
 	crossplane := flag.String("crossplane", "v2", "Crossplane to show it with: v2 or v1.20.")
 	native := flag.Bool("native", false, "On v1.20, compose with native patch-and-transform rather than with a function.")
-	count := flag.Int("count", 10, "How many composite resources to make.") //nolint:mnd // A default.
+	count := flag.Int("count", 10, "How many composite resources to make.")
 	flag.Parse()
 
 	version, ok := map[string]stack.Version{"v2": stack.V2, "v1.20": stack.V1}[*crossplane]
 	if !ok || *count < 1 || *native && version != stack.V1 || flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "cannot run the demo so: --crossplane is v2 or v1.20, --native is for v1.20, and --count is at least 1")
-		os.Exit(2) //nolint:mnd // Wrong usage.
+		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, version, *native, *count)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -17,7 +18,7 @@ func (d *demo) follow(ctx context.Context, r *round, c *stack.Cluster) func() {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		last := ""
-		tick := time.NewTicker(500 * time.Millisecond) //nolint:mnd // Often enough to see.
+		tick := time.NewTicker(500 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
@@ -63,7 +64,7 @@ func (d *demo) state(ctx context.Context, r *round, c *stack.Cluster) string {
 
 func (d *demo) table(rounds []*round) {
 	_, _ = fmt.Fprintln(d.out)
-	w := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0) //nolint:mnd // The space between columns.
+	w := tabwriter.NewWriter(d.out, 0, 0, 3, ' ', 0)
 	row := func(label string, cell func(r *round) string) {
 		_, _ = fmt.Fprint(w, label)
 		for _, r := range rounds {
@@ -72,7 +73,7 @@ func (d *demo) table(rounds []*round) {
 		_, _ = fmt.Fprintln(w)
 	}
 	number := func(value func(o drill.Outcome) int) func(r *round) string {
-		return func(r *round) string { return fmt.Sprint(value(r.outcome)) }
+		return func(r *round) string { return strconv.Itoa(value(r.outcome)) }
 	}
 	row("", func(r *round) string { return r.title })
 	row("Velero's phase", func(r *round) string { return r.phase })

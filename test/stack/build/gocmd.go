@@ -94,10 +94,7 @@ func (b *builder) build(ctx context.Context, r Recipe) error {
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 
-	ldflags := "-s -w"
-	for _, x := range r.Ldflags {
-		ldflags += " -X " + x
-	}
+	ldflags := strings.Join(append([]string{"-s -w"}, r.Ldflags...), " -X ")
 	if _, err := b.run(ctx, r, b.wrapper(r), "build", "-trimpath", "-ldflags", ldflags, "-o", filepath.Join(tmp, r.Name), r.target()); err != nil {
 		return err
 	}
@@ -110,7 +107,7 @@ func (b *builder) build(ctx context.Context, r Recipe) error {
 			return fmt.Errorf("cannot copy %s of %s: %w", r.Assets, r.Module, err)
 		}
 	}
-	if err := os.Chmod(tmp, 0o755); err != nil {
+	if err := os.Chmod(tmp, 0o755); err != nil { //nolint:gosec // It is a directory.
 		return fmt.Errorf("cannot open the directory of %s to others: %w", r.Name, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(b.dir(r)), 0o755); err != nil {

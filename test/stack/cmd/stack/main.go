@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&s.nop, "provider-nop", false, "run provider-nop in the first cluster")
 	flags.BoolVar(&s.foreground, "foreground", false, "stay in the foreground; the stack ends with the command")
 	flags.Usage = func() {
-		fmt.Fprint(flags.Output(), usage)
+		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()
 	}
 	if len(args) == 0 {

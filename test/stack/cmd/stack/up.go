@@ -110,7 +110,7 @@ func background(ctx context.Context, dir string, args []string) error {
 	if err := os.RemoveAll(summaryFile(dir)); err != nil {
 		return fmt.Errorf("cannot remove what an earlier stack left: %w", err)
 	}
-	cmd := exec.Command(self, append(args, "--foreground")...) //nolint:gosec,noctx // It is this program, and outlives the context.
+	cmd := exec.Command(self, append(args, "--foreground")...) //nolint:noctx // It is this program, and outlives the context.
 	cmd.Stderr, cmd.SysProcAttr = output, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("cannot start the stack's process: %w", err)
@@ -136,7 +136,7 @@ func follow(ctx context.Context, dir string, ended <-chan error, stop func() err
 		select {
 		case <-ctx.Done():
 			err := stop()
-			<-ended
+			<-ended //nolint:errcheck // It was told to end.
 			show()
 
 			return errors.Join(ctx.Err(), err)

@@ -12,7 +12,7 @@ import (
 )
 
 // GroupVersion of the kinds in this package.
-var GroupVersion = schema.GroupVersion{Group: "cloud.example.org", Version: "v1alpha1"} //nolint:gochecknoglobals // As every API package has it.
+var GroupVersion = schema.GroupVersion{Group: "cloud.example.org", Version: "v1alpha1"}
 
 // AddToScheme adds the kinds in this package to a scheme.
 func AddToScheme(s *runtime.Scheme) error {

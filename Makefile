@@ -1,0 +1,73 @@
+# Needs Go, git and GNU make, and never root. "make help" lists what there is to make.
+
+GOLANGCI_LINT_VERSION = v2.15.0
+GOVULNCHECK_VERSION   = v1.9.0
+
+CROSSPLANE ?= v2
+FUZZTIME   ?= 10m
+
+MODULES       = . test test/cloud
+GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+
+.DEFAULT_GOAL = help
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the plugin into bin/.
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/velero-plugin-for-crossplane .
+
+.PHONY: unit
+unit: ## Run the tests that need no stack, which takes moments.
+	go test ./...
+	cd test/cloud && go test ./...
+	cd test && go test $$(go list ./... | grep -v '/e2e$$')
+
+.PHONY: test
+test: unit ## Run all tests: unit, then those on the real stack, which is built the first time.
+	cd test && go test -count=1 -timeout 45m -v ./e2e/...
+
+.PHONY: demo
+demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 COUNT=10 NATIVE=1).
+	cd test && go run ./cmd/demo --crossplane $(CROSSPLANE) $(if $(COUNT),--count $(COUNT)) $(if $(NATIVE),--native)
+
+.PHONY: stack-build
+stack-build: ## Build every program of the real stack into the user's cache.
+	cd test && go run ./stack/cmd/build
+
+.PHONY: stack-up
+stack-up: ## Start a real stack to work with, and say how (CROSSPLANE=v2|v1.20 ARGS="--clusters source,target").
+	cd test && go run ./stack/cmd/stack up --crossplane $(CROSSPLANE) $(ARGS)
+
+.PHONY: stack-down
+stack-down: ## Destroy what stack-up started.
+	cd test && go run ./stack/cmd/stack down $(ARGS)
+
+.PHONY: lint
+lint: ## Lint all modules; golangci-lint is built the first time, which takes minutes.
+	@for module in $(MODULES); do \
+		echo "linting $$module"; \
+		(cd $$module && go mod tidy -diff && $(GOLANGCI_LINT) run ./...) || exit 1; \
+	done
+
+.PHONY: format
+format: ## Format all Go code.
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities that the plugin reaches.
+	$(GOVULNCHECK) ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for a while (FUZZTIME=10m).
+	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]+:func | |' | while read -r dir target; do \
+		echo "fuzzing $$target in $$dir"; \
+		(cd "$$dir" && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+	done
+
+.PHONY: clean
+clean: ## Remove bin/.
+	rm -rf bin

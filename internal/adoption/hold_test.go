@@ -1,0 +1,321 @@
+package adoption
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	restoreName = "velero/monday"
+	restoredAt  = "2026-01-02T03:04:05Z"
+)
+
+func TestPut(t *testing.T) {
+	type want struct {
+		Hold   *Hold
+		Paused string
+		Policy string
+		Err    string
+	}
+	bucket := xptest.MR("b")
+	gone := xptest.MR("gone")
+	hold := func(change func(*Hold)) *Hold {
+		h := &Hold{Restore: restoreName, Since: restoredAt, Reason: reasonRestored, Pinned: true}
+		change(h)
+
+		return h
+	}
+	refs := []xp.Ref{xp.RefTo(bucket)}
+	marker := func(key string, h Hold) xptest.Option {
+		b, _ := json.Marshal(h)
+
+		return xptest.Annotated(key, string(b))
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"V1XR": {
+			reason: "It is paused and pinned, with what it composed in the marker.",
+			object: xptest.XR("x", xptest.Refs(bucket)),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
+		},
+		"V2XR": {
+			reason: "The same where Crossplane v2 keeps its fields.",
+			object: xptest.ModernXR("x", xptest.Without("metadata", "namespace"), xptest.Refs(bucket)),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
+		},
+		"Claim": {
+			reason: "A claim composes nothing itself.",
+			object: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))),
+			want:   want{Hold: hold(func(*Hold) {}), Paused: "true", Policy: "Manual"},
+		},
+		"OwnSettings": {
+			reason: "The person's own settings are kept in the marker.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic")),
+			want: want{
+				Hold:   hold(func(h *Hold) { h.Paused, h.UpdatePolicy, h.Refs = ptr.To("false"), ptr.To("Automatic"), nil }),
+				Paused: "true", Policy: "Manual",
+			},
+		},
+		"OwnPause": {
+			reason: "The person's own pause is kept too.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual")),
+			want:   want{Hold: hold(func(h *Hold) { h.Paused, h.UpdatePolicy = ptr.To("true"), ptr.To("Manual") }), Paused: "true", Policy: "Manual"},
+		},
+		"NeverComposed": {
+			reason: "Without a revision there is none to pin it to, so the policy is left alone.",
+			object: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")),
+			want:   want{Hold: hold(func(h *Hold) { h.Pinned, h.UpdatePolicy = false, ptr.To("Automatic") }), Paused: "true", Policy: "Automatic"},
+		},
+		"WithoutDangling": {
+			reason: "What was not there any more when the backup was taken is not waited for.",
+			object: xptest.XR("x", xptest.Refs(gone, bucket), func(u *unstructured.Unstructured) { xp.SetDangling(u, []xp.Ref{xp.RefTo(gone)}) }),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
+		},
+		"BackedUpWhileHeld": {
+			reason: "The marker that it brings along has the person's own settings; what it composed is what it lists now.",
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationHold, Hold{
+				Restore: "velero/sunday", Pinned: true, Paused: ptr.To("false"), UpdatePolicy: ptr.To("Automatic"), Refs: []xp.Ref{xp.RefTo(gone)},
+			})),
+			want: want{
+				Hold:   hold(func(h *Hold) { h.Paused, h.UpdatePolicy, h.Refs = ptr.To("false"), ptr.To("Automatic"), refs }),
+				Paused: "true", Policy: "Manual",
+			},
+		},
+		"ClaimBackedUpWhileHeld": {
+			reason: "The same for a claim, which has a key of its own.",
+			object: xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationClaimHold, Hold{Pinned: true})),
+			want:   want{Hold: hold(func(*Hold) {}), Paused: "true", Policy: "Manual"},
+		},
+		"ComposedWhileHeld": {
+			reason: "An XR that had no revision when it was held, and got one before it was backed up, must be pinned like any other.",
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Policy("Automatic"), marker(AnnotationHold, Hold{UpdatePolicy: ptr.To("Automatic")})),
+			want:   want{Hold: hold(func(h *Hold) { h.UpdatePolicy, h.Refs = ptr.To("Automatic"), refs }), Paused: "true", Policy: "Manual"},
+		},
+		"ForgedMarker": {
+			reason: "A tenant's marker decides on the tenant's own settings, and on nothing that keeps the restore safe.",
+			object: xptest.XR("x", xptest.Refs(bucket), marker(AnnotationHold, Hold{Restore: "theirs", Since: "never", Reason: "none", Refs: []xp.Ref{}})),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
+		},
+		"NullMarker": {
+			reason: "null is an empty marker.",
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "null")),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
+		},
+		"UnreadableMarker": {
+			reason: "A marker that can't be read may hide the person's own settings, so it is an error that names it.",
+			object: xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
+			want:   want{Err: "cannot read the annotation velero.crossplane.io/hold of XOrder x: invalid character '?' looking for beginning of value"},
+		},
+		"UnreadableClaimMarker": {
+			reason: "The error names the key of a claim.",
+			object: xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, "")),
+			want:   want{Err: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: unexpected end of JSON input"},
+		},
+		"UnreadableRefs": {
+			reason: "Refs that can't be read can't be checked later.",
+			object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":{}}}`)),
+			want:   want{Err: "cannot read the resourceRefs of XOrder x: they are a map[string]interface {}, not a list"},
+		},
+		"UnreadableDangling": {
+			reason: "The error names the annotation.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationDangling, "{}")),
+			want:   want{Err: "cannot read the annotation velero.crossplane.io/dangling of XOrder x: json: cannot unmarshal object into Go value of type []xp.Ref"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h, err := Put(tc.object, restoreName, restoredAt)
+			got := want{Hold: h, Paused: tc.object.GetAnnotations()[xp.AnnotationPaused]}
+			got.Policy, _ = xp.Instance{Unstructured: tc.object}.UpdatePolicy()
+			if err != nil {
+				got = want{Err: err.Error()}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if err != nil {
+				return
+			}
+			read, err := HoldOf(tc.object)
+			if diff := cmp.Diff(h, read); err != nil || diff != "" {
+				t.Errorf("The marker must say what was put: error %v, -put, +read:\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// Crossplane copies a claim's annotations to its XR, where a marker for XRs would mark the XR as held again and again.
+func TestPutTakesTheMarkerOfAnXROffAClaim(t *testing.T) {
+	claim := xptest.Claim("o", xptest.Annotated(AnnotationHold, `{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"nothing"}]}`))
+	if _, err := Put(claim, restoreName, restoredAt); err != nil {
+		t.Fatal(err)
+	}
+	if marker, ok := claim.GetAnnotations()[AnnotationHold]; ok {
+		t.Errorf("the claim still has %s", marker)
+	}
+}
+
+// What Put changes giveBack gives back, for every combination of what a person can have set, however often the object is backed up while it is held.
+func TestGiveBackIsTheInverseOfPut(t *testing.T) {
+	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim}
+	pauses := map[string]xptest.Option{
+		"none": nil, "true": xptest.Annotated(xp.AnnotationPaused, "true"), "false": xptest.Annotated(xp.AnnotationPaused, "false"),
+		"empty": xptest.Annotated(xp.AnnotationPaused, ""), "odd": xptest.Annotated(xp.AnnotationPaused, `"\u2028<>`),
+	}
+	policies := map[string]xptest.Option{"none": nil, "manual": xptest.Policy("Manual"), "automatic": xptest.Policy("Automatic"), "empty": xptest.Policy("")}
+	composed := map[string]xptest.Option{"composed": xptest.Refs(xptest.MR("b")), "chosen": nil, "never": xptest.NeverComposed()}
+	others := map[string]xptest.Option{"none": nil, "annotated": xptest.Annotated("theirs", "kept")}
+	for kind, build := range builders {
+		for p, pause := range pauses {
+			for q, policy := range policies {
+				for c, how := range composed {
+					for o, other := range others {
+						for times := 1; times <= 3; times++ {
+							var options []xptest.Option
+							for _, option := range []xptest.Option{how, pause, policy, other} {
+								if option != nil {
+									options = append(options, option)
+								}
+							}
+							own := build("x", options...)
+							t.Run(fmt.Sprint(kind, "/pause:", p, "/policy:", q, "/", c, "/annotations:", o, "/", times), func(t *testing.T) {
+								checkGivesBack(t, own, times)
+							})
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
+	t.Helper()
+	held := own.DeepCopy()
+	for range times {
+		if _, err := Put(held, restoreName, restoredAt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !xp.IsPaused(held) {
+		t.Fatal("a held object is not paused")
+	}
+	h, err := HoldOf(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, unpause(held))} {
+		got := xptest.Merge(from, giveBack(from, h))
+		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
+			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
+		}
+	}
+}
+
+// asStored is u as the API server returns it, which leaves out empty annotations and gives out its own resourceVersion.
+func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	u.SetResourceVersion("")
+	if len(u.GetAnnotations()) == 0 {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
+	}
+
+	return u
+}
+
+func TestPatchesAreRefusedAfterAChange(t *testing.T) {
+	u := xptest.XR("x", xptest.Version("41"))
+	h, err := Put(u, restoreName, restoredAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	explain, err := Explain(u, "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, patch := range map[string]map[string]any{"unpause": unpause(u), "giveBack": giveBack(u, h), "Explain": explain} {
+		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
+			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; got %q", name, got)
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	u := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
+	h, err := Put(u, restoreName, restoredAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := Explain(u, `it waits for "b" <&>`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := HoldOf(xptest.Merge(u, patch))
+	h.Reason = `it waits for "b" <&>`
+	if diff := cmp.Diff(h, got); err != nil || diff != "" {
+		t.Errorf("Only the reason changes: error %v, -want, +got:\n%s", err, diff)
+	}
+
+	for name, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		want   string
+	}{
+		"NotHeld":    {object: xptest.XR("x"), want: "cannot explain the hold of XOrder x: it has none"},
+		"Unreadable": {object: xptest.XR("x", xptest.Annotated(AnnotationHold, "[]")), want: "cannot read the annotation velero.crossplane.io/hold of XOrder x: "},
+	} {
+		if _, err := Explain(tc.object, "why"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: got error %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// Whatever a tenant writes as a marker is read or refused, and a plan for the object is made without a panic.
+func FuzzHoldOf(f *testing.F) {
+	for _, s := range []string{
+		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual","resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
+		`{}`, `null`, `[]`, `""`, ``, `{"resourceRefs":[null,{}]}`, `{"paused":1}`, `{"Pinned":true}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, marker string) {
+		for _, u := range []*unstructured.Unstructured{
+			xptest.XR("x", xptest.Annotated(AnnotationHold, marker), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")),
+			xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker), xptest.Reconciled()),
+			xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, marker), xptest.OfXR(xptest.XR("x"))),
+		} {
+			h, err := HoldOf(u)
+			if (h == nil) == (err == nil) {
+				t.Errorf("hold %v with error %v", h, err)
+			}
+			if h != nil {
+				b, _ := json.Marshal(h)
+				again := &Hold{}
+				if err := json.Unmarshal(b, again); err != nil {
+					t.Errorf("%s can't be read again: %v", b, err)
+				}
+			}
+			w := NewWorld()
+			w.Add(u)
+			_ = w.Held()
+			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
+			if plan := Next(w, xp.RefTo(u)); plan.Done {
+				t.Errorf("a marked object is adopted: %+v", plan)
+			}
+			if _, err := Put(u, restoreName, restoredAt); err == nil && !xp.IsPaused(u) {
+				t.Error("a held object is not paused")
+			}
+		}
+	})
+}

@@ -1,0 +1,290 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// An outcome is what matters of a Plan.
+type outcome struct {
+	// Step and Target are what is done next, and to what.
+	Step, Target   string
+	Done, Moving   bool
+	Failed         string
+	Adopted, Total int
+	Waiting        []string
+}
+
+func outcomeOf(p Plan) outcome {
+	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed, Adopted: p.Adopted, Total: p.Total, Waiting: p.Waiting}
+	if p.Target != nil {
+		o.Target = xp.String(p.Target)
+	}
+
+	return o
+}
+
+const (
+	stepUnpause = "let Crossplane reconcile it under the backed-up revision"
+	stepRelease = "adopted; give its own settings back"
+	stepClaim   = "its XR is adopted; give its own settings back"
+)
+
+type planCase struct {
+	reason string
+	world  *World
+	ref    xp.Ref
+	want   outcome
+}
+
+func runPlans(t *testing.T, cases map[string]planCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := Next(tc.world, tc.ref)
+			if diff := cmp.Diff(tc.want, outcomeOf(plan)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if (plan.Patch == nil) != (plan.Target == nil) || (plan.Patch == nil) != (plan.Step == "") {
+				t.Errorf("a step has a target, a patch and a word for it: %+v", plan)
+			}
+			if plan.Done && (plan.Failed != "" || plan.Patch != nil) {
+				t.Errorf("done is done: %+v", plan)
+			}
+		})
+	}
+}
+
+// A held XR that is paused: what must be true before Crossplane may reconcile it.
+func TestNextBeforeTheUnpause(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	revision := xptest.Revision(xptest.RevisionName, x)
+	paused := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	parent := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
+	other := xptest.XR("other")
+	unserved := func(w *World) *World {
+		w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
+
+		return w
+	}
+	wait := func(adopted int, moving bool, why ...string) outcome {
+		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
+	}
+	runPlans(t, map[string]planCase{
+		"Ready": {
+			reason: "All is there, its own and observed.",
+			world:  world(paused, bucket, revision), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"ModernReady": {
+			reason: "The same for an XR of Crossplane v2.",
+			world: world(held(xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))), xptest.SeenPaused()),
+				xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Reconciled()), revision),
+			ref:  xp.RefTo(xptest.ModernXR("x")),
+			want: outcome{Step: stepUnpause, Target: "Order team-a/x", Adopted: 1, Total: 1},
+		},
+		"Gone": {
+			reason: "An XR that did not come back can't be adopted.",
+			world:  world(), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x does not exist: it was not restored, or was deleted since; see the errors of the restore"},
+		},
+		"Unreadable": {
+			reason: "A marker that can't be read is for a person to correct.",
+			world:  world(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
+				"correct or remove the annotation, then restore again"},
+		},
+		"Missing": {
+			reason: "Crossplane would make it anew.",
+			world:  world(paused, revision), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"MissingAndRemoved": {
+			reason: "A person who was told so has removed the ref: nothing is waited for any more.",
+			world:  world(xptest.With(paused, xptest.Refs()), revision), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Unserved": {
+			reason: "The next step is another one if the kind is not there at all.",
+			world:  unserved(world(paused, revision)), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org"),
+		},
+		"SomebodyElses": {
+			reason: "Crossplane would ignore it and make another one.",
+			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"),
+		},
+		"OldUID": {
+			reason: "An earlier XR of the same name is somebody else.",
+			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is controlled by XOrder x (UID old), not by this XR"),
+		},
+		"Uncontrolled": {
+			reason: "Crossplane takes what nobody controls (crossplane composition_functions.go), but it isn't counted yet.",
+			world:  world(paused, revision, xptest.MR("b", xptest.Reconciled())), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Total: 1},
+		},
+		"NotObserved": {
+			reason: "A function that decides by the MR's status would not find any.",
+			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
+			want: wait(1, true, "Bucket b: its provider has not observed it yet"),
+		},
+		"Failing": {
+			reason: "The provider's own words say what to do.",
+			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
+			want: wait(1, false, "Bucket b: its provider can't reconcile it: no credentials"),
+		},
+		"PausedByThePerson": {
+			reason: "An MR that a person paused is not going to be observed.",
+			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"NoMR": {
+			reason: "What no provider reconciles has no condition to wait for.",
+			world: world(held(xptest.XR("x", xptest.Refs(xptest.Secret("s"))), xptest.SeenPaused()), revision,
+				xptest.Secret("s", xptest.ControlledBy(x))),
+			ref:  xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"ChildHeld": {
+			reason: "A nested XR first: its status is what its parent goes by.",
+			world:  world(parent, revision, held(child)), ref: xp.RefTo(x),
+			want: wait(1, true, "XOrder child: this composed XR is not adopted yet"),
+		},
+		"ChildUnreadable": {
+			reason: "A nested XR whose marker can't be read is not known to be adopted.",
+			world:  world(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
+			want: wait(1, true, "XOrder child: this composed XR is not adopted yet"),
+		},
+		"ChildAdopted": {
+			reason: "Then its parent.",
+			world:  world(parent, revision, child), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"NoRevision": {
+			reason: "Without the revision Crossplane would choose another.",
+			world:  world(paused, bucket), ref: xp.RefTo(x),
+			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x"),
+		},
+		"NeverComposed": {
+			reason: "An XR that has no revision yet needs none.",
+			world:  world(held(xptest.XR("x", xptest.NeverComposed()), xptest.SeenPaused())), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"NotSeen": {
+			reason: "Crossplane must have seen the pause, or else an old condition would prove the reconcile after it.",
+			world:  world(xptest.With(paused, xptest.Reconciled()), bucket, revision), ref: xp.RefTo(x),
+			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
+		},
+		"NoStatus": {
+			reason: "A restored XR has no status at first.",
+			world:  world(xptest.With(paused, xptest.Without("status")), bucket, revision), ref: xp.RefTo(x),
+			want: wait(1, true, "Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"),
+		},
+		"EveryReason": {
+			reason: "A person is told all that is missing at once; it moves if any of it does.",
+			world:  world(held(xptest.XR("x", xptest.Refs(bucket, xptest.MR("c"))))), ref: xp.RefTo(x),
+			want: outcome{Total: 2, Moving: true, Waiting: []string{
+				"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
+				"Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
+				"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x",
+				"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?",
+			}},
+		},
+	})
+}
+
+// A held XR that Crossplane reconciles again, under the backed-up revision: what proves the adoption.
+func TestNextAfterTheUnpause(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x))
+	free := held(xptest.XR("x", xptest.Refs(bucket)), unpaused(), xptest.Reconciled())
+	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
+	wait := func(adopted int, moving bool, why ...string) outcome {
+		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
+	}
+	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
+	const dropped = "Bucket b: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan"
+	runPlans(t, map[string]planCase{
+		"Adopted": {reason: "It references and controls what it did, and was reconciled.", world: world(free, bucket), ref: xp.RefTo(x), want: released},
+		"Growing": {
+			reason: "A Composition that was in the middle of its work composes more next.",
+			world:  world(xptest.With(free, xptest.Refs(xptest.MR("more"), bucket)), bucket), ref: xp.RefTo(x), want: released,
+		},
+		"NotReconciled": {
+			reason: "The last that Crossplane said is that it is paused.",
+			world:  world(xptest.With(free, xptest.SeenPaused()), bucket), ref: xp.RefTo(x),
+			want: wait(1, true, "Crossplane to reconcile XOrder x"),
+		},
+		"NoStatus": {
+			reason: "Crossplane has said nothing.",
+			world:  world(xptest.With(free, xptest.Without("status")), bucket), ref: xp.RefTo(x),
+			want: wait(1, true, "Crossplane to reconcile XOrder x"),
+		},
+		"CannotReconcile": {
+			reason: "Crossplane's own words say why.",
+			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
+			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
+		},
+		"RefDropped": {
+			reason: "What Crossplane dropped is an orphan.",
+			world:  world(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
+		},
+		"DroppedAndDeleted": {
+			reason: "A person who was told so has deleted the orphan: nothing is waited for any more, and the step says what is not there.",
+			world:  world(xptest.With(free, xptest.Refs())), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease + "; without Bucket b, which it does not reference any more", Target: "XOrder x"},
+		},
+		"DeletedSince": {
+			reason: "Crossplane makes it anew, but has not yet.",
+			world:  world(free), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"RefsUnreadable": {
+			reason: "Refs that can't be read prove nothing.",
+			world:  world(xptest.With(free, xptest.JSON(`{"spec":{"resourceRefs":1}}`)), bucket), ref: xp.RefTo(x),
+			want: wait(1, false, "cannot read the resourceRefs of XOrder x: they are a int64, not a list"),
+		},
+		"Uncontrolled": {
+			reason: "Crossplane has yet to take it.",
+			world:  world(free, xptest.MR("b")), ref: xp.RefTo(x), want: wait(0, true, "Bucket b: Crossplane has not taken control of it"),
+		},
+		"Taken": {
+			reason: "Somebody else has taken it.",
+			world:  world(free, xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is controlled by XOrder y (UID uid of XOrder y), not by this XR"),
+		},
+		"MRNotObserved": {
+			reason: "That was asked before the unpause, and is the provider's business now.",
+			world:  world(free, xptest.With(bucket, xptest.Synced("False", "ReconcileError", "quota"))), ref: xp.RefTo(x), want: released,
+		},
+		"OwnPause": {
+			reason: "An XR that the person had paused stays so: all that it composed is there and its own, and Crossplane is not asked.",
+			world:  world(ownPause, bucket), ref: xp.RefTo(x), want: released,
+		},
+		"OwnPauseUncontrolled": {
+			reason: "Crossplane takes it when the person lifts their pause.",
+			world:  world(ownPause, xptest.MR("b")), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x", Total: 1},
+		},
+		"OwnPauseMissing": {
+			reason: "Even so nothing may be missing.",
+			world:  world(ownPause), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"Released": {
+			reason: "Without a hold there is nothing left to do.",
+			world:  world(xptest.XR("x", xptest.Refs(bucket)), bucket), ref: xp.RefTo(x), want: outcome{Done: true, Adopted: 1, Total: 1},
+		},
+		"NeverOurs": {
+			reason: "An XR that was live before the restore is not ours to judge.",
+			world:  world(xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+	})
+}

@@ -1,0 +1,108 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// held returns u with a hold on it, changed by the options after that.
+func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, restoreName, restoredAt); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+// unpaused is a held object that Crossplane may reconcile.
+func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
+
+func world(objects ...*unstructured.Unstructured) *World {
+	w := NewWorld()
+	for _, u := range objects {
+		w.Add(u)
+	}
+
+	return w
+}
+
+func refs(objects ...*unstructured.Unstructured) []xp.Ref {
+	var list []xp.Ref
+	for _, u := range objects {
+		list = append(list, xp.RefTo(u))
+	}
+
+	return list
+}
+
+func TestHeld(t *testing.T) {
+	a, b := held(xptest.XR("a")), held(xptest.ModernXR("b"))
+	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
+	w := world(unreadable, b, a, xptest.XR("free"), xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), held(xptest.Claim("c", xptest.OfXR(a))))
+	if diff := cmp.Diff(refs(b, a, unreadable), w.Held()); diff != "" {
+		t.Errorf("Held XRs are told in a stable order, with those whose marker can't be read, and without claims, which their XRs stand for.\n-want, +got:\n%s", diff)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	bucket, revision := xptest.MR("b"), xptest.Revision(xptest.RevisionName, xptest.XR("x"))
+	plain := xptest.Claim("o")
+	child := xptest.XR("child", xptest.Refs(xptest.MR("deep")))
+	parent := xptest.XR("parent", xptest.Refs(child, bucket), xptest.ClaimedBy(plain))
+	claim := xptest.Claim("o", xptest.OfXR(parent))
+	loop := xptest.XR("loop")
+	loop = xptest.XR("loop", xptest.Refs(loop))
+	cases := map[string]struct {
+		reason string
+		world  *World
+		from   []xp.Ref
+		want   []xp.Ref
+	}{
+		"Unknown": {
+			reason: "Of what is not observed yet nothing is known but its name.",
+			world:  world(), from: refs(parent), want: refs(parent),
+		},
+		"Held": {
+			reason: "What it composed, the revision that it runs on and its claim decide on an XR.",
+			world:  world(held(parent)), from: refs(parent), want: refs(parent, child, bucket, revision, claim),
+		},
+		"Tree": {
+			reason: "And so on down the tree; the claim leads back to the XR.",
+			world:  world(held(parent), held(child), held(claim)), from: refs(claim),
+			want: refs(claim, parent, child, xptest.MR("deep"), revision, bucket),
+		},
+		"NotHeld": {
+			reason: "What an XR composes does not matter if it is not held; its claim may be.",
+			world:  world(parent), from: refs(parent), want: refs(parent, claim),
+		},
+		"NeverComposed": {
+			reason: "Without a revision there is none to look for.",
+			world:  world(held(xptest.XR("x", xptest.NeverComposed()))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
+		},
+		"Unreadable": {
+			reason: "A marker that can't be read names nothing.",
+			world:  world(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(AnnotationHold, "?"))), from: refs(xptest.XR("x")), want: refs(xptest.XR("x")),
+		},
+		"Loop": {
+			reason: "An XR that composes itself ends.",
+			world:  world(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
+		},
+		"LeafAndFreeClaim": {
+			reason: "An MR needs nothing, and a claim without an XR neither.",
+			world:  world(bucket, plain), from: refs(bucket, plain), want: refs(bucket, plain),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.world.Needs(tc.from)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,61 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Outrank keeps the newest revision of a live Composition the newest when the revision is restored beside it. Crossplane takes the highest
+// number for the newest and leaves a tie as it is (crossplane internal/controller/apiextensions/composition, LatestRevision), so a restored
+// revision of the same number could become the one that every XR on Automatic follows, now or at any later restart. A higher number for
+// the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
+// without live revisions.
+func (c *Cluster) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
+	composition := revision.GetLabels()[xp.LabelCompositionName]
+	number, _, err := unstructured.NestedInt64(revision.Object, "spec", "revision")
+	if err != nil {
+		return fmt.Errorf("cannot read the number of %s: %w", xp.String(revision), err)
+	}
+	gvr, _, err := c.Resource(revision.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	list, err := c.client.Resource(gvr).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{xp.LabelCompositionName: composition}.String()})
+	if err != nil {
+		return fmt.Errorf("cannot list the revisions of Composition %s: %w", composition, err)
+	}
+	var newest *unstructured.Unstructured
+	highest := int64(0)
+	for i := range list.Items {
+		live := &list.Items[i]
+		if live.GetName() == revision.GetName() {
+			return nil // It is live, so Velero leaves it as it is.
+		}
+		// Only a revision of the Composition's own is one that XRs follow.
+		if _, ok := xp.Controller(live); !ok {
+			continue
+		}
+		if n, _, _ := unstructured.NestedInt64(live.Object, "spec", "revision"); newest == nil || n > highest {
+			newest, highest = live, n
+		}
+	}
+	if newest == nil || highest > number {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": newest.GetResourceVersion()},
+		"spec":     map[string]any{"revision": number + 1},
+	})
+	if err != nil {
+		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(newest), err)
+	}
+
+	return c.Patch(ctx, newest, patch)
+}

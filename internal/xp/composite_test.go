@@ -1,0 +1,363 @@
+package xp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestInstance(t *testing.T) {
+	type want struct {
+		Policy      string
+		PolicySet   bool
+		Revision    string
+		Composition string
+		Field       map[string]any
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"V1": {
+			reason: "Crossplane v1 keeps its fields in spec.",
+			object: xptest.XR("a", xptest.Policy("Automatic")),
+			want: want{
+				Policy: "Automatic", PolicySet: true, Revision: xptest.RevisionName, Composition: xptest.CompositionName,
+				Field: map[string]any{"spec": map[string]any{"f": "v"}},
+			},
+		},
+		"V2": {
+			reason: "Crossplane v2 keeps its fields in spec.crossplane.",
+			object: xptest.ModernXR("a", xptest.Policy("Manual")),
+			want: want{
+				Policy: "Manual", PolicySet: true, Revision: xptest.RevisionName, Composition: xptest.CompositionName,
+				Field: map[string]any{"spec": map[string]any{"crossplane": map[string]any{"f": "v"}}},
+			},
+		},
+		"Claim": {
+			reason: "A claim keeps them where a v1 XR does.",
+			object: xptest.Claim("a"),
+			want: want{
+				Revision: xptest.RevisionName, Composition: xptest.CompositionName,
+				Field: map[string]any{"spec": map[string]any{"f": "v"}},
+			},
+		},
+		"V1WithAFieldOfThatName": {
+			reason: "The author of a v1 XRD may call a field of their own crossplane; that does not hide Crossplane's fields.",
+			object: xptest.XR("a", xptest.Field(map[string]any{"version": "1"}, "spec", "crossplane")),
+			want: want{
+				Revision: xptest.RevisionName, Composition: xptest.CompositionName,
+				Field: map[string]any{"spec": map[string]any{"f": "v"}},
+			},
+		},
+		"WrongTypes": {
+			reason: "Fields of another type than Crossplane's are not set as far as we are concerned.",
+			object: xptest.Object("example.org/v1", "Order", "", "a", xptest.JSON(
+				`{"spec":{"compositionUpdatePolicy":1,"compositionRevisionRef":[],"compositionRef":{"name":{}}}}`)),
+			want: want{Field: map[string]any{"spec": map[string]any{"f": "v"}}},
+		},
+		"NoSpec": {
+			reason: "An object without a spec has no settings.",
+			object: xptest.Object("example.org/v1", "Order", "", "a"),
+			want:   want{Field: map[string]any{"spec": map[string]any{"f": "v"}}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			i := xp.Instance{Unstructured: tc.object}
+			got := want{Revision: i.Revision(), Composition: i.Composition(), Field: i.Field("f", "v")}
+			got.Policy, got.PolicySet = i.UpdatePolicy()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSetUpdatePolicy(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		path   []string
+		err    string
+	}{
+		"V1":    {reason: "In spec.", object: xptest.XR("a"), path: []string{"spec", "compositionUpdatePolicy"}},
+		"V2":    {reason: "In spec.crossplane.", object: xptest.ModernXR("a"), path: []string{"spec", "crossplane", "compositionUpdatePolicy"}},
+		"Claim": {reason: "In spec.", object: xptest.Claim("a"), path: []string{"spec", "compositionUpdatePolicy"}},
+		"SpecIsNoObject": {
+			reason: "The error names the object.",
+			object: xptest.Object("example.org/v1", "Order", "team-a", "a", xptest.Field("x", "spec")),
+			err:    "cannot set the composition update policy of Order team-a/a: ",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := xp.Instance{Unstructured: tc.object}.SetUpdatePolicy(xp.UpdateManual)
+			if tc.err != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), tc.err) {
+					t.Fatalf("%s\ngot error %v, want %q", tc.reason, err, tc.err)
+				}
+
+				return
+			}
+			got, _, _ := unstructured.NestedString(tc.object.Object, tc.path...)
+			if diff := cmp.Diff(xp.UpdateManual, got); err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func TestResourceRefs(t *testing.T) {
+	bucket := xp.Ref{APIVersion: "c.org/v1", Kind: "Bucket", Name: "b"}
+	in := func(namespace string) xp.Ref {
+		r := bucket
+		r.Namespace = namespace
+
+		return r
+	}
+	const one = `{"apiVersion":"c.org/v1","kind":"Bucket","name":"b"}`
+	type want struct {
+		Refs []xp.Ref
+		Err  string
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"V1": {
+			reason: "A v1 XR has them in spec.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[`+one+`]}}`)),
+			want:   want{Refs: []xp.Ref{bucket}},
+		},
+		"V2": {
+			reason: "A v2 XR has them in spec.crossplane, and composes in its own namespace.",
+			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[`+one+`]}}}`)),
+			want:   want{Refs: []xp.Ref{in("team-a")}},
+		},
+		"AnotherNamespace": {
+			reason: "A namespaced XR that names another namespace still composes in its own only, so the ref can't reach out of it.",
+			object: xptest.ModernXR("a", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
+				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
+			want: want{Refs: []xp.Ref{in("team-a")}},
+		},
+		"ClusterScopedComposesAnywhere": {
+			reason: "A cluster-scoped XR composes in the namespaces that its refs have.",
+			object: xptest.ModernXR("a", xptest.Without("metadata", "namespace"), xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":[
+				{"apiVersion":"c.org/v1","kind":"Bucket","name":"b","namespace":"team-b"}]}}}`)),
+			want: want{Refs: []xp.Ref{in("team-b")}},
+		},
+		"OrderAndRepeats": {
+			reason: "The list is told as it is.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z","name":"z"},`+one+`,`+one+`]}}`)),
+			want:   want{Refs: []xp.Ref{{APIVersion: "v1", Kind: "Z", Name: "z"}, bucket, bucket}},
+		},
+		"WithoutName":  {reason: "Crossplane skips a ref that has no name.", object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z"},`+one+`]}}`)), want: want{Refs: []xp.Ref{bucket}}},
+		"None":         {reason: "An XR that was never reconciled composes nothing.", object: xptest.XR("a")},
+		"Null":         {reason: "Null is none.", object: xptest.XR("a", xptest.Field(nil, "spec", "resourceRefs"))},
+		"NoSpec":       {reason: "No spec is none.", object: xptest.Object("example.org/v1", "Order", "", "a")},
+		"SpecIsString": {reason: "A path through something that is not an object holds no refs.", object: xptest.Object("example.org/v1", "Order", "", "a", xptest.Field("x", "spec"))},
+		"NotAList": {
+			reason: "The error names the XR and what is there instead.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":"x"}}`)),
+			want:   want{Err: "cannot read the resourceRefs of XOrder a: they are a string, not a list"},
+		},
+		"EntryIsNumber": {
+			reason: "A number is an int64 in an object that came over JSON.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[1]}}`)),
+			want:   want{Err: "cannot read resourceRef 0 of XOrder a: it is a int64, not an object"},
+		},
+		"EntryIsNull": {
+			reason: "Null is not a reference.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[`+one+`,null]}}`)),
+			want:   want{Err: "cannot read resourceRef 1 of XOrder a: it is a <nil>, not an object"},
+		},
+		"NameIsNumber": {
+			reason: "The error names the field.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z","name":1.5}]}}`)),
+			want:   want{Err: "cannot read resourceRef 0 of XOrder a: its name is a float64, not a string"},
+		},
+		"NoKind": {
+			reason: "What has no kind can't be looked up.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","name":"z"}]}}`)),
+			want:   want{Err: "cannot read resourceRef 0 of XOrder a: it has no apiVersion or no kind"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refs, err := xp.CompositeFrom(tc.object).ResourceRefs()
+			got := want{Refs: refs, Err: message(err)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestBound(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("o-x1")))
+	cases := map[string]struct {
+		reason    string
+		claim, xr *unstructured.Unstructured
+		want      bool
+	}{
+		"BothWays":      {reason: "They name each other.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(claim)), want: true},
+		"ClaimOnly":     {reason: "Any tenant can name any XR in a claim.", claim: claim, xr: xptest.XR("o-x1")},
+		"XROnly":        {reason: "A claim that names no XR has none.", claim: xptest.Claim("o"), xr: xptest.XR("o-x1", xptest.ClaimedBy(claim))},
+		"AnotherClaim":  {reason: "The XR belongs to another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("p")))},
+		"SameNameInB":   {reason: "A claim of the same name in another namespace is another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))},
+		"AnotherXR":     {reason: "The claim belongs to another XR.", claim: claim, xr: xptest.XR("o-x2", xptest.ClaimedBy(claim))},
+		"MalformedBack": {reason: "What can't be read names nothing.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":[]}}`))},
+		"EmptyBack":     {reason: "A ref without a name names nothing.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"K"}}}`))},
+		"AnotherVersion": {
+			reason: "The version in a ref is the one that was served when it was written.",
+			claim:  claim,
+			xr:     xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.JSON(`{"apiVersion":"example.org/v2"}`)))), want: true,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := xp.Bound(xp.ClaimFrom(tc.claim), xp.CompositeFrom(tc.xr)); got != tc.want {
+				t.Errorf("%s\nBound: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestControls(t *testing.T) {
+	xr := xptest.XR("x")
+	cases := map[string]struct {
+		reason string
+		owner  *unstructured.Unstructured
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"Yes":         {reason: "The UID is the XR's.", owner: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
+		"NoOwner":     {reason: "Nothing controls it.", owner: xr, object: xptest.MR("b")},
+		"OldUID":      {reason: "An XR of the same name that was deleted since is another one.", owner: xptest.XR("x", xptest.UID("new")), object: xptest.MR("b", xptest.ControlledBy(xr))},
+		"NoUIDs":      {reason: "Two empty UIDs don't make an owner.", owner: &unstructured.Unstructured{Object: map[string]any{}}, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"controller":true}]}}`))},
+		"NotAList":    {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":7}}`))},
+		"WrongFields": {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"uid":1,"controller":"true"}]}}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := xp.Controls(tc.owner, tc.object); got != tc.want {
+				t.Errorf("%s\nControls: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSecretRef(t *testing.T) {
+	type want struct {
+		Ref xp.Ref
+		OK  bool
+	}
+	secret := func(namespace string) want {
+		return want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "s"}, OK: true}
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"ClusterScoped": {reason: "It says which namespace.", object: xptest.MR("b", xptest.PublishesTo("infra", "s")), want: secret("infra")},
+		"Namespaced":    {reason: "It has no say in the namespace.", object: xptest.Claim("o", xptest.PublishesTo("", "s")), want: secret("team-a")},
+		"Reaches":       {reason: "A tenant must not reach into another namespace.", object: xptest.Claim("o", xptest.PublishesTo("infra", "s")), want: secret("team-a")},
+		"None":          {reason: "It publishes nothing.", object: xptest.MR("b")},
+		"NoNamespace":   {reason: "A cluster-scoped object must say where.", object: xptest.MR("b", xptest.PublishesTo("", "s")), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Name: "s"}}},
+		"NotAnObject":   {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":"s"}}`))},
+		"WrongTypes":    {reason: "Malformed is none.", object: xptest.Claim("o", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":{"name":5}}}`)), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "team-a"}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			got.Ref, got.OK = xp.SecretRef(tc.object)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestConditionOf(t *testing.T) {
+	type want struct {
+		Condition xp.Condition
+		OK        bool
+	}
+	cases := map[string]struct {
+		reason string
+		status string
+		want   want
+	}{
+		"There": {
+			reason: "The first of the type.",
+			status: `{"conditions":[7,null,{"type":"Ready"},{"type":"Synced","status":"False","reason":"R","message":"M"},{"type":"Synced"}]}`,
+			want:   want{Condition: xp.Condition{Status: "False", Reason: "R", Message: "M"}, OK: true},
+		},
+		"Absent":     {reason: "Another condition is not it.", status: `{"conditions":[{"type":"Ready"}]}`},
+		"NotAList":   {reason: "Malformed is none.", status: `{"conditions":{"type":"Synced"}}`},
+		"NoStatus":   {reason: "An object that was just created has none.", status: `null`},
+		"WrongTypes": {reason: "Malformed fields are empty.", status: `{"conditions":[{"type":"Synced","status":true,"reason":1,"message":[]}]}`, want: want{OK: true}},
+		"TypeIsMap":  {reason: "Comparing with it must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := xptest.MR("b", xptest.JSON(`{"status":`+tc.status+`}`))
+			var got want
+			got.Condition, got.OK = xp.ConditionOf(u, xp.ConditionSynced)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestIsPaused(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "false": false, "True": false, "": false, "1": false} {
+		if got := xp.IsPaused(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, value))); got != want {
+			t.Errorf("Crossplane pauses for the exact value true only.\nIsPaused(%q): got %v, want %v", value, got, want)
+		}
+	}
+	if xp.IsPaused(xptest.MR("b")) {
+		t.Error("An object without the annotation is not paused.")
+	}
+}
+
+func TestComposes(t *testing.T) {
+	xr := xptest.XR("x")
+	cases := map[string]struct {
+		reason      string
+		composition *unstructured.Unstructured
+		want        bool
+	}{
+		"Yes":            {reason: "Its compositeTypeRef is the XR's kind.", composition: xptest.Revision("r", xr), want: true},
+		"AnotherKind":    {reason: "It is for another kind.", composition: xptest.Revision("r", xptest.Claim("c"))},
+		"AnotherGroup":   {reason: "A kind of the same name in another group is another.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.com/v1"}}}`))},
+		"AnotherVersion": {reason: "The version does not matter.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.org/v9"}}}`)), want: true},
+		"None":           {reason: "It is for nothing.", composition: xptest.XRD("r")},
+		"WrongTypes":     {reason: "Malformed is for nothing.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"kind":1}}}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := xp.Composes(tc.composition, xp.CompositeFrom(xr)); got != tc.want {
+				t.Errorf("%s\nComposes: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+
+	return err.Error()
+}

@@ -1,0 +1,255 @@
+package xp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestOwnedBothWays(t *testing.T) {
+	type args struct {
+		owner, item *unstructured.Unstructured
+		namespace   string
+	}
+	bucket, local := xptest.MR("b"), xptest.NamespacedMR("b")
+	const notListed, notPublished, notLabelled = "the owner does not list it in its resourceRefs",
+		"the owner does not publish its connection details in it", "it is not labelled as a revision of it"
+	cases := map[string]struct {
+		reason string
+		args   args
+		want   string
+	}{
+		"V1":       {reason: "The XR lists it.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
+		"V2":       {reason: "The XR lists it.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
+		"Mapped":   {reason: "XR and item come back in the namespace that theirs is mapped to.", args: args{owner: xptest.ModernXR("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"}},
+		"Upgraded": {reason: "The version in a ref is the one that was served when it was written.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.With(bucket, xptest.JSON(`{"apiVersion":"cloud.example.org/v9"}`))}},
+		"OneSided": {reason: "Any tenant can write an owner reference.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.MR("c")}, want: notListed},
+		"NoXR":     {reason: "What composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
+		"AnotherNamespace": {
+			reason: "A namespaced XR owns in its own namespace only.",
+			args:   args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-b"}, want: notListed,
+		},
+		"Malformed": {
+			reason: "Refs that can't be read prove nothing.",
+			args:   args{owner: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":true}}`)), item: bucket},
+			want:   "cannot read the resourceRefs of XOrder x: they are a bool, not a list",
+		},
+		"Secret":          {reason: "The claim publishes in it.", args: args{owner: xptest.Claim("o", xptest.PublishesTo("", "s")), item: xptest.Secret("s"), namespace: "team-a"}},
+		"ClusterSecret":   {reason: "The MR publishes in it.", args: args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s", xptest.In("infra")), namespace: "infra"}},
+		"AnotherSecret":   {reason: "The claim publishes in another.", args: args{owner: xptest.Claim("o", xptest.PublishesTo("", "t")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
+		"SecretElsewhere": {reason: "The MR publishes in another namespace.", args: args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
+		"SecretListed":    {reason: "A list of resources is no proof for a Secret.", args: args{owner: xptest.XR("x", xptest.Refs(xptest.Secret("s"))), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
+		"Revision":        {reason: "Crossplane labelled it with its Composition.", args: args{owner: xptest.Composition("orders", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}},
+		"AnotherRevision": {reason: "It is labelled with another.", args: args{owner: xptest.Composition("others", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled},
+		"RevisionsXR":     {reason: "Only a Composition has revisions.", args: args{owner: xptest.XR("orders"), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, xp.OwnedBothWays(tc.args.owner, tc.args.item, tc.args.namespace)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestController(t *testing.T) {
+	u := xptest.MR("b", xptest.OwnedBy(metav1.OwnerReference{Kind: "Other", UID: "u"}), xptest.ControlledBy(xptest.XR("x")))
+	got, ok := xp.Controller(u)
+	want := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: "uid of XOrder x", Controller: ptr.To(true)}
+	if diff := cmp.Diff(want, got); !ok || diff != "" {
+		t.Errorf("The controller is the one reference that says so: ok %v, -want, +got:\n%s", ok, diff)
+	}
+	if _, ok := xp.Controller(xptest.MR("b")); ok {
+		t.Error("An object without owners has no controller.")
+	}
+}
+
+func TestRenameOwners(t *testing.T) {
+	const before = `{"metadata":{"managedFields":[
+		{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{},"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{"f:uid":{}},"k:{\"uid\":\"gone\"}":{}}},"f:spec":{}}},
+		{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`
+	cases := map[string]struct {
+		reason  string
+		managed string
+		uids    map[types.UID]types.UID
+		want    string
+	}{
+		"Renamed": {
+			reason:  "An owner that is live gets its UID, one that is not is taken out, and the rest stays.",
+			managed: before,
+			uids:    map[types.UID]types.UID{"old": "new"},
+			want: `{"metadata":{"managedFields":[
+				{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{},"f:ownerReferences":{".":{},"k:{\"uid\":\"new\"}":{"f:uid":{}}}},"f:spec":{}}},
+				{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`,
+		},
+		"AllGone": {
+			reason:  "Without any owner nobody manages the list.",
+			managed: before,
+			want: `{"metadata":{"managedFields":[
+				{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{}},"f:spec":{}}},
+				{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`,
+		},
+		"Unreadable": {
+			reason:  "A key that can't be read could hold an old UID.",
+			managed: `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{uid:old}":{},"k:[]":{},"v:\"old\"":{},"old":{}}}}}]}}`,
+			uids:    map[types.UID]types.UID{"old": "new"},
+			want:    `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{}}}]}}`,
+		},
+		"WrongTypes": {
+			reason:  "What is not what Kubernetes writes has no owners.",
+			managed: `{"metadata":{"managedFields":[1,null,"x",{"fieldsV1":[]},{"fieldsV1":{"f:metadata":7}}]}}`,
+			want:    `{"metadata":{"managedFields":[1,null,"x",{"fieldsV1":[]},{"fieldsV1":{"f:metadata":7}}]}}`,
+		},
+		"NotAList": {reason: "It has no entries.", managed: `{"metadata":{"managedFields":{}}}`, want: `{"metadata":{"managedFields":{}}}`},
+		"None":     {reason: "There are none.", managed: `{"metadata":{}}`, want: `{"metadata":{}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u, want := xptest.MR("b", xptest.JSON(tc.managed)), xptest.MR("b", xptest.JSON(tc.want))
+			xp.RenameOwners(u, tc.uids)
+			if diff := cmp.Diff(want, u); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Whatever an object's managedFields are, no UID that is not in the map is left in any f:ownerReferences, and nothing else changes.
+func FuzzRenameOwners(f *testing.F) {
+	for _, s := range []string{
+		`[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{},"k:{\"uid\":\"gone\"}":{"f:uid":{}}}}}}]`,
+		`[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"UID\":\"gone\",\"x\":1}":{},"v:\"gone\"":{},"i:0":{}}}}}]`,
+		`[{"fieldsV1":{"f:metadata":{"f:ownerReferences":"gone"}}}]`,
+		`[null,1,1.5,{}]`, `{}`, `null`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, managedFields string) {
+		var value any
+		if json.Unmarshal([]byte(managedFields), &value) != nil {
+			t.Skip()
+		}
+		u := decoded(t, map[string]any{"apiVersion": "v1", "kind": "K", "metadata": map[string]any{"name": "n", "managedFields": value}})
+		xp.RenameOwners(u, map[types.UID]types.UID{"old": "new"})
+		list, _ := u.Object["metadata"].(map[string]any)["managedFields"].([]any)
+		for _, entry := range list {
+			m, _ := entry.(map[string]any)
+			owners, found, _ := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata", "f:ownerReferences")
+			if !found {
+				continue
+			}
+			fields, ok := owners.(map[string]any)
+			if !ok {
+				t.Fatalf("f:ownerReferences is left as %v", owners)
+			}
+			for key := range fields {
+				if key != "." && key != `k:{"uid":"new"}` {
+					t.Errorf("%s is left", key)
+				}
+			}
+		}
+	})
+}
+
+// Whatever two objects hold, asking whether one owns the other does not panic, and nothing is owned by what does not name it.
+func FuzzOwnedBothWays(f *testing.F) {
+	f.Add(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`, `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`, "")
+	f.Add(`{"spec":{"crossplane":{"resourceRefs":[1]}}}`, `{"kind":"K"}`, "a")
+	f.Add(`{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"a"}}}`, `{"apiVersion":"v1","kind":"Secret","type":"connection.crossplane.io/v1alpha1","metadata":{"name":"s"}}`, "a")
+	f.Add(`{"kind":"Composition","metadata":{"name":"c"}}`, `{"apiVersion":"apiextensions.crossplane.io/v1","kind":"CompositionRevision","metadata":{"labels":{"crossplane.io/composition-name":"c"}}}`, "")
+	f.Add(`{"metadata":7,"spec":[]}`, `{"metadata":{"labels":[],"annotations":{"a":1},"ownerReferences":[null,{"controller":1}]}}`, "")
+	f.Fuzz(func(t *testing.T, ownerJSON, itemJSON, namespace string) {
+		var owner, it map[string]any
+		if json.Unmarshal([]byte(ownerJSON), &owner) != nil || json.Unmarshal([]byte(itemJSON), &it) != nil {
+			t.Skip()
+		}
+		o, i := decoded(t, owner), decoded(t, it)
+		for _, u := range []*unstructured.Unstructured{o, i} {
+			askEverything(u)
+		}
+		if xp.OwnedBothWays(o, i, namespace) == "" && i.GetName() != "" && !xp.IsRevision(i) {
+			spec, _ := json.Marshal(o.Object["spec"])
+			name, _ := json.Marshal(i.GetName())
+			if !strings.Contains(string(spec), string(name)) {
+				t.Errorf("%s is owned by %s, which does not name it", itemJSON, ownerJSON)
+			}
+		}
+	})
+}
+
+// Whatever an XR holds, its refs are read or refused, and a namespaced XR has none elsewhere.
+func FuzzResourceRefs(f *testing.F) {
+	for _, s := range []string{
+		`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`,
+		`{"metadata":{"namespace":"a"},"spec":{"crossplane":{"compositionRef":{},"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n","namespace":"b"}]}}}`,
+		`{"spec":{"resourceRefs":[1,1.5,9223372036854775808,null,{}]}}`, `{"spec":7}`, `{"metadata":[]}`, `{}`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, document string) {
+		var object map[string]any
+		if json.Unmarshal([]byte(document), &object) != nil {
+			t.Skip()
+		}
+		u := decoded(t, object)
+		askEverything(u)
+		refs, err := xp.CompositeFrom(u).ResourceRefs()
+		if err != nil && (refs != nil || !strings.HasPrefix(err.Error(), "cannot read ")) {
+			t.Errorf("refs %v with error %v", refs, err)
+		}
+		for _, r := range refs {
+			if r.Name == "" || r.Kind == "" || r.APIVersion == "" || u.GetNamespace() != "" && r.Namespace != u.GetNamespace() {
+				t.Errorf("ref %+v", r)
+			}
+		}
+	})
+}
+
+// decoded is an object as it comes from Velero or the API server: with int64 and float64, and without the types that only Go has.
+func decoded(t *testing.T, object map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	if object == nil {
+		object = map[string]any{}
+	}
+	if kind, ok := object["kind"].(string); !ok || kind == "" {
+		object["kind"] = "K"
+	}
+	b, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{}
+	if u.UnmarshalJSON(b) != nil {
+		t.Skip()
+	}
+
+	return u
+}
+
+// askEverything is for fuzz tests: no question about any object may panic.
+func askEverything(u *unstructured.Unstructured) {
+	_, _, _, _, _, _ = xp.IsComposite(u), xp.IsClaim(u), xp.IsManaged(u), xp.IsComposed(u), xp.IsConnectionSecret(u), xp.IsPaused(u)
+	_, _ = xp.Rebuilt(u), xp.String(u)
+	i := xp.Instance{Unstructured: u}
+	_, _ = i.UpdatePolicy()
+	_, _ = i.Revision(), i.Composition()
+	_, _ = xp.CompositeFrom(u).ClaimRef()
+	_, _ = xp.ClaimFrom(u).CompositeRef()
+	_, _ = xp.SecretRef(u)
+	_, _ = xp.ConditionOf(u, xp.ConditionSynced)
+	_, _ = xp.Controller(u)
+	_ = xp.Bound(xp.ClaimFrom(u), xp.CompositeFrom(u))
+	_ = xp.Composes(u, xp.CompositeFrom(u))
+	_, _, _ = xp.Tree(u)
+	_, _ = xp.Dangling(u)
+	_ = i.SetUpdatePolicy(xp.UpdateManual)
+}

@@ -1,0 +1,111 @@
+// Package xptest builds Crossplane's objects for tests, as the API server returns them: what is decoded from JSON and nothing else. Every
+// object has a UID of its own unless it is given one. Nothing but tests imports it.
+package xptest
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Kinds of the objects that are built, and the namespace of those that have one.
+const (
+	Namespace       = "team-a"
+	LegacyVersion   = "example.org/v1alpha1"
+	LegacyKind      = "XOrder"
+	ClaimKind       = "OrderClaim"
+	ModernVersion   = "example.org/v1"
+	ModernKind      = "Order"
+	ManagedVersion  = "cloud.example.org/v1alpha1"
+	ManagedKind     = "Bucket"
+	RevisionName    = "orders-1a2b3c"
+	CompositionName = "orders"
+)
+
+// An Option changes an object while it is built.
+type Option func(u *unstructured.Unstructured)
+
+// Object returns an object with nothing but what the options give it.
+func Object(apiVersion, kind, namespace, name string, o ...Option) *unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}}
+	for _, option := range o {
+		option(u)
+	}
+	if u.GetUID() == "" {
+		u.SetUID(types.UID("uid of " + xp.String(u)))
+	}
+
+	return u
+}
+
+// XR returns an XR with the schema of Crossplane v1, which v2 calls LegacyCluster. Crossplane has reconciled it.
+func XR(name string, o ...Option) *unstructured.Unstructured {
+	return Object(LegacyVersion, LegacyKind, "", name, append([]Option{
+		Finalizers(xp.FinalizerComposite),
+		Field(map[string]any{"name": CompositionName}, "spec", "compositionRef"),
+		Field(map[string]any{"name": RevisionName}, "spec", "compositionRevisionRef"),
+	}, o...)...)
+}
+
+// ModernXR returns a namespaced XR with the schema of Crossplane v2. Crossplane has reconciled it.
+func ModernXR(name string, o ...Option) *unstructured.Unstructured {
+	return Object(ModernVersion, ModernKind, Namespace, name, append([]Option{
+		Finalizers(xp.FinalizerComposite),
+		Field(map[string]any{"name": CompositionName}, "spec", "crossplane", "compositionRef"),
+		Field(map[string]any{"name": RevisionName}, "spec", "crossplane", "compositionRevisionRef"),
+	}, o...)...)
+}
+
+// Claim returns a claim that Crossplane has reconciled; it has no XR yet.
+func Claim(name string, o ...Option) *unstructured.Unstructured {
+	return Object(LegacyVersion, ClaimKind, Namespace, name, append([]Option{
+		Finalizers(xp.FinalizerClaim),
+		Field(map[string]any{"name": CompositionName}, "spec", "compositionRef"),
+		Field(map[string]any{"name": RevisionName}, "spec", "compositionRevisionRef"),
+	}, o...)...)
+}
+
+// MR returns a cluster-scoped MR that its provider has reconciled.
+func MR(name string, o ...Option) *unstructured.Unstructured {
+	return Object(ManagedVersion, ManagedKind, "", name, append([]Option{
+		Finalizers(xp.FinalizerManaged),
+		Annotated(xp.AnnotationExternalName, name),
+		Field(map[string]any{"region": "eu"}, "spec", "forProvider"),
+	}, o...)...)
+}
+
+// NamespacedMR returns an MR as MR does, in the namespace.
+func NamespacedMR(name string, o ...Option) *unstructured.Unstructured {
+	return MR(name, append([]Option{In(Namespace)}, o...)...)
+}
+
+// Secret returns a connection secret.
+func Secret(name string, o ...Option) *unstructured.Unstructured {
+	return Object("v1", "Secret", Namespace, name, append([]Option{Field(xp.SecretTypeConnection, "type")}, o...)...)
+}
+
+// Revision returns the CompositionRevision for XRs of xr's kind.
+func Revision(name string, xr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
+	return Object(xp.GroupAPIExtensions+"/v1", "CompositionRevision", "", name, append([]Option{
+		Labelled(xp.LabelCompositionName, CompositionName), compositeType(xr),
+	}, o...)...)
+}
+
+// Composition returns the Composition for XRs of xr's kind.
+func Composition(name string, xr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
+	return Object(xp.GroupAPIExtensions+"/v1", "Composition", "", name, append([]Option{compositeType(xr)}, o...)...)
+}
+
+// XRD returns a definition that says nothing.
+func XRD(name string, o ...Option) *unstructured.Unstructured {
+	return Object(xp.GroupAPIExtensions+"/v1", "CompositeResourceDefinition", "", name, o...)
+}
+
+func compositeType(xr *unstructured.Unstructured) Option {
+	return Field(map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind()}, "spec", "compositeTypeRef")
+}

@@ -1,0 +1,220 @@
+package xptest
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Field sets a field to a value as JSON decodes it.
+func Field(value any, path ...string) Option {
+	return func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
+			panic(err) // The test is wrong.
+		}
+	}
+}
+
+// Without removes a field.
+func Without(path ...string) Option {
+	return func(u *unstructured.Unstructured) { unstructured.RemoveNestedField(u.Object, path...) }
+}
+
+// JSON merges a document into the object.
+func JSON(document string) Option {
+	return func(u *unstructured.Unstructured) {
+		var patch map[string]any
+		if err := json.Unmarshal([]byte(document), &patch); err != nil {
+			panic(err) // The test is wrong.
+		}
+		u.Object = Merge(u, patch).Object
+	}
+}
+
+// In sets the namespace.
+func In(namespace string) Option {
+	return func(u *unstructured.Unstructured) { u.SetNamespace(namespace) }
+}
+
+// UID sets the UID.
+func UID(uid types.UID) Option {
+	return func(u *unstructured.Unstructured) { u.SetUID(uid) }
+}
+
+// Version sets the resourceVersion.
+func Version(v string) Option {
+	return func(u *unstructured.Unstructured) { u.SetResourceVersion(v) }
+}
+
+// Finalizers sets the finalizers.
+func Finalizers(f ...string) Option {
+	return func(u *unstructured.Unstructured) { u.SetFinalizers(f) }
+}
+
+// Annotated adds an annotation.
+func Annotated(key, value string) Option {
+	return func(u *unstructured.Unstructured) {
+		a := u.GetAnnotations()
+		if a == nil {
+			a = map[string]string{}
+		}
+		a[key] = value
+		u.SetAnnotations(a)
+	}
+}
+
+// Labelled adds a label.
+func Labelled(key, value string) Option {
+	return func(u *unstructured.Unstructured) {
+		l := u.GetLabels()
+		if l == nil {
+			l = map[string]string{}
+		}
+		l[key] = value
+		u.SetLabels(l)
+	}
+}
+
+// Deleting marks the object as being deleted.
+func Deleting() Option {
+	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
+}
+
+// Refs sets the resourceRefs of an XR, where its schema has them.
+func Refs(to ...*unstructured.Unstructured) Option {
+	return func(u *unstructured.Unstructured) {
+		list := make([]any, 0, len(to))
+		for _, t := range to {
+			list = append(list, ref(t, xp.CompositeFrom(u).GetNamespace() == ""))
+		}
+		Field(list, fieldOf(u, "resourceRefs")...)(u)
+	}
+}
+
+// Policy sets the composition update policy, where the schema has it.
+func Policy(policy string) Option {
+	return func(u *unstructured.Unstructured) { Field(policy, fieldOf(u, "compositionUpdatePolicy")...)(u) }
+}
+
+// NeverComposed takes off what Crossplane chose and composed.
+func NeverComposed() Option {
+	return func(u *unstructured.Unstructured) {
+		Without(fieldOf(u, "compositionRevisionRef")...)(u)
+		Without(fieldOf(u, "resourceRefs")...)(u)
+	}
+}
+
+// ClaimedBy sets an XR's claimRef.
+func ClaimedBy(claim *unstructured.Unstructured) Option {
+	return func(u *unstructured.Unstructured) { Field(ref(claim, true), "spec", "claimRef")(u) }
+}
+
+// OfXR sets a claim's resourceRef.
+func OfXR(xr *unstructured.Unstructured) Option {
+	return func(u *unstructured.Unstructured) { Field(ref(xr, false), "spec", "resourceRef")(u) }
+}
+
+// ControlledBy makes the owner the object's controller, and the object a composed one of it if it is an XR.
+func ControlledBy(owner *unstructured.Unstructured) Option {
+	return func(u *unstructured.Unstructured) {
+		OwnedBy(metav1.OwnerReference{
+			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
+		})(u)
+		if xp.IsComposite(owner) && u.GetKind() != "Secret" {
+			Labelled(xp.LabelComposite, owner.GetName())(u)
+			Annotated(xp.AnnotationResourceName, u.GetName())(u)
+		}
+	}
+}
+
+// OwnedBy adds an owner reference.
+func OwnedBy(o metav1.OwnerReference) Option {
+	return func(u *unstructured.Unstructured) { u.SetOwnerReferences(append(u.GetOwnerReferences(), o)) }
+}
+
+// PublishesTo sets the Secret for connection details; the namespace is "" if the schema has none.
+func PublishesTo(namespace, name string) Option {
+	m := map[string]any{"name": name}
+	if namespace != "" {
+		m["namespace"] = namespace
+	}
+
+	return Field(m, "spec", "writeConnectionSecretToRef")
+}
+
+// Synced sets the condition Synced, the only one.
+func Synced(status, reason, message string) Option {
+	return Field([]any{map[string]any{"type": xp.ConditionSynced, "status": status, "reason": reason, "message": message}}, "status", "conditions")
+}
+
+// SeenPaused says that Crossplane has noticed a pause.
+func SeenPaused() Option { return Synced("False", xp.ReasonReconcilePaused, "") }
+
+// Reconciled says that Crossplane or a provider has reconciled the object.
+func Reconciled() Option { return Synced("True", "ReconcileSuccess", "") }
+
+// With returns a copy of u that is changed by the options.
+func With(u *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
+	c := u.DeepCopy()
+	for _, option := range o {
+		option(c)
+	}
+
+	return c
+}
+
+// Merge returns u with a JSON merge patch (RFC 7386) applied, as the API server returns it.
+func Merge(u *unstructured.Unstructured, patch map[string]any) *unstructured.Unstructured {
+	b, err := json.Marshal(merge(u.DeepCopy().Object, patch))
+	if err != nil {
+		panic(err) // The test is wrong.
+	}
+	out := &unstructured.Unstructured{}
+	if err := out.UnmarshalJSON(b); err != nil {
+		panic(fmt.Sprintf("cannot decode %s: %v", b, err)) // The test is wrong.
+	}
+
+	return out
+}
+
+func merge(target any, patch map[string]any) map[string]any {
+	out, ok := target.(map[string]any)
+	if !ok {
+		out = map[string]any{}
+	}
+	for key, value := range patch {
+		switch v := value.(type) {
+		case nil:
+			delete(out, key)
+		case map[string]any:
+			out[key] = merge(out[key], v)
+		default:
+			out[key] = v
+		}
+	}
+
+	return out
+}
+
+func fieldOf(u *unstructured.Unstructured, name string) []string {
+	if _, modern, _ := unstructured.NestedMap(u.Object, "spec", "crossplane"); modern {
+		return []string{"spec", "crossplane", name}
+	}
+
+	return []string{"spec", name}
+}
+
+func ref(u *unstructured.Unstructured, namespaced bool) map[string]any {
+	m := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()}
+	if namespaced && u.GetNamespace() != "" {
+		m["namespace"] = u.GetNamespace()
+	}
+
+	return m
+}
