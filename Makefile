@@ -48,10 +48,10 @@ stack-down: ## Destroy what stack-up started.
 
 .PHONY: lint
 lint: ## Lint all modules; golangci-lint is built the first time, which takes minutes.
-	@for module in $(MODULES); do \
+	@failed=0; for module in $(MODULES); do \
 		echo "linting $$module"; \
-		(cd $$module && go mod tidy -diff && $(GOLANGCI_LINT) run ./...) || exit 1; \
-	done
+		(cd $$module && go mod tidy -diff && $(GOLANGCI_LINT) run ./...) || failed=1; \
+	done; exit $$failed
 
 .PHONY: format
 format: ## Format all Go code.

@@ -2,6 +2,8 @@ package backupitem
 
 import (
 	"context"
+	"path"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -38,7 +40,7 @@ func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
 }
 
 // Execute returns the item as it is to be stored, and what to back up with it.
-func (t *Tree) Execute(item runtime.Unstructured, _ *velerov1.Backup) (
+func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	u := &unstructured.Unstructured{Object: item.UnstructuredContent()}
@@ -46,6 +48,7 @@ func (t *Tree) Execute(item runtime.Unstructured, _ *velerov1.Backup) (
 	if err != nil {
 		return nil, nil, "", nil, err
 	}
+	found.leaveOut(u, backup)
 	found.warn(t.log)
 	if xp.IsClaim(u) || xp.IsComposite(u) {
 		xp.SetTree(u, found.before)
@@ -82,6 +85,31 @@ type warning struct {
 
 func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why string) {
 	f.warnings = append(f.warnings, warning{of: xp.RefTo(of), to: to, why: why})
+}
+
+// leaveOut warns of the items that the backup's filters leave out, which Velero drops without a word.
+func (f *found) leaveOut(of *unstructured.Unstructured, backup *velerov1.Backup) {
+	for _, i := range f.items {
+		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
+		switch {
+		case i.Namespace != "" && !included(backup, i.Namespace):
+			f.skip(of, to, "its namespace is not in the backup; add "+i.Namespace+" to --include-namespaces if it can't be made anew")
+		case i.Namespace == "" && backup.Spec.IncludeClusterResources != nil && !*backup.Spec.IncludeClusterResources:
+			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
+		}
+	}
+}
+
+// included tells whether a backup takes a namespace. Velero allows globs in its lists.
+func included(backup *velerov1.Backup, namespace string) bool {
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+
+		return ok && err == nil
+	}
+
+	return (len(backup.Spec.IncludedNamespaces) == 0 || slices.ContainsFunc(backup.Spec.IncludedNamespaces, matches)) &&
+		!slices.ContainsFunc(backup.Spec.ExcludedNamespaces, matches)
 }
 
 func (f *found) warn(log logrus.FieldLogger) {

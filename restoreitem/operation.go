@@ -135,8 +135,8 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if plan, err := a.plan(ref, restore); err == nil {
 		why = describe(plan)
 	}
-	reason := fmt.Sprintf("the restore %s/%s stopped waiting: %s. It stays held, so nothing is lost; mend that, then restore again with "+
-		"--existing-resource-policy=update", restore.Namespace, restore.Name, why)
+	reason := fmt.Sprintf("the restore %s/%s stopped waiting: %s. It stays held, so nothing is lost; mend that, then restore "+
+		"the same backup again", restore.Namespace, restore.Name, why)
 
 	return a.adopter.GiveUp(context.Background(), ref, reason)
 }

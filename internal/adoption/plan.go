@@ -20,7 +20,7 @@ type Plan struct {
 	Done bool
 	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
 	Failed string
-	// Adopted of Total composed resources are controlled by the XR.
+	// Adopted of Total composed resources are controlled by the XR and, if they are MRs, observed since they were restored.
 	Adopted, Total int
 	// Waiting says what the XR waits for, each with the object's name.
 	Waiting []string
@@ -153,37 +153,40 @@ func (t *tree) checkComposed(observed bool) {
 		}
 		c, ok := xp.Controller(u)
 		switch {
-		case ok && c.UID == t.xr.GetUID():
-			t.plan.Adopted++
-		case ok:
+		case ok && c.UID != t.xr.GetUID():
 			t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
-
-			continue
-		case !xp.IsPaused(t.xr.Unstructured):
+		case !ok && !xp.IsPaused(t.xr.Unstructured):
 			t.wait(true, "%s: Crossplane has not taken control of it", r)
-
-			continue
-		}
-		if observed {
-			t.checkObserved(r, u)
+		case observed && !t.checkObserved(r, u):
+		case ok:
+			t.plan.Adopted++
 		}
 	}
 }
 
-func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) {
+// checkObserved tells whether a composed resource was reconciled since it was restored.
+func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch {
 	case xp.IsComposite(u):
 		if h, err := HoldOf(u); h != nil || err != nil {
 			t.wait(true, "%s: this composed XR is not adopted yet", r)
+
+			return false
 		}
 	case xp.IsManaged(u) && !xp.IsPaused(u):
-		c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-		if !ok {
+		switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
+		case !ok:
 			t.wait(true, "%s: its provider has not observed it yet", r)
-		} else if c.Status != "True" {
+
+			return false
+		case c.Status != "True":
 			t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
+
+			return false
 		}
 	}
+
+	return true
 }
 
 func (t *tree) checkRevision() {

@@ -30,8 +30,9 @@ func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
 	must(t, s.target.UsePlugin(t.Context(), true))
 }
 
-func (s *suite) testClusterLost(t *testing.T, n *tenant) {
-	s.restore(t, n, n.Namespace)
+// testClusterLost restores into a cluster that has just the platform. More arguments go to the velero command.
+func (s *suite) testClusterLost(t *testing.T, n *tenant, args ...string) {
+	s.restore(t, n, n.Namespace, args...)
 	s.settle(t, n)
 	s.wantSound(t, n)
 }
@@ -54,7 +55,7 @@ func (s *suite) testNamespaceDeleted(t *testing.T, p drill.Platform) {
 	n := s.tenant(t, s.target, p)
 	s.backUp(t, s.target, n)
 	must(t, n.DeleteNamespace(t.Context(), s.target))
-	s.restore(t, n, n.Namespace)
+	s.restore(t, n, n.Namespace, "--include-namespaces", n.Namespace)
 	s.settle(t, n)
 	s.wantSound(t, n)
 }

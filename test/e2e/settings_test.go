@@ -77,7 +77,7 @@ func (s *suite) awaitManual(t *testing.T, n *tenant) {
 
 // testOwnSettings wants the settings of a person's own as they were: wantSound compares them with those before the backup.
 func (s *suite) testOwnSettings(t *testing.T, n *tenant) {
-	s.restore(t, n, n.Namespace)
+	s.restore(t, n, n.Namespace, "--include-namespaces", n.Namespace)
 	s.settle(t, n)
 	s.wantSound(t, n)
 

@@ -91,10 +91,10 @@ func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	}
 }
 
-// restore restores a backup and waits for its end. It returns the phase, and the errors that it counted.
-func (s *suite) restore(t *testing.T, n *tenant, name string) {
+// restore restores a tenant's backup and waits until it is Completed without an error. More arguments go to the velero command.
+func (s *suite) restore(t *testing.T, n *tenant, name string, args ...string) {
 	t.Helper()
-	must(t, n.StartRestore(t.Context(), s.target, name, n.Namespace))
+	must(t, n.StartRestore(t.Context(), s.target, name, n.Namespace, args...))
 	s.awaitCompleted(t, name)
 }
 
