@@ -27,16 +27,16 @@ unit: ## Run the tests that need no stack, which takes moments.
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')
 
 .PHONY: test
-test: unit ## Run all tests: unit, then those on the real stack, which is built the first time.
+test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
 	cd test && go test -count=1 -timeout 45m -v ./e2e/...
 
 .PHONY: demo
-demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 COUNT=10 NATIVE=1).
-	cd test && go run ./cmd/demo --crossplane $(CROSSPLANE) $(if $(COUNT),--count $(COUNT)) $(if $(NATIVE),--native)
+demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 VELERO=v1.18|v1.17|v1.16 COUNT=10 NATIVE=1).
+	cd test && go run ./cmd/demo --crossplane $(CROSSPLANE) $(if $(VELERO),--velero $(VELERO)) $(if $(COUNT),--count $(COUNT)) $(if $(NATIVE),--native)
 
 .PHONY: stack-build
 stack-build: ## Build every program of the real stack into the user's cache.
-	cd test && go run ./stack/cmd/build
+	cd test && go run ./stack/cmd/stack build
 
 .PHONY: stack-up
 stack-up: ## Start a real stack to work with, and say how (CROSSPLANE=v2|v1.20 ARGS="--clusters source,target").

@@ -26,6 +26,11 @@ func (l *Links) ofClaim(ctx context.Context, claim xp.Claim) (*found, error) {
 
 		return f, nil
 	}
+	if u.GetDeletionTimestamp() != nil {
+		f.skip(claim.Unstructured, ref, "it is being deleted, so Velero does not back it up")
+
+		return f, nil
+	}
 	xr := xp.CompositeFrom(u)
 	if !xp.Bound(claim, xr) {
 		f.skip(claim.Unstructured, ref, "it is not bound to this claim; if it should be, correct its spec.claimRef")

@@ -131,8 +131,8 @@ func (a *Adopt) relink(item, original *unstructured.Unstructured, namespace stri
 			return fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(original), err)
 		}
 		if reason != "" {
-			log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason}).
-				Warn("Restored without this owner; if it should have it, restore the owner, delete this object with its external resource kept, and restore it again")
+			log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason, "next": withoutOwner(original)}).
+				Warn("Restored without an owner that it had")
 
 			continue
 		}
@@ -144,6 +144,18 @@ func (a *Adopt) relink(item, original *unstructured.Unstructured, namespace stri
 	xp.RenameOwners(item, uids)
 
 	return nil
+}
+
+// withoutOwner says what becomes of an item that is restored without its owner, and what a person can do.
+func withoutOwner(item *unstructured.Unstructured) string {
+	switch {
+	case xp.IsRevision(item):
+		return "Crossplane takes it over when it reconciles the Composition"
+	case xp.IsConnectionSecret(item):
+		return "if what published it exists and can't publish again, delete this Secret"
+	default:
+		return "if its XR lists it, Crossplane takes it over; if not, nothing looks after it: delete it, with its external resource kept if that is still in use"
+	}
 }
 
 // liveUID returns the UID of the owner that ref means, or the reason why the item is not to have it.
@@ -171,7 +183,7 @@ func (a *Adopt) liveUID(ref metav1.OwnerReference, original *unstructured.Unstru
 }
 
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
-// has one of its own only if its XR did not come back.
+// has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(item *unstructured.Unstructured, restore *velerov1.Restore) (string, error) {
 	if _, err := adoption.Put(item, restore.Namespace+"/"+restore.Name, a.now().UTC().Format(time.RFC3339)); err != nil {
 		return "", err
@@ -187,12 +199,16 @@ func (a *Adopt) hold(item *unstructured.Unstructured, restore *velerov1.Restore)
 	if !ok {
 		return operationID(self), nil
 	}
-	_, err := a.owners.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
+	xr, err := a.owners.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
 	if isAbsent(err) {
 		return operationID(self), nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(item), err)
+	}
+	claimRef, _ := xp.CompositeFrom(xr).ClaimRef()
+	if h, err := adoption.HoldOf(xr); h == nil || err != nil || claimRef.ID() != self.ID() {
+		return operationID(self), nil //nolint:nilerr // The operation names what can't be read.
 	}
 
 	return "", nil

@@ -114,7 +114,8 @@ func TestNextForAClaim(t *testing.T) {
 		"Unreadable": {
 			reason: "A marker that can't be read is for a person to correct.",
 			world:  world(xptest.With(claim, xptest.Annotated(AnnotationClaimHold, "?")), xr), ref: xp.RefTo(claim),
-			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value; " +
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: " +
+				"invalid character '?' looking for beginning of value; " +
 				"correct or remove the annotation, then restore again"},
 		},
 	})

@@ -46,7 +46,8 @@ func key(u *unstructured.Unstructured) string {
 	return AnnotationHold
 }
 
-// HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read.
+// HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read. Whoever can write u can write the marker
+// too, so that of a namespaced XR can't refer to anything outside of its namespace, whatever it says.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	s, ok := u.GetAnnotations()[key(u)]
 	if !ok {
@@ -55,6 +56,11 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h := &Hold{}
 	if err := json.Unmarshal([]byte(s), h); err != nil {
 		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", key(u), xp.String(u), err)
+	}
+	if u.GetNamespace() != "" {
+		for i := range h.Refs {
+			h.Refs[i].Namespace = u.GetNamespace()
+		}
 	}
 
 	return h, nil

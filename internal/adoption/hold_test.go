@@ -156,6 +156,20 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// Whoever can write a namespaced XR can write its marker, and a plan reads and names what a marker lists.
+func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
+	const marker = `{"resourceRefs":[{"apiVersion":"v1","kind":"Secret","namespace":"team-b","name":"theirs"},{"apiVersion":"v1","kind":"Node","name":"n"}]}`
+	h, err := HoldOf(xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range h.Refs {
+		if r.Namespace != xptest.Namespace {
+			t.Errorf("%s is not in the XR's namespace", r)
+		}
+	}
+}
+
 // Crossplane copies a claim's annotations to its XR, where a marker for XRs would mark the XR as held again and again.
 func TestPutTakesTheMarkerOfAnXROffAClaim(t *testing.T) {
 	claim := xptest.Claim("o", xptest.Annotated(AnnotationHold, `{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"nothing"}]}`))
@@ -247,7 +261,8 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	}
 	for name, patch := range map[string]map[string]any{"unpause": unpause(u), "giveBack": giveBack(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
-			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; got %q", name, got)
+			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
+				"got %q", name, got)
 		}
 	}
 }
@@ -284,7 +299,8 @@ func TestExplain(t *testing.T) {
 // Whatever a tenant writes as a marker is read or refused, and a plan for the object is made without a panic.
 func FuzzHoldOf(f *testing.F) {
 	for _, s := range []string{
-		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual","resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
+		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual",` +
+			`"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
 		`{}`, `null`, `[]`, `""`, ``, `{"resourceRefs":[null,{}]}`, `{"paused":1}`, `{"Pinned":true}`,
 	} {
 		f.Add(s)

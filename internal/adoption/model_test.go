@@ -3,7 +3,7 @@ package adoption
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,7 +100,7 @@ func (m *model) settings() []xptest.Option {
 
 // restore makes the tree as it is when the restore is over: held, without status, in a new UID, controlled by what is live.
 func (m *model) restore() {
-	root := m.xr("x", nil, 3)
+	root := m.xr("x", nil, 2)
 	m.root = xp.RefTo(root)
 	m.put(xptest.Revision(xptest.RevisionName, root))
 	if m.modern || m.chance(2) {
@@ -143,7 +143,7 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 		switch {
 		case m.chance(60):
 			m.stuck[xp.RefTo(xr).ID()] = true // It was not restored.
-		case m.chance(60):
+		case m.chance(60): //nolint:gocritic // The dice are thrown again.
 			m.stuck[xp.RefTo(xr).ID()] = true
 			m.put(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
 		case m.chance(4):
@@ -185,7 +185,9 @@ func (m *model) hold(own *unstructured.Unstructured) {
 
 // run takes steps and lets Crossplane react until nothing moves any more.
 func (m *model) run() {
-	for still := 0; still < 3 && m.fault == ""; {
+	// The chance that something moves and nobody finds the time for it in this many rounds is one in a million.
+	const rounds = 12
+	for still := 0; still < rounds && m.fault == ""; {
 		stepped, reacted := m.step(), m.react()
 		still++
 		if stepped || reacted {
@@ -226,7 +228,7 @@ func (m *model) step() bool {
 }
 
 func (m *model) change(u *unstructured.Unstructured) {
-	u.SetResourceVersion(fmt.Sprint(m.random.Uint64()))
+	u.SetResourceVersion(strconv.FormatUint(m.random.Uint64(), 10))
 	m.put(u)
 }
 
@@ -271,109 +273,6 @@ func (m *model) checkRelease(xr *unstructured.Unstructured) {
 	if h, _ := HoldOf(m.objects[r.ID()]); h != nil || !xp.IsPaused(m.own[r.ID()]) && !m.reconciled[r.ID()] {
 		m.failf("%s is released before its claim was released and reconciled", xp.String(xr))
 	}
-}
-
-// react lets Crossplane and the provider do their work once, and tells whether anything changed.
-func (m *model) react() bool {
-	reacted := false
-	for _, id := range m.order {
-		u := m.objects[id]
-		next := u
-		switch {
-		case !xp.IsManaged(u) && !xp.IsRevision(u) && m.chance(3):
-			reacted = true // Crossplane is busy.
-		case xp.IsClaim(u):
-			next = m.reactToClaim(u)
-		case xp.IsComposite(u):
-			next = m.reactToXR(u)
-		case xp.IsManaged(u):
-			if _, observed := xp.ConditionOf(u, xp.ConditionSynced); !observed && m.chance(2) {
-				next = xptest.With(u, xptest.Reconciled())
-			} else if !observed {
-				reacted = true // Its provider is busy.
-			}
-		}
-		if next != u {
-			reacted = true
-			m.change(next)
-		}
-	}
-
-	return reacted
-}
-
-// reactToClaim copies a claim's annotations and policy to its XR, as crossplane's claim/syncer_ssa.go does.
-func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Unstructured {
-	if xp.IsPaused(claim) {
-		return told(claim, xptest.SeenPaused())
-	}
-	xr := m.objects[m.root.ID()]
-	if next := copySettings(claim, xr); !reflect.DeepEqual(xr, next) {
-		m.change(next)
-	}
-
-	m.reconciled[xp.RefTo(claim).ID()] = true
-
-	return told(claim, xptest.Reconciled())
-}
-
-// told is u with a condition, or u itself if it has it already.
-func told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
-	next := xptest.With(u, condition)
-	if now, _ := xp.ConditionOf(u, xp.ConditionSynced); now != (xp.Condition{}) {
-		if then, _ := xp.ConditionOf(next, xp.ConditionSynced); now == then {
-			return u
-		}
-	}
-
-	return next
-}
-
-func copySettings(claim, xr *unstructured.Unstructured) *unstructured.Unstructured {
-	xr = xr.DeepCopy()
-	for key, value := range claim.GetAnnotations() {
-		xptest.Annotated(key, value)(xr)
-	}
-	if policy, ok := (xp.Instance{Unstructured: claim}).UpdatePolicy(); ok {
-		xptest.Policy(policy)(xr)
-	}
-
-	return xr
-}
-
-func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructured {
-	if xp.IsPaused(xr) {
-		return told(xr, xptest.SeenPaused())
-	}
-	c := xp.CompositeFrom(xr)
-	held, err := HoldOf(xr)
-	if err != nil {
-		m.failf("%v", err)
-	}
-	// A claim that is released passes its policy on; by then its XR is adopted.
-	_, claimed := c.ClaimRef()
-	if policy, _ := c.UpdatePolicy(); held != nil && held.Pinned && policy != xp.UpdateManual && !claimed {
-		m.failf("%s is reconciled under another revision before it is adopted", xp.String(xr))
-	}
-	refs, _ := c.ResourceRefs()
-	for _, r := range refs {
-		u := m.objects[r.ID()]
-		if u == nil {
-			m.failf("%s composes a second %s", xp.String(xr), r)
-
-			return xr
-		}
-		switch o, ok := xp.Controller(u); {
-		case !ok:
-			m.change(xptest.With(u, xptest.ControlledBy(xr)))
-		case o.UID != xr.GetUID():
-			m.failf("%s composes a second %s", xp.String(xr), r)
-		}
-	}
-
-	m.reconciled[xp.RefTo(xr).ID()] = true
-
-	return told(xr, xptest.Reconciled())
 }
 
 // judge looks at the end: what can be adopted is as its person had it, and what can't is still held, with all above it.

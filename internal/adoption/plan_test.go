@@ -134,12 +134,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"NotObserved": {
 			reason: "A function that decides by the MR's status would not find any.",
 			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x))), ref: xp.RefTo(x),
-			want: wait(1, true, "Bucket b: its provider has not observed it yet"),
+			want: wait(0, true, "Bucket b: its provider has not observed it yet"),
 		},
 		"Failing": {
 			reason: "The provider's own words say what to do.",
 			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"))), ref: xp.RefTo(x),
-			want: wait(1, false, "Bucket b: its provider can't reconcile it: no credentials"),
+			want: wait(0, false, "Bucket b: its provider can't reconcile it: no credentials"),
 		},
 		"PausedByThePerson": {
 			reason: "An MR that a person paused is not going to be observed.",
@@ -156,12 +156,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"ChildHeld": {
 			reason: "A nested XR first: its status is what its parent goes by.",
 			world:  world(parent, revision, held(child)), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder child: this composed XR is not adopted yet"),
+			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildUnreadable": {
 			reason: "A nested XR whose marker can't be read is not known to be adopted.",
 			world:  world(parent, revision, xptest.With(child, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: wait(1, true, "XOrder child: this composed XR is not adopted yet"),
+			want: wait(0, true, "XOrder child: this composed XR is not adopted yet"),
 		},
 		"ChildAdopted": {
 			reason: "Then its parent.",
@@ -171,7 +171,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"NoRevision": {
 			reason: "Without the revision Crossplane would choose another.",
 			world:  world(paused, bucket), ref: xp.RefTo(x),
-			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x"),
+			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; "+
+				"restore it, or set another compositionRevisionRef on XOrder x"),
 		},
 		"NeverComposed": {
 			reason: "An XR that has no revision yet needs none.",

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -77,14 +78,15 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans 
 			continue
 		}
 		plan := adoption.Next(world, r)
+		if plan.Patch != nil {
+			if err := a.step(ctx, plan); err != nil {
+				// An admission policy can refuse one for ever. The others go on.
+				plan.Waiting = append(plan.Waiting, err.Error())
+			} else {
+				stepped = true
+			}
+		}
 		plans[r.ID()] = plan
-		if plan.Patch == nil {
-			continue
-		}
-		stepped = true
-		if err := a.step(ctx, plan); err != nil {
-			return nil, false, err
-		}
 	}
 
 	return plans, stepped, nil
@@ -114,7 +116,7 @@ func (a *Adopter) step(ctx context.Context, plan adoption.Plan) error {
 // GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist or is not held needs none.
 func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, reason string) error {
 	u, err := a.cluster.Get(ctx, ref)
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil
 	}
 	if err != nil {

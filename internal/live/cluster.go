@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -84,6 +85,9 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 			return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
 		}
 	}
+	if !wellFormed(gvk.GroupVersion()) {
+		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
 	list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
 	if apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
@@ -98,6 +102,11 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	}
 
 	return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+}
+
+// wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
+func wellFormed(gv schema.GroupVersion) bool {
+	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }
 
 func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) {

@@ -79,7 +79,8 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
 	for {
 		list, err := o.cluster.client.Resource(gvr).List(ctx, options)
-		if apierrors.IsNotFound(err) {
+		// A kind that can only be created, such as a TokenReview, has no objects.
+		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 			o.world.AddUnserved(gvk.GroupKind())
 			o.whole[gvk] = true
 

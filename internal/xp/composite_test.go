@@ -159,11 +159,17 @@ func TestResourceRefs(t *testing.T) {
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z","name":"z"},`+one+`,`+one+`]}}`)),
 			want:   want{Refs: []xp.Ref{{APIVersion: "v1", Kind: "Z", Name: "z"}, bucket, bucket}},
 		},
-		"WithoutName":  {reason: "Crossplane skips a ref that has no name.", object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z"},`+one+`]}}`)), want: want{Refs: []xp.Ref{bucket}}},
-		"None":         {reason: "An XR that was never reconciled composes nothing.", object: xptest.XR("a")},
-		"Null":         {reason: "Null is none.", object: xptest.XR("a", xptest.Field(nil, "spec", "resourceRefs"))},
-		"NoSpec":       {reason: "No spec is none.", object: xptest.Object("example.org/v1", "Order", "", "a")},
-		"SpecIsString": {reason: "A path through something that is not an object holds no refs.", object: xptest.Object("example.org/v1", "Order", "", "a", xptest.Field("x", "spec"))},
+		"WithoutName": {
+			reason: "Crossplane skips a ref that has no name.",
+			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"Z"},`+one+`]}}`)), want: want{Refs: []xp.Ref{bucket}},
+		},
+		"None":   {reason: "An XR that was never reconciled composes nothing.", object: xptest.XR("a")},
+		"Null":   {reason: "Null is none.", object: xptest.XR("a", xptest.Field(nil, "spec", "resourceRefs"))},
+		"NoSpec": {reason: "No spec is none.", object: xptest.Object("example.org/v1", "Order", "", "a")},
+		"SpecIsString": {
+			reason: "A path through something that is not an object holds no refs.",
+			object: xptest.Object("example.org/v1", "Order", "", "a", xptest.Field("x", "spec")),
+		},
 		"NotAList": {
 			reason: "The error names the XR and what is there instead.",
 			object: xptest.XR("a", xptest.JSON(`{"spec":{"resourceRefs":"x"}}`)),
@@ -208,14 +214,20 @@ func TestBound(t *testing.T) {
 		claim, xr *unstructured.Unstructured
 		want      bool
 	}{
-		"BothWays":      {reason: "They name each other.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(claim)), want: true},
-		"ClaimOnly":     {reason: "Any tenant can name any XR in a claim.", claim: claim, xr: xptest.XR("o-x1")},
-		"XROnly":        {reason: "A claim that names no XR has none.", claim: xptest.Claim("o"), xr: xptest.XR("o-x1", xptest.ClaimedBy(claim))},
-		"AnotherClaim":  {reason: "The XR belongs to another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("p")))},
-		"SameNameInB":   {reason: "A claim of the same name in another namespace is another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))},
+		"BothWays":     {reason: "They name each other.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(claim)), want: true},
+		"ClaimOnly":    {reason: "Any tenant can name any XR in a claim.", claim: claim, xr: xptest.XR("o-x1")},
+		"XROnly":       {reason: "A claim that names no XR has none.", claim: xptest.Claim("o"), xr: xptest.XR("o-x1", xptest.ClaimedBy(claim))},
+		"AnotherClaim": {reason: "The XR belongs to another claim.", claim: claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("p")))},
+		"SameNameInB": {
+			reason: "A claim of the same name in another namespace is another claim.",
+			claim:  claim, xr: xptest.XR("o-x1", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b")))),
+		},
 		"AnotherXR":     {reason: "The claim belongs to another XR.", claim: claim, xr: xptest.XR("o-x2", xptest.ClaimedBy(claim))},
 		"MalformedBack": {reason: "What can't be read names nothing.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":[]}}`))},
-		"EmptyBack":     {reason: "A ref without a name names nothing.", claim: claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"K"}}}`))},
+		"EmptyBack": {
+			reason: "A ref without a name names nothing.",
+			claim:  claim, xr: xptest.XR("o-x1", xptest.JSON(`{"spec":{"claimRef":{"apiVersion":"v1","kind":"K"}}}`)),
+		},
 		"AnotherVersion": {
 			reason: "The version in a ref is the one that was served when it was written.",
 			claim:  claim,
@@ -239,116 +251,26 @@ func TestControls(t *testing.T) {
 		object *unstructured.Unstructured
 		want   bool
 	}{
-		"Yes":         {reason: "The UID is the XR's.", owner: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
-		"NoOwner":     {reason: "Nothing controls it.", owner: xr, object: xptest.MR("b")},
-		"OldUID":      {reason: "An XR of the same name that was deleted since is another one.", owner: xptest.XR("x", xptest.UID("new")), object: xptest.MR("b", xptest.ControlledBy(xr))},
-		"NoUIDs":      {reason: "Two empty UIDs don't make an owner.", owner: &unstructured.Unstructured{Object: map[string]any{}}, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"controller":true}]}}`))},
-		"NotAList":    {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":7}}`))},
-		"WrongFields": {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"uid":1,"controller":"true"}]}}`))},
+		"Yes":     {reason: "The UID is the XR's.", owner: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
+		"NoOwner": {reason: "Nothing controls it.", owner: xr, object: xptest.MR("b")},
+		"OldUID": {
+			reason: "An XR of the same name that was deleted since is another one.",
+			owner:  xptest.XR("x", xptest.UID("new")), object: xptest.MR("b", xptest.ControlledBy(xr)),
+		},
+		"NoUIDs": {
+			reason: "Two empty UIDs don't make an owner.",
+			owner:  &unstructured.Unstructured{Object: map[string]any{}}, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"controller":true}]}}`)),
+		},
+		"NotAList": {reason: "Malformed owner references are none.", owner: xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":7}}`))},
+		"WrongFields": {
+			reason: "Malformed owner references are none.",
+			owner:  xr, object: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{"uid":1,"controller":"true"}]}}`)),
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := xp.Controls(tc.owner, tc.object); got != tc.want {
 				t.Errorf("%s\nControls: got %v, want %v", tc.reason, got, tc.want)
-			}
-		})
-	}
-}
-
-func TestSecretRef(t *testing.T) {
-	type want struct {
-		Ref xp.Ref
-		OK  bool
-	}
-	secret := func(namespace string) want {
-		return want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "s"}, OK: true}
-	}
-	cases := map[string]struct {
-		reason string
-		object *unstructured.Unstructured
-		want   want
-	}{
-		"ClusterScoped": {reason: "It says which namespace.", object: xptest.MR("b", xptest.PublishesTo("infra", "s")), want: secret("infra")},
-		"Namespaced":    {reason: "It has no say in the namespace.", object: xptest.Claim("o", xptest.PublishesTo("", "s")), want: secret("team-a")},
-		"Reaches":       {reason: "A tenant must not reach into another namespace.", object: xptest.Claim("o", xptest.PublishesTo("infra", "s")), want: secret("team-a")},
-		"None":          {reason: "It publishes nothing.", object: xptest.MR("b")},
-		"NoNamespace":   {reason: "A cluster-scoped object must say where.", object: xptest.MR("b", xptest.PublishesTo("", "s")), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Name: "s"}}},
-		"NotAnObject":   {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":"s"}}`))},
-		"WrongTypes":    {reason: "Malformed is none.", object: xptest.Claim("o", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":{"name":5}}}`)), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "team-a"}}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got want
-			got.Ref, got.OK = xp.SecretRef(tc.object)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestConditionOf(t *testing.T) {
-	type want struct {
-		Condition xp.Condition
-		OK        bool
-	}
-	cases := map[string]struct {
-		reason string
-		status string
-		want   want
-	}{
-		"There": {
-			reason: "The first of the type.",
-			status: `{"conditions":[7,null,{"type":"Ready"},{"type":"Synced","status":"False","reason":"R","message":"M"},{"type":"Synced"}]}`,
-			want:   want{Condition: xp.Condition{Status: "False", Reason: "R", Message: "M"}, OK: true},
-		},
-		"Absent":     {reason: "Another condition is not it.", status: `{"conditions":[{"type":"Ready"}]}`},
-		"NotAList":   {reason: "Malformed is none.", status: `{"conditions":{"type":"Synced"}}`},
-		"NoStatus":   {reason: "An object that was just created has none.", status: `null`},
-		"WrongTypes": {reason: "Malformed fields are empty.", status: `{"conditions":[{"type":"Synced","status":true,"reason":1,"message":[]}]}`, want: want{OK: true}},
-		"TypeIsMap":  {reason: "Comparing with it must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			u := xptest.MR("b", xptest.JSON(`{"status":`+tc.status+`}`))
-			var got want
-			got.Condition, got.OK = xp.ConditionOf(u, xp.ConditionSynced)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestIsPaused(t *testing.T) {
-	for value, want := range map[string]bool{"true": true, "false": false, "True": false, "": false, "1": false} {
-		if got := xp.IsPaused(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, value))); got != want {
-			t.Errorf("Crossplane pauses for the exact value true only.\nIsPaused(%q): got %v, want %v", value, got, want)
-		}
-	}
-	if xp.IsPaused(xptest.MR("b")) {
-		t.Error("An object without the annotation is not paused.")
-	}
-}
-
-func TestComposes(t *testing.T) {
-	xr := xptest.XR("x")
-	cases := map[string]struct {
-		reason      string
-		composition *unstructured.Unstructured
-		want        bool
-	}{
-		"Yes":            {reason: "Its compositeTypeRef is the XR's kind.", composition: xptest.Revision("r", xr), want: true},
-		"AnotherKind":    {reason: "It is for another kind.", composition: xptest.Revision("r", xptest.Claim("c"))},
-		"AnotherGroup":   {reason: "A kind of the same name in another group is another.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.com/v1"}}}`))},
-		"AnotherVersion": {reason: "The version does not matter.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.org/v9"}}}`)), want: true},
-		"None":           {reason: "It is for nothing.", composition: xptest.XRD("r")},
-		"WrongTypes":     {reason: "Malformed is for nothing.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"kind":1}}}`))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := xp.Composes(tc.composition, xp.CompositeFrom(xr)); got != tc.want {
-				t.Errorf("%s\nComposes: got %v, want %v", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package xp_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -28,12 +29,21 @@ func TestOwnedBothWays(t *testing.T) {
 		args   args
 		want   string
 	}{
-		"V1":       {reason: "The XR lists it.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
-		"V2":       {reason: "The XR lists it.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
-		"Mapped":   {reason: "XR and item come back in the namespace that theirs is mapped to.", args: args{owner: xptest.ModernXR("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"}},
-		"Upgraded": {reason: "The version in a ref is the one that was served when it was written.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.With(bucket, xptest.JSON(`{"apiVersion":"cloud.example.org/v9"}`))}},
-		"OneSided": {reason: "Any tenant can write an owner reference.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.MR("c")}, want: notListed},
-		"NoXR":     {reason: "What composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
+		"V1": {reason: "The XR lists it.", args: args{owner: xptest.XR("x", xptest.Refs(bucket)), item: bucket}},
+		"V2": {reason: "The XR lists it.", args: args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-a"}},
+		"Mapped": {
+			reason: "XR and item come back in the namespace that theirs is mapped to.",
+			args:   args{owner: xptest.ModernXR("x", xptest.In("copy"), xptest.Refs(local)), item: local, namespace: "copy"},
+		},
+		"Upgraded": {
+			reason: "The version in a ref is the one that was served when it was written.",
+			args:   args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.With(bucket, xptest.JSON(`{"apiVersion":"cloud.example.org/v9"}`))},
+		},
+		"OneSided": {
+			reason: "Any tenant can write an owner reference.",
+			args:   args{owner: xptest.XR("x", xptest.Refs(bucket)), item: xptest.MR("c")}, want: notListed,
+		},
+		"NoXR": {reason: "What composes nothing owns nothing.", args: args{owner: xptest.MR("a"), item: bucket}, want: notListed},
 		"AnotherNamespace": {
 			reason: "A namespaced XR owns in its own namespace only.",
 			args:   args{owner: xptest.ModernXR("x", xptest.Refs(local)), item: local, namespace: "team-b"}, want: notListed,
@@ -43,14 +53,38 @@ func TestOwnedBothWays(t *testing.T) {
 			args:   args{owner: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":true}}`)), item: bucket},
 			want:   "cannot read the resourceRefs of XOrder x: they are a bool, not a list",
 		},
-		"Secret":          {reason: "The claim publishes in it.", args: args{owner: xptest.Claim("o", xptest.PublishesTo("", "s")), item: xptest.Secret("s"), namespace: "team-a"}},
-		"ClusterSecret":   {reason: "The MR publishes in it.", args: args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s", xptest.In("infra")), namespace: "infra"}},
-		"AnotherSecret":   {reason: "The claim publishes in another.", args: args{owner: xptest.Claim("o", xptest.PublishesTo("", "t")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
-		"SecretElsewhere": {reason: "The MR publishes in another namespace.", args: args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
-		"SecretListed":    {reason: "A list of resources is no proof for a Secret.", args: args{owner: xptest.XR("x", xptest.Refs(xptest.Secret("s"))), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished},
-		"Revision":        {reason: "Crossplane labelled it with its Composition.", args: args{owner: xptest.Composition("orders", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}},
-		"AnotherRevision": {reason: "It is labelled with another.", args: args{owner: xptest.Composition("others", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled},
-		"RevisionsXR":     {reason: "Only a Composition has revisions.", args: args{owner: xptest.XR("orders"), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled},
+		"Secret": {
+			reason: "The claim publishes in it.",
+			args:   args{owner: xptest.Claim("o", xptest.PublishesTo("", "s")), item: xptest.Secret("s"), namespace: "team-a"},
+		},
+		"ClusterSecret": {
+			reason: "The MR publishes in it.",
+			args:   args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s", xptest.In("infra")), namespace: "infra"},
+		},
+		"AnotherSecret": {
+			reason: "The claim publishes in another.",
+			args:   args{owner: xptest.Claim("o", xptest.PublishesTo("", "t")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
+		},
+		"SecretElsewhere": {
+			reason: "The MR publishes in another namespace.",
+			args:   args{owner: xptest.MR("b", xptest.PublishesTo("infra", "s")), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
+		},
+		"SecretListed": {
+			reason: "A list of resources is no proof for a Secret.",
+			args:   args{owner: xptest.XR("x", xptest.Refs(xptest.Secret("s"))), item: xptest.Secret("s"), namespace: "team-a"}, want: notPublished,
+		},
+		"Revision": {
+			reason: "Crossplane labelled it with its Composition.",
+			args:   args{owner: xptest.Composition("orders", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))},
+		},
+		"AnotherRevision": {
+			reason: "It is labelled with another.",
+			args:   args{owner: xptest.Composition("others", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,
+		},
+		"RevisionsXR": {
+			reason: "Only a Composition has revisions.",
+			args:   args{owner: xptest.XR("orders"), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +109,8 @@ func TestController(t *testing.T) {
 
 func TestRenameOwners(t *testing.T) {
 	const before = `{"metadata":{"managedFields":[
-		{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{},"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{"f:uid":{}},"k:{\"uid\":\"gone\"}":{}}},"f:spec":{}}},
+		{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:labels":{},"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{"f:uid":{}},"k:{\"uid\":\"gone\"}":{}}},
+			"f:spec":{}}},
 		{"manager":"kubectl","fieldsV1":{"f:spec":{"f:size":{}}}}]}}`
 	cases := map[string]struct {
 		reason  string
@@ -164,8 +199,10 @@ func FuzzRenameOwners(f *testing.F) {
 func FuzzOwnedBothWays(f *testing.F) {
 	f.Add(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`, `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`, "")
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[1]}}}`, `{"kind":"K"}`, "a")
-	f.Add(`{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"a"}}}`, `{"apiVersion":"v1","kind":"Secret","type":"connection.crossplane.io/v1alpha1","metadata":{"name":"s"}}`, "a")
-	f.Add(`{"kind":"Composition","metadata":{"name":"c"}}`, `{"apiVersion":"apiextensions.crossplane.io/v1","kind":"CompositionRevision","metadata":{"labels":{"crossplane.io/composition-name":"c"}}}`, "")
+	f.Add(`{"spec":{"writeConnectionSecretToRef":{"name":"s","namespace":"a"}}}`,
+		`{"apiVersion":"v1","kind":"Secret","type":"connection.crossplane.io/v1alpha1","metadata":{"name":"s"}}`, "a")
+	f.Add(`{"kind":"Composition","metadata":{"name":"c"}}`,
+		`{"apiVersion":"apiextensions.crossplane.io/v1","kind":"CompositionRevision","metadata":{"labels":{"crossplane.io/composition-name":"c"}}}`, "")
 	f.Add(`{"metadata":7,"spec":[]}`, `{"metadata":{"labels":[],"annotations":{"a":1},"ownerReferences":[null,{"controller":1}]}}`, "")
 	f.Fuzz(func(t *testing.T, ownerJSON, itemJSON, namespace string) {
 		var owner, it map[string]any
@@ -179,7 +216,7 @@ func FuzzOwnedBothWays(f *testing.F) {
 		if xp.OwnedBothWays(o, i, namespace) == "" && i.GetName() != "" && !xp.IsRevision(i) {
 			spec, _ := json.Marshal(o.Object["spec"])
 			name, _ := json.Marshal(i.GetName())
-			if !strings.Contains(string(spec), string(name)) {
+			if !bytes.Contains(spec, name) {
 				t.Errorf("%s is owned by %s, which does not name it", itemJSON, ownerJSON)
 			}
 		}

@@ -94,9 +94,12 @@ func TestCompositeRefs(t *testing.T) {
 		spec   string
 		want   want
 	}{
-		"Whole":       {reason: "A ref with all it needs.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x"}}`, want: x},
-		"MoreFields":  {reason: "Fields that we don't know are of no concern.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x","uid":7}}`, want: x},
-		"NoName":      {reason: "A ref without a name names nothing.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X"}}`, want: want{Ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X"}}},
+		"Whole":      {reason: "A ref with all it needs.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x"}}`, want: x},
+		"MoreFields": {reason: "Fields that we don't know are of no concern.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":"x","uid":7}}`, want: x},
+		"NoName": {
+			reason: "A ref without a name names nothing.",
+			spec:   `{"r":{"apiVersion":"example.org/v1","kind":"X"}}`, want: want{Ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X"}},
+		},
 		"NoKind":      {reason: "A ref without a kind names nothing.", spec: `{"r":{"apiVersion":"example.org/v1","name":"x"}}`},
 		"NameIsList":  {reason: "A malformed ref names nothing.", spec: `{"r":{"apiVersion":"example.org/v1","kind":"X","name":[]}}`},
 		"Null":        {reason: "Null names nothing.", spec: `{"r":null}`},

@@ -38,11 +38,28 @@ func TestTree(t *testing.T) {
 				item("example.org", "xorders", "", "x"), item("c.example.org", "buckets", "team-a", "b"), item("", "secrets", "team-a", "s"),
 			}},
 		},
-		"NotJSON":     {reason: "The error names the annotation and the object.", object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `x`)), want: want{Err: prefix + "invalid character 'x' looking for beginning of value"}},
-		"NotStrings":  {reason: "The error names the annotation and the object.", object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `[1]`)), want: want{Err: prefix + "json: cannot unmarshal number into Go value of type string"}},
-		"NoName":      {reason: "The error says what was expected.", object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a.b/c/"]`)), want: want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`}},
-		"NoResource":  {reason: "The error says what was expected.", object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["/c/d"]`)), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`}},
-		"TooManyPart": {reason: "The error says what was expected.", object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a/b/c/d"]`)), want: want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`}},
+		"NotJSON": {
+			reason: "The error names the annotation and the object.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `x`)), want: want{Err: prefix + "invalid character 'x' looking for beginning of value"},
+		},
+		"NotStrings": {
+			reason: "The error names the annotation and the object.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `[1]`)), want: want{Err: prefix + "json: cannot unmarshal number into Go value of type string"},
+		},
+		"NoName": {
+			reason: "The error says what was expected.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a.b/c/"]`)),
+			want:   want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
+		},
+		"NoResource": {
+			reason: "The error says what was expected.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["/c/d"]`)), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
+		},
+		"TooManyPart": {
+			reason: "The error says what was expected.",
+			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a/b/c/d"]`)),
+			want:   want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -63,11 +80,20 @@ func TestSetTree(t *testing.T) {
 		items  []xp.Item
 		want   map[string]string
 	}{
-		"New":         {reason: "It is written.", object: xptest.XR("x"), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`}},
-		"Overwritten": {reason: "What a tenant wrote there is gone; the rest stays.", object: xptest.XR("x", forged, other), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`, "theirs": "kept"}},
-		"Removed":     {reason: "What a tenant wrote there is gone, though there is nothing to write.", object: xptest.XR("x", forged, other), want: map[string]string{"theirs": "kept"}},
-		"Nothing":     {reason: "There is nothing to take off.", object: xptest.XR("x")},
-		"NoMetadata":  {reason: "There is nothing to take off.", object: &unstructured.Unstructured{Object: map[string]any{}}},
+		"New": {
+			reason: "It is written.",
+			object: xptest.XR("x"), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`},
+		},
+		"Overwritten": {
+			reason: "What a tenant wrote there is gone; the rest stays.",
+			object: xptest.XR("x", forged, other), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`, "theirs": "kept"},
+		},
+		"Removed": {
+			reason: "What a tenant wrote there is gone, though there is nothing to write.",
+			object: xptest.XR("x", forged, other), want: map[string]string{"theirs": "kept"},
+		},
+		"Nothing":    {reason: "There is nothing to take off.", object: xptest.XR("x")},
+		"NoMetadata": {reason: "There is nothing to take off.", object: &unstructured.Unstructured{Object: map[string]any{}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

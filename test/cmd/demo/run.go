@@ -26,20 +26,23 @@ type round struct {
 }
 
 type demo struct {
-	out   io.Writer
-	began time.Time
-	host  *stack.Host
-	cloud *api.Client
+	out     io.Writer
+	began   time.Time
+	options stack.Options
+	host    *stack.Host
+	cloud   *api.Client
 }
 
 // run runs both rounds and prints their table. It fails if the plugin's round broke a promise.
-func run(ctx context.Context, out io.Writer, version stack.Version, native bool, count int) (err error) {
-	d := &demo{out: out, began: time.Now()}
+func run(ctx context.Context, out io.Writer, options stack.Options, native bool, count int) (err error) {
+	d := &demo{out: out, began: time.Now(), options: options}
 	rounds := []*round{
-		{title: "Velero alone", platform: drill.Platform{Crossplane: version, Native: native, Namespace: "alone"}, count: count},
-		{title: "with the plugin", plugin: true, platform: drill.Platform{Crossplane: version, Native: native, Namespace: "safe"}, count: count},
+		{title: "Velero alone", platform: drill.Platform{Crossplane: options.Crossplane, Native: native, Namespace: "alone"}, count: count},
+		{title: "with the plugin", plugin: true, platform: drill.Platform{Crossplane: options.Crossplane, Native: native, Namespace: "safe"}, count: count},
 	}
-	set, err := build.Ensure(ctx, out, stack.Programs(stack.Options{Crossplane: version, Plugin: true})...)
+	all := options
+	all.Plugin = true
+	set, err := build.Ensure(ctx, out, stack.Programs(all)...)
 	if err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func run(ctx context.Context, out io.Writer, version stack.Version, native bool,
 	defer func() { err = errors.Join(err, d.host.Close()) }()
 	d.cloud = api.NewClient(d.host.CloudURL())
 	for _, r := range rounds {
-		if err := d.round(ctx, r, version); err != nil {
+		if err := d.round(ctx, r); err != nil {
 			return fmt.Errorf("cannot finish the round %q: %w", r.title, err)
 		}
 	}
@@ -67,9 +70,9 @@ func (d *demo) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, "%8s  %s\n", time.Since(d.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
-func (d *demo) round(ctx context.Context, r *round, version stack.Version) error {
+func (d *demo) round(ctx context.Context, r *round) error {
 	_, _ = fmt.Fprintf(d.out, "\n== %s ==\n", r.title)
-	source, err := d.cluster(ctx, r, "source", version)
+	source, err := d.cluster(ctx, r, "source")
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (d *demo) round(ctx context.Context, r *round, version stack.Version) error
 	}
 	d.say("the cluster is lost, etcd and all; the cloud and the backup are left")
 
-	target, err := d.cluster(ctx, r, "target", version)
+	target, err := d.cluster(ctx, r, "target")
 	if err != nil {
 		return err
 	}
@@ -105,9 +108,11 @@ func (d *demo) round(ctx context.Context, r *round, version stack.Version) error
 	return target.Destroy()
 }
 
-func (d *demo) cluster(ctx context.Context, r *round, role string, version stack.Version) (*stack.Cluster, error) {
+func (d *demo) cluster(ctx context.Context, r *round, role string) (*stack.Cluster, error) {
 	d.say("starting the %s cluster: Kubernetes, Crossplane, a provider, Velero", role)
-	c, err := stack.NewCluster(ctx, d.host, stack.Options{Name: r.platform.Namespace + "-" + role, Crossplane: version, Plugin: r.plugin})
+	options := d.options
+	options.Name, options.Plugin = r.platform.Namespace+"-"+role, r.plugin
+	c, err := stack.NewCluster(ctx, d.host, options)
 	if err != nil {
 		return nil, err
 	}

@@ -22,13 +22,13 @@ type Artifact struct {
 // A Set maps the names of programs to what was built.
 type Set map[string]Artifact
 
-// Ensure returns the named programs (all of Names if none is named), building those that are not in the cache. It tells what it does
+// Ensure returns the named programs (if none is named, all that are not built on demand only), building those that are not in the cache. It tells what it does
 // on out. It fails for a name that it does not know, or with the go command's last words if a program does not build.
-func Ensure(ctx context.Context, out io.Writer, names ...string) (Set, error) {
-	if len(names) == 0 {
-		names = Names()
+func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
+	if len(wanted) == 0 {
+		wanted = names(func(r Recipe) bool { return !r.OnDemand })
 	}
-	for _, name := range names {
+	for _, name := range wanted {
 		if !slices.Contains(Names(), name) {
 			return nil, fmt.Errorf("cannot build %q: there is no program of that name; there are %v", name, Names())
 		}
@@ -44,10 +44,10 @@ func Ensure(ctx context.Context, out io.Writer, names ...string) (Set, error) {
 	defer unlock()
 
 	b := &builder{cache: cache, out: out, began: time.Now(), set: Set{}}
-	if err := b.remote(ctx, names); err != nil {
+	if err := b.remote(ctx, wanted); err != nil {
 		return nil, err
 	}
-	if err := b.own(ctx, names); err != nil {
+	if err := b.own(ctx, wanted); err != nil {
 		return nil, err
 	}
 
@@ -78,7 +78,7 @@ func (b *builder) remote(ctx context.Context, names []string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b.say("building %d of %d programs; they are kept in %s", len(missing), len(names), b.cache)
+	b.say("building %d of %d programs, once; they are kept in %s", len(missing), len(names), b.cache)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -34,6 +34,8 @@ type Recipe struct {
 	Env []string
 	// Assets is a folder of the module that is kept beside the program.
 	Assets string
+	// OnDemand says that the program is built only when it is named.
+	OnDemand bool `json:"-"`
 }
 
 // A metrics address that each process takes for itself can't be shared by two clusters, and Velero and provider-nop have no flag for it.
@@ -68,11 +70,12 @@ func recipes() []Recipe {
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
+	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
+	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
+	v17.OnDemand, v16.OnDemand = true, true
+
 	return append(list,
-		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"),
-		velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197"),
-		velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0"),
-	)
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16)
 }
 
 func velero(name, version, kopia string, replaces ...string) Recipe {
@@ -105,9 +108,15 @@ func locals() []local {
 
 // Names lists every program that can be built, in the order in which they are built.
 func Names() []string {
+	return names(func(Recipe) bool { return true })
+}
+
+func names(which func(Recipe) bool) []string {
 	var names []string
 	for _, r := range recipes() {
-		names = append(names, r.Name)
+		if which(r) {
+			names = append(names, r.Name)
+		}
 	}
 	for _, l := range locals() {
 		names = append(names, l.Name)

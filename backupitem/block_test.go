@@ -1,0 +1,86 @@
+package backupitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestBlock(t *testing.T) {
+	x := xptest.XR("x")
+	mine, theirs := xptest.MR("b", xptest.ControlledBy(x)), xptest.MR("t")
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine, theirs))
+	runsOn, _ := platform()
+	all := append(runsOn, mine, theirs, xr, claim)
+	type want struct {
+		Items []velero.ResourceIdentifier
+		Err   error
+	}
+	cases := map[string]struct {
+		reason  string
+		cluster *cluster
+		item    *unstructured.Unstructured
+		want    want
+	}{
+		"XR": {
+			reason: "What is its own is in its block; what all XRs of its kind share would make one block of all.", cluster: clusterOf(all...), item: xr,
+			want: want{Items: []velero.ResourceIdentifier{bucket("b"), id("example.org", "orderclaims", "team-a", "o")}},
+		},
+		"Claim":     {reason: "Its XR, which brings the rest.", cluster: clusterOf(all...), item: claim, want: want{Items: []velero.ResourceIdentifier{xorder("x")}}},
+		"Unrelated": {reason: "Nothing belongs to it.", cluster: clusterOf(), item: xptest.Object("example.org/v1", "Thing", "team-a", "t")},
+		"API":       {reason: "A tree that could not be read whole is an error.", cluster: clusterOf(all...).without(mine), item: xr, want: want{Err: errAPI}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := tc.item.DeepCopy()
+			items, err := NewBlock(NewLinks(tc.cluster)).GetRelatedItems(tc.item, &velerov1.Backup{})
+			if diff := cmp.Diff(tc.want, want{Items: items, Err: err}, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, tc.item); diff != "" {
+				t.Errorf("the item was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestBlockAppliesToWhatTreeDoes(t *testing.T) {
+	block, _ := NewBlock(nil).AppliesTo()
+	tree, _ := NewTree(nil, nil).AppliesTo()
+	if diff := cmp.Diff(tree, block); diff != "" {
+		t.Errorf("-tree, +block:\n%s", diff)
+	}
+}
+
+// The two actions ask for the same, one right after the other.
+func TestBlockAndTreeAskOnce(t *testing.T) {
+	x := xptest.XR("x")
+	mine := xptest.MR("b", xptest.ControlledBy(x))
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine))
+	runsOn, _ := platform()
+	c := clusterOf(append(runsOn, mine, xr, claim)...)
+	links := NewLinks(c)
+	log, _ := logtest.NewNullLogger()
+	for _, item := range []*unstructured.Unstructured{claim, xr} {
+		if _, err := NewBlock(links).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, n := range c.asked {
+		if n != 1 {
+			t.Errorf("%v was asked for %d times", id, n)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package backupitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTreeOfAComposite(t *testing.T) {
+	plain := xptest.XR("x")
+	runsOn, platformItems := platform()
+	on := func(objects ...*unstructured.Unstructured) *cluster { return clusterOf(append(objects, runsOn...)...) }
+	mine, theirs, gone := xptest.MR("b", xptest.ControlledBy(plain)), xptest.MR("t", xptest.ControlledBy(xptest.XR("y"))), xptest.MR("gone")
+	claim := xptest.Claim("o", xptest.OfXR(plain))
+	published := xptest.XR("x", xptest.PublishesTo("team-a", "s"))
+	forged := []xptest.Option{xptest.Annotated(xp.AnnotationTree, `["secrets/team-b/theirs"]`), xptest.Annotated(xp.AnnotationDangling, `[]`)}
+	modern := xptest.ModernXR("m")
+	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b", xptest.ControlledBy(modern))
+	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
+		return append(platformItems[:len(platformItems):len(platformItems)], items...)
+	}
+	runTrees(t, map[string]treeCase{
+		"Composed": {
+			reason: "What it composes comes with it, and what it runs on goes before it.", cluster: on(mine), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{Items: with(bucket("b")), Before: platformItems},
+		},
+		"Modern": {
+			reason: "The same for Crossplane v2, whose XRs are namespaced.", item: xptest.With(modern, xptest.Refs(local)),
+			cluster: clusterOf(local, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org")),
+			want: result{
+				Items: append(append([]velero.ResourceIdentifier{}, platformItems[:2]...),
+					id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"), id("cloud.example.org", "localbuckets", "team-a", "b")),
+				Before: append(append([]velero.ResourceIdentifier{}, platformItems[:2]...),
+					id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")),
+			},
+		},
+		"SomebodyElses": {
+			reason: "A resource that another XR controls stays out, though the XR lists it.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
+			want: result{Items: with(bucket("b")), Before: platformItems, Left: []string{"Bucket t: it is not controlled by this XR"}},
+		},
+		"Uncontrolled": {
+			reason: "Nor does what nobody controls: a tenant may have listed it.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket b: it is not controlled by this XR"}},
+		},
+		"Dangling": {
+			reason:  "What is not there can't be waited for in a restore, and is named.",
+			cluster: on(mine, xptest.With(mine, xptest.JSON(`{"metadata":{"name":"dying"}}`), xptest.Deleting())),
+			item:    xptest.XR("x", xptest.Refs(gone, mine, xptest.MR("dying"), xptest.Object("gone.org/v1", "Gone", "", "g"))),
+			want: result{
+				Items: with(bucket("b")), Before: platformItems,
+				Dangling: []xp.Ref{xp.RefTo(gone), xp.RefTo(xptest.MR("dying")), {APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}},
+				Left:     []string{"Bucket gone: it does not exist", "Bucket dying: it is being deleted, so Velero does not back it up", "Gone g: it does not exist"},
+			},
+		},
+		"Bound": {
+			reason: "Its claim comes with it.", cluster: on(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			want: result{Items: with(id("example.org", "orderclaims", "team-a", "o")), Before: platformItems},
+		},
+		"OneSidedClaim": {
+			reason:  "A claim that names another XR is somebody else's.",
+			cluster: on(xptest.Claim("o", xptest.OfXR(xptest.XR("y")))),
+			item:    xptest.XR("x", xptest.ClaimedBy(claim)),
+			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it is bound to another XR"}},
+		},
+		"NoClaim": {
+			reason: "A claim that is gone is named.", cluster: on(), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist"}},
+		},
+		"Secret": {
+			reason: "Its connection secret comes with it.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
+			want: result{Items: with(id("", "secrets", "team-a", "s")), Before: platformItems},
+		},
+		"SomebodyElsesSecret": {
+			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")), item: published,
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
+		},
+		"NoSecret": {
+			reason:  "A Secret that was not published yet is nothing to warn of.",
+			cluster: on(),
+			item:    published,
+			want:    result{Items: platformItems, Before: platformItems},
+		},
+		"NoPlatform": {
+			reason: "What it should run on and does not exist is named.", cluster: clusterOf(), item: plain,
+			want: result{Left: []string{
+				"CompositionRevision orders-1a2b3c: it does not exist", "Composition orders: it does not exist",
+				"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR",
+			}},
+		},
+		"AnothersPlatform": {
+			reason:  "A Composition that is for another kind can be anybody's.",
+			cluster: clusterOf(xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), runsOn[2]), item: plain,
+			want: result{
+				Items: platformItems[2:], Before: platformItems[2:],
+				Left: []string{"CompositionRevision orders-1a2b3c: it is for another kind of XR", "Composition orders: it is for another kind of XR"},
+			},
+		},
+		"NeverComposed": {
+			reason: "It runs on nothing yet.", cluster: on(), item: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef")),
+			want: result{Items: platformItems[2:], Before: platformItems[2:]},
+		},
+		"Forged": {
+			reason: "What a tenant wrote for the restore is written over.", cluster: on(), item: xptest.XR("x", forged...),
+			want: result{Items: platformItems, Before: platformItems},
+		},
+		"ForgedOnNothing": {
+			reason:  "And taken off if there is nothing to write.",
+			cluster: clusterOf(),
+			item:    xptest.XR("x", append(forged, xptest.NeverComposed(), xptest.Without("spec", "compositionRef"))...),
+			want:    result{Left: []string{"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR"}},
+		},
+		"Malformed": {
+			reason:  "An XR whose refs can't be read is not backed up as if it had none.",
+			cluster: on(),
+			item:    xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":[1]}}`)),
+			want:    result{Err: cmpopts.AnyError},
+		},
+		"APIOfComposed": {
+			reason:  "A tree that could not be read whole is an error.",
+			cluster: on(mine).without(mine), item: xptest.XR("x", xptest.Refs(mine)), want: result{Err: errAPI},
+		},
+		"APIOfClaim": {
+			reason:  "The same for the claim.",
+			cluster: on(claim).without(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)), want: result{Err: errAPI},
+		},
+		"APIOfSecret":   {reason: "The same for the Secret.", cluster: on().without(xptest.Secret("s")), item: published, want: result{Err: errAPI}},
+		"APIOfRevision": {reason: "The same for the revision.", cluster: on().without(runsOn[0]), item: plain, want: result{Err: errAPI}},
+		"APIOfXRD":      {reason: "The same for the XRD.", cluster: on().without(runsOn[2]), item: plain, want: result{Err: errAPI}},
+		"UnservedXRItself": {
+			reason:  "An XR of a kind that is not served can't be there.",
+			cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)), want: result{Err: cmpopts.AnyError, Left: nil},
+		},
+	})
+}

@@ -1,0 +1,273 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// hasty is an Adopter whose time is short.
+func hasty(s *server) *Adopter {
+	a := NewAdopter(s.cluster(), quiet())
+	a.patience, a.limit, a.pause = 50*time.Millisecond, 5*time.Second, time.Millisecond
+
+	return a
+}
+
+// crossplane reacts to each list of XRs, as if it had done its work since the last.
+func crossplane(s *server) {
+	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+		for _, kind := range []struct {
+			resource  schema.GroupVersionResource
+			list      schema.GroupVersionKind
+			namespace string
+		}{
+			{xorders, schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind), ""},
+			{orderclaims, schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.ClaimKind), xptest.Namespace},
+		} {
+			obj, err := s.Tracker().List(kind.resource, kind.list, kind.namespace)
+			if err != nil {
+				return true, nil, err
+			}
+			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+				condition := xptest.Reconciled()
+				if xp.IsPaused(&u) {
+					condition = xptest.SeenPaused()
+				}
+				if next := xptest.With(&u, condition); !cmp.Equal(next, &u) {
+					s.put(kind.resource, next)
+				}
+			}
+		}
+
+		return false, nil, nil
+	})
+}
+
+// restoredTree is a claim, its XR, a nested XR and their MRs, all that a restore brings back.
+func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *unstructured.Unstructured) {
+	x, c := xptest.XR("x"), xptest.XR("c")
+	deep, mine := xptest.MR("deep", xptest.ControlledBy(c), xptest.Reconciled()), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	child = xptest.XR("c", xptest.ControlledBy(x), xptest.Refs(deep), xptest.Policy("Automatic"))
+	claim = xptest.Claim("o", xptest.OfXR(x))
+	xr = xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(child, mine))
+
+	return []*unstructured.Unstructured{
+		restored(claim), restored(xr), restored(child), restored(deep), restored(mine), restored(xptest.Revision(xptest.RevisionName, x)),
+	}, claim, xr, child
+}
+
+func TestAdoptCarriesATreeToItsEnd(t *testing.T) {
+	objects, claim, xr, child := restoredTree()
+	s := newServer(objects...)
+	crossplane(s)
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plans[xp.RefTo(xr).ID()]; !p.Done || p.Adopted != 2 {
+		t.Errorf("One call carries the tree as far as it goes; got %+v", p)
+	}
+	want := []string{"xorders /c", "xorders /c", "xorders /x", "orderclaims team-a/o", "xorders /x"}
+	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
+		t.Errorf("The child is unpaused and released, then its parent is unpaused, then the claim goes, then the parent: -want, +asked:\n%s", diff)
+	}
+	label := xptest.Labelled("velero.io/restore-name", "monday")
+	for gvr, list := range map[schema.GroupVersionResource][]*unstructured.Unstructured{xorders: {xr, child}, orderclaims: {claim}} {
+		for _, own := range list {
+			got := xptest.With(s.get(t, gvr, own.GetNamespace(), own.GetName()), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
+			if len(got.GetAnnotations()) == 0 {
+				xptest.Without("metadata", "annotations")(got)
+			}
+			if diff := cmp.Diff(xptest.With(own, label), got); diff != "" {
+				t.Errorf("%s is not as it was: -own, +now:\n%s", xp.String(own), diff)
+			}
+		}
+	}
+	again, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || !again[xp.RefTo(xr).ID()].Done || len(s.requests("patch")) != len(want) {
+		t.Errorf("Once adopted nothing changes any more: plans %+v, error %v", again, err)
+	}
+}
+
+func TestAdoptWaits(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	cases := map[string]struct {
+		reason string
+		change func(s *server)
+		// looks is how often it looks: once, or more often.
+		once bool
+		want string
+	}{
+		"Moving": {reason: "Crossplane may need moments to notice.", change: func(*server) {}, want: "Crossplane to notice that XOrder x is paused"},
+		"NotMoving": {
+			reason: "What a person must do takes longer than a poll.", once: true, want: "Bucket b: it was not restored",
+			change: func(s *server) {
+				s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.SeenPaused()))
+				s.put(xorders, xptest.XR("c", xptest.ControlledBy(xptest.XR("x"))))
+				_ = s.Tracker().Delete(buckets, "", "b")
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(objects...)
+			tc.change(s)
+			plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := plans[xp.RefTo(xr).ID()]; p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
+				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+			looks := 0
+			for _, l := range s.requests("list") {
+				if l == "xorders "+selector {
+					looks++
+				}
+			}
+			if (looks == 1) != tc.once {
+				t.Errorf("%s\nlooked %d times", tc.reason, looks)
+			}
+			if patches := s.requests("patch"); len(patches) > 0 {
+				t.Errorf("%s\nsteps: %v", tc.reason, patches)
+			}
+		})
+	}
+}
+
+func TestAdoptLooksAgain(t *testing.T) {
+	gr := xorders.GroupResource()
+	for name, err := range map[string]error{"Conflict": apierrors.NewConflict(gr, "x", errDown), "NotFound": apierrors.NewNotFound(gr, "x")} {
+		objects, _, xr, _ := restoredTree()
+		s := newServer(objects...)
+		crossplane(s)
+		s.failOn("patch", "*", 3, err)
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+			t.Errorf("%s: what has changed since it was observed is observed again; got %+v, %v", name, plans, err)
+		}
+	}
+}
+
+func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	crossplane(s)
+	s.failOn("patch", "*", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
+	a := hasty(s)
+	a.limit = 50 * time.Millisecond
+	plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || plans[xp.RefTo(xr).ID()].Done {
+		t.Errorf("got %+v, %v", plans, err)
+	}
+}
+
+// An admission policy can refuse the patch of one XR for ever. That must not keep the others from being adopted.
+func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
+	bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
+	s := newServer(restored(bad), restored(good))
+	crossplane(s)
+	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == "bad" {
+			return true, nil, apierrors.NewForbidden(xorders.GroupResource(), "bad", errors.New("no team label"))
+		}
+
+		return false, nil, nil
+	})
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(bad))
+	if err != nil {
+		t.Fatalf("got error %v", err)
+	}
+	if h, err := adoption.HoldOf(s.get(t, xorders, "", "good")); h != nil || err != nil {
+		t.Errorf("The other XR is still held: %+v, %v", h, err)
+	}
+	if p := plans[xp.RefTo(bad).ID()]; p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "no team label") {
+		t.Errorf("The refusal must be told; got %+v", p)
+	}
+}
+
+func TestAdoptErrors(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	s.failOn("list", "buckets", 1, errDown)
+	if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
+		t.Errorf("What could not be observed can't be planned for; got error %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := hasty(newServer(objects...)).Adopt(ctx, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestGiveUp(t *testing.T) {
+	const reason = "it took too long; run it again"
+	objects, claim, xr, _ := restoredTree()
+	unserved := xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}
+	type want struct {
+		Reason string
+		Events int
+		Err    error
+	}
+	cases := map[string]struct {
+		reason string
+		change func(s *server)
+		ref    xp.Ref
+		gvr    schema.GroupVersionResource
+		want   want
+	}{
+		"XR":       {reason: "The reason is on it and in an Event.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason, Events: 1}},
+		"Claim":    {reason: "The same for a claim.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason, Events: 1}},
+		"Missing":  {reason: "What does not exist needs none.", ref: xp.RefTo(xptest.XR("gone"))},
+		"Unserved": {reason: "Nor does what can't exist.", ref: unserved},
+		"NotHeld": {
+			reason: "What is not held needs none.", ref: xp.RefTo(xr), gvr: xorders,
+			change: func(s *server) { s.put(xorders, xr) },
+		},
+		"Passing": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, want: want{Err: errDown}},
+		"Refused": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, want: want{Err: errDown}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(objects...)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			err := hasty(s).GiveUp(context.Background(), tc.ref, reason)
+			if !errors.Is(err, tc.want.Err) {
+				t.Fatalf("%s\ngot error %v", tc.reason, err)
+			}
+			list, listErr := s.Resource(events).List(context.Background(), metav1.ListOptions{})
+			if listErr != nil || len(list.Items) != tc.want.Events {
+				t.Errorf("%s\nEvents: %v, %v", tc.reason, list, listErr)
+			}
+			if tc.gvr.Empty() {
+				return
+			}
+			u := s.get(t, tc.gvr, tc.ref.Namespace, tc.ref.Name)
+			h, err := adoption.HoldOf(u)
+			if err != nil || (h == nil) != (tc.want.Reason == "") || h != nil && (h.Reason != tc.want.Reason || !xp.IsPaused(u)) {
+				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+			}
+		})
+	}
+	s := newServer(xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")))
+	if err := hasty(s).GiveUp(context.Background(), xp.RefTo(xr), reason); err == nil {
+		t.Error("A marker that can't be read can't be explained.")
+	}
+}

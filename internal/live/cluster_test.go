@@ -1,0 +1,167 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var errDown = errors.New("the API server is on holiday")
+
+func TestResource(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	for range 3 {
+		gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.ClaimKind))
+		if err != nil || gvr != orderclaims || !namespaced {
+			t.Errorf("OrderClaim: got %v, %v, %v", gvr, namespaced, err)
+		}
+	}
+	gvr, namespaced, err := c.Resource(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind))
+	if err != nil || gvr != xorders || namespaced {
+		t.Errorf("A subresource has the kind of its resource, and is not it: got %v, %v, %v", gvr, namespaced, err)
+	}
+	if diff := cmp.Diff([]string{xptest.LegacyVersion}, s.asked); diff != "" {
+		t.Errorf("One request for each group and version is enough: -want, +asked:\n%s", diff)
+	}
+}
+
+func TestResourceThatComesLater(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	for _, gvk := range []schema.GroupVersionKind{
+		{Group: "new.org", Version: "v1", Kind: "New"}, {Group: "example.org", Version: "v1alpha1", Kind: "New"},
+	} {
+		if _, _, err := c.Resource(gvk); !meta.IsNoMatchError(err) {
+			t.Errorf("%s is not served yet; got error %v", gvk, err)
+		}
+		gv := gvk.GroupVersion().String()
+		s.kinds[gv] = append(s.kinds[gv], metav1.APIResource{Name: "news", Kind: "New"})
+		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
+			t.Errorf("A CRD can come while a restore is under way; got %v, %v", gvr, err)
+		}
+	}
+}
+
+func TestResourceWhileTheServerIsDown(t *testing.T) {
+	s := newServer()
+	s.down = errDown
+	c := s.cluster()
+	gvk := schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind)
+	if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
+		t.Errorf("A kind that could not be asked for is not one that is not served; got error %v", err)
+	}
+	s.down = nil
+	if _, _, err := c.Resource(gvk); err != nil {
+		t.Errorf("A failure is not remembered; got %v", err)
+	}
+}
+
+// The API version of a ref is whatever a tenant writes. A failure would stop the adoption of all XRs that are observed with theirs, and what goes
+// into the path of a request must not lead elsewhere.
+func TestResourceOfMalformedAPIVersions(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	for _, apiVersion := range []string{
+		"", "a/b/c", ".", "..", "../metrics", "a/..", "../..", "a?b/v1", "a b/v1", "%2e%2e/v1",
+		"A/v1", "a/V 1", "/", "/v1", "v1/", "\x00",
+	} {
+		if _, _, err := c.Resource(schema.FromAPIVersionAndKind(apiVersion, "K")); !meta.IsNoMatchError(err) {
+			t.Errorf("%q is served by nobody; got error %v", apiVersion, err)
+		}
+	}
+	for _, asked := range s.asked {
+		if strings.Contains(asked, "..") || asked == "." || asked == "" {
+			t.Errorf("asked for %q", asked)
+		}
+	}
+}
+
+func TestGet(t *testing.T) {
+	x, claim := xptest.XR("x"), xptest.Claim("o")
+	c := newServer(x, claim).cluster()
+	cases := map[string]struct {
+		reason string
+		ref    xp.Ref
+		want   *unstructured.Unstructured
+		check  func(error) bool
+	}{
+		"Cluster":    {reason: "It is there.", ref: xp.RefTo(x), want: x},
+		"Namespaced": {reason: "It is there.", ref: xp.RefTo(claim), want: claim},
+		"Reaching": {
+			reason: "A namespace that a ref to a cluster-scoped object has does not matter.",
+			ref:    xp.Ref{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Namespace: "team-a", Name: "x"}, want: x,
+		},
+		"Absent":    {reason: "It is not there.", ref: xp.RefTo(xptest.XR("y")), check: apierrors.IsNotFound},
+		"Elsewhere": {reason: "It is not there.", ref: xp.RefTo(xptest.Claim("o", xptest.In("team-b"))), check: apierrors.IsNotFound},
+		"Unserved":  {reason: "Its kind is not there.", ref: xp.Ref{APIVersion: "v1", Kind: "Nothing", Name: "n"}, check: meta.IsNoMatchError},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.Get(context.Background(), tc.ref)
+			if tc.check != nil {
+				if !tc.check(err) {
+					t.Errorf("%s\ngot %v, error %v", tc.reason, got, err)
+				}
+
+				return
+			}
+			if diff := cmp.Diff(xptest.With(tc.want, xptest.Version("1")), got); err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func TestOwner(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	ref := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: "old"}
+	if _, err := c.Owner(context.Background(), ref, "team-a"); !apierrors.IsNotFound(err) {
+		t.Errorf("An owner that is not live is not found; got %v", err)
+	}
+	s.put(xorders, xptest.XR("x", xptest.UID("new")))
+	for range 3 {
+		owner, err := c.Owner(context.Background(), ref, "team-a")
+		if err != nil || owner.GetUID() != "new" {
+			t.Errorf("The UID is the one that the owner has now; got %v, %v", owner, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"xorders /x", "xorders /x"}, s.requests("get")); diff != "" {
+		t.Errorf("An owner that is there is asked for once, one that is not can come: -want, +asked:\n%s", diff)
+	}
+}
+
+func TestWarn(t *testing.T) {
+	s := newServer()
+	for namespace, u := range map[string]*unstructured.Unstructured{"default": xptest.XR("x"), "team-a": xptest.Claim("o")} {
+		if err := s.cluster().Warn(context.Background(), u, "Why", "because"); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Resource(events).Namespace(namespace).List(context.Background(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 {
+			t.Fatalf("%v in %s: %v", list, namespace, err)
+		}
+		want := map[string]any{
+			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
+		}
+		if diff := cmp.Diff(any(want), list.Items[0].Object["involvedObject"]); diff != "" {
+			t.Errorf("An Event is about the object: -want, +got:\n%s", diff)
+		}
+	}
+	s.failOn("create", "events", 1, errDown)
+	if err := s.cluster().Warn(context.Background(), xptest.XR("x"), "Why", "because"); !errors.Is(err, errDown) {
+		t.Errorf("got error %v", err)
+	}
+}

@@ -1,0 +1,227 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const selector = "velero.io/restore-name=monday"
+
+// restored is an object as a restore leaves it: labelled, and held if it is an XR or a claim.
+func restored(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
+	if xp.IsComposite(u) || xp.IsClaim(u) {
+		if _, err := adoption.Put(u, "velero/monday", ""); err != nil {
+			panic(err) // The test is wrong.
+		}
+	}
+
+	return xptest.With(u, o...)
+}
+
+func TestObserve(t *testing.T) {
+	x := xptest.XR("x")
+	mine, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	xr := xptest.XR("x", xptest.Refs(mine), xptest.ClaimedBy(claim))
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	parent := xptest.XR("x", xptest.Refs(child, mine))
+	const all = ""
+	type want struct {
+		Lists []string
+		// There and Missing are refs to look for.
+		There, Missing []*unstructured.Unstructured
+		Held           int
+	}
+	labelled := func(resources ...string) (lists []string) {
+		for _, r := range resources {
+			lists = append(lists, r+" "+selector)
+		}
+
+		return lists
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		from    []xp.Ref
+		want    want
+	}{
+		"AllRestored": {
+			reason:  "What the restore made is enough: one list for each kind.",
+			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision), xptest.MR("other"), xptest.XR("other")},
+			from:    []xp.Ref{xp.RefTo(x)},
+			want: want{
+				Lists: labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), There: []*unstructured.Unstructured{xr, mine, claim, revision},
+				Missing: []*unstructured.Unstructured{xptest.MR("other"), xptest.XR("other")}, Held: 1,
+			},
+		},
+		"RevisionWasThere": {
+			reason:  "What was there before the restore does not carry its label: only that kind is listed whole.",
+			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), revision}, from: []xp.Ref{xp.RefTo(x)},
+			want: want{
+				Lists: append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "compositionrevisions "+all),
+				There: []*unstructured.Unstructured{xr, mine, claim, revision},
+				Held:  1,
+			},
+		},
+		"Missing": {
+			reason:  "What is nowhere is not looked for again.",
+			objects: []*unstructured.Unstructured{restored(xr), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
+			want: want{
+				Lists:   append(labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), "buckets "+all),
+				There:   []*unstructured.Unstructured{xr, claim, revision},
+				Missing: []*unstructured.Unstructured{mine}, Held: 1,
+			},
+		},
+		"Nested": {
+			reason:  "A kind that comes again further down the tree is not listed again.",
+			objects: []*unstructured.Unstructured{restored(parent), restored(child), restored(mine), restored(revision)}, from: []xp.Ref{xp.RefTo(x)},
+			want: want{Lists: labelled("xorders", "compositionrevisions", "buckets"), There: []*unstructured.Unstructured{parent, child, mine, revision}, Held: 2},
+		},
+		"OthersOfTheKind": {
+			reason: "All that are held of a kind are planned for at once, with what they need.",
+			objects: []*unstructured.Unstructured{
+				restored(xr), restored(mine), restored(claim), restored(revision), restored(xptest.XR("y", xptest.Refs(xptest.MR("c")))), restored(xptest.MR("c")),
+			},
+			from: []xp.Ref{xp.RefTo(x)},
+			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions", "orderclaims"), There: []*unstructured.Unstructured{xptest.MR("c")}, Held: 2},
+		},
+		"FromTheClaim": {
+			reason:  "A claim leads to its XR.",
+			objects: []*unstructured.Unstructured{restored(xr), restored(mine), restored(claim), restored(revision)}, from: []xp.Ref{xp.RefTo(claim)},
+			want: want{
+				Lists: labelled("orderclaims", "xorders", "buckets", "compositionrevisions"),
+				There: []*unstructured.Unstructured{xr, mine, claim, revision}, Held: 1,
+			},
+		},
+		"NotServed": {
+			reason: "A kind that is not served has no objects; the rest is observed.",
+			objects: []*unstructured.Unstructured{
+				restored(xptest.XR("x", xptest.Refs(xptest.Object("gone.org/v1", "Gone", "", "g"), mine))), restored(mine), restored(revision),
+			},
+			from: []xp.Ref{xp.RefTo(x)},
+			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
+		},
+		"MalformedRef": {
+			reason: "A ref that a tenant wrote must not stop the others.",
+			objects: []*unstructured.Unstructured{
+				restored(xptest.XR("x", xptest.Refs(xptest.Object("a/b/c", "K", "", "g"), xptest.Object("..", "K", "", "g"), mine))),
+				restored(mine), restored(revision),
+			},
+			from: []xp.Ref{xp.RefTo(x)},
+			want: want{Lists: labelled("xorders", "buckets", "compositionrevisions"), There: []*unstructured.Unstructured{mine}, Held: 1},
+		},
+		"NothingThere": {
+			reason: "An XR that did not come back is looked for among all.", from: []xp.Ref{xp.RefTo(x)},
+			want: want{Lists: append(labelled("xorders"), "xorders "+all), Missing: []*unstructured.Unstructured{xr}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.objects...)
+			w, err := s.cluster().Observe(context.Background(), selector, tc.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want.Lists, s.requests("list")); diff != "" {
+				t.Errorf("%s\nlists: -want, +asked:\n%s", tc.reason, diff)
+			}
+			for _, u := range tc.want.There {
+				if w.Get(xp.RefTo(u)) == nil {
+					t.Errorf("%s\n%s was not observed", tc.reason, xp.String(u))
+				}
+			}
+			for _, u := range tc.want.Missing {
+				if w.Get(xp.RefTo(u)) != nil {
+					t.Errorf("%s\n%s was observed", tc.reason, xp.String(u))
+				}
+			}
+			if held := w.Held(); len(held) != tc.want.Held {
+				t.Errorf("%s\nheld: %v", tc.reason, held)
+			}
+			if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 {
+				t.Errorf("to observe is to list: %v", other)
+			}
+		})
+	}
+}
+
+func TestObserveReadsEveryPage(t *testing.T) {
+	a, b := restored(xptest.XR("a", xptest.NeverComposed())), restored(xptest.XR("b", xptest.NeverComposed()))
+	s := newServer()
+	pages := []*unstructured.Unstructured{a, b}
+	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+		list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*pages[0]}}
+		list.SetGroupVersionKind(schema.FromAPIVersionAndKind(xptest.LegacyVersion, xptest.LegacyKind+"List"))
+		if pages = pages[1:]; len(pages) > 0 {
+			list.SetContinue("more")
+		}
+
+		return true, list, nil
+	})
+	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(b)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(w.Held()) != 2 || len(s.requests("list")) != 2 {
+		t.Errorf("held %v, asked %v", w.Held(), s.requests("list"))
+	}
+}
+
+func TestObserveErrors(t *testing.T) {
+	xr := restored(xptest.XR("x", xptest.Refs(xptest.MR("b"))))
+	gr := buckets.GroupResource()
+	cases := map[string]struct {
+		reason string
+		err    error
+		want   error
+	}{
+		"Passing":  {reason: "What could not be listed is not what is not there.", err: errDown, want: errDown},
+		"NotFound": {reason: "A CRD that went away since discovery has no objects.", err: apierrors.NewNotFound(gr, "")},
+		"NoList": {
+			reason: "A kind that can only be created, such as a TokenReview, has no objects; a tenant's ref to it must not stop the others.",
+			err:    apierrors.NewMethodNotSupported(gr, "list"),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
+			s.failOn("list", "buckets", 1, tc.err)
+			w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("%s\ngot error %v", tc.reason, err)
+			}
+			if err == nil && len(adoption.Next(w, xp.RefTo(xr)).Waiting) == 0 {
+				t.Errorf("%s\nnothing is waited for", tc.reason)
+			}
+		})
+	}
+
+	s := newServer()
+	s.down = errDown
+	if _, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
+		t.Errorf("A failure of discovery is an error; got %v", err)
+	}
+}
+
+func TestObserveGivesItemsTheirKind(t *testing.T) {
+	u := ofKind(&unstructured.Unstructured{Object: map[string]any{}}, schema.FromAPIVersionAndKind("example.org/v1", "K"))
+	if u.GetKind() != "K" || u.GetAPIVersion() != "example.org/v1" {
+		t.Errorf("Some servers leave the kind of a list's items out; got %v", u)
+	}
+	if u := ofKind(xptest.XR("x"), schema.GroupVersionKind{Kind: "Other"}); u.GetKind() != xptest.LegacyKind {
+		t.Errorf("got %v", u)
+	}
+}

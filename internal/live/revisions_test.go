@@ -1,0 +1,103 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestOutrank(t *testing.T) {
+	x := xptest.XR("x")
+	composition := xptest.Composition(xptest.CompositionName, x)
+	revision := func(name string, number int64, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Revision(name, x, append([]xptest.Option{xptest.Field(number, "spec", "revision")}, o...)...)
+	}
+	own := xptest.ControlledBy(composition)
+	other := xptest.Labelled(xp.LabelCompositionName, "other")
+	cases := map[string]struct {
+		reason   string
+		live     []*unstructured.Unstructured
+		restored *unstructured.Unstructured
+		want     map[string]int64
+		patches  int
+	}{
+		"Newest": {
+			reason: "The live one is newer anyway.",
+			live:   []*unstructured.Unstructured{revision("l", 5, own)}, restored: revision("r", 4), want: map[string]int64{"l": 5},
+		},
+		"Tie": {
+			reason: "Crossplane leaves a tie as it is.",
+			live:   []*unstructured.Unstructured{revision("l", 5, own)}, restored: revision("r", 5), want: map[string]int64{"l": 6}, patches: 1,
+		},
+		"Older": {
+			reason:   "The restored one would be the newest.",
+			live:     []*unstructured.Unstructured{revision("k", 2, own), revision("l", 3, own)},
+			restored: revision("r", 9),
+			want:     map[string]int64{"k": 2, "l": 10},
+			patches:  1,
+		},
+		"Live": {
+			reason: "What is live is left as it is.",
+			live:   []*unstructured.Unstructured{revision("l", 3, own), revision("r", 4, own)}, restored: revision("r", 9), want: map[string]int64{"l": 3, "r": 4},
+		},
+		"None": {reason: "There is nothing to outrank.", restored: revision("r", 9)},
+		"Ownerless": {
+			reason: "A revision that is nobody's is one that no XR follows.",
+			live:   []*unstructured.Unstructured{revision("l", 3)}, restored: revision("r", 9), want: map[string]int64{"l": 3},
+		},
+		"Another": {
+			reason: "Another Composition's revisions have nothing to do with it.",
+			live:   []*unstructured.Unstructured{revision("l", 3, own, other)}, restored: revision("r", 9), want: map[string]int64{"l": 3},
+		},
+		"NoNumber": {
+			reason: "Without a number it is the oldest.",
+			live:   []*unstructured.Unstructured{revision("l", 1, own)}, restored: xptest.Revision("r", x), want: map[string]int64{"l": 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.live...)
+			if err := s.cluster().Outrank(context.Background(), tc.restored); err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range tc.want {
+				if got, _, _ := unstructured.NestedInt64(s.get(t, revisions, "", name).Object, "spec", "revision"); got != want {
+					t.Errorf("%s\n%s: got %d, want %d", tc.reason, name, got, want)
+				}
+			}
+			if got := s.requests("patch"); len(got) != tc.patches {
+				t.Errorf("%s\npatches: %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestOutrankErrors(t *testing.T) {
+	x := xptest.XR("x")
+	revision := xptest.Revision("r", x, xptest.Field(int64(9), "spec", "revision"))
+	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
+	if err := newServer().cluster().Outrank(context.Background(), xptest.With(revision, xptest.Field("9", "spec", "revision"))); err == nil {
+		t.Error("A number that can't be read can't be outranked.")
+	}
+	s := newServer(live)
+	s.down = errDown
+	if err := s.cluster().Outrank(context.Background(), revision); !errors.Is(err, errDown) {
+		t.Errorf("got error %v", err)
+	}
+	s = newServer(live)
+	s.failOn("list", "*", 1, errDown)
+	if err := s.cluster().Outrank(context.Background(), revision); !errors.Is(err, errDown) {
+		t.Errorf("got error %v", err)
+	}
+	s = newServer(live)
+	s.failOn("patch", "*", 1, apierrors.NewConflict(revisions.GroupResource(), "l", errDown))
+	if err := s.cluster().Outrank(context.Background(), revision); !apierrors.IsConflict(err) {
+		t.Errorf("got error %v", err)
+	}
+}

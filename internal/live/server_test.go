@@ -1,0 +1,166 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A server is an API server with the kinds of package xptest. It refuses a patch of an object that has changed since it was observed.
+type server struct {
+	*fake.FakeDynamicClient
+
+	kinds map[string][]metav1.APIResource
+	// asked are the groups and versions that discovery was asked for.
+	asked []string
+	// down is what discovery fails with.
+	down error
+}
+
+var (
+	xorders      = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
+	orderclaims  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
+	buckets      = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
+	revisions    = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositionrevisions"}
+	compositions = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositions"}
+	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+)
+
+func newServer(objects ...*unstructured.Unstructured) *server {
+	var all []runtime.Object
+	for _, u := range objects {
+		all = append(all, xptest.With(u, xptest.Version("1")))
+	}
+	s := &server{
+		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
+			revisions: "CompositionRevisionList", compositions: "CompositionList", events: "EventList",
+		}, all...),
+		kinds: map[string][]metav1.APIResource{
+			xptest.LegacyVersion: {
+				{Name: "xorders/status", Kind: xptest.LegacyKind}, {Name: "xorders", Kind: xptest.LegacyKind},
+				{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
+			},
+			xptest.ManagedVersion:         {{Name: "buckets", Kind: xptest.ManagedKind}},
+			xp.GroupAPIExtensions + "/v1": {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositions", Kind: "Composition"}},
+		},
+	}
+	s.PrependReactor("patch", "*", s.refuseStale)
+
+	return s
+}
+
+// refuseStale does what an API server does with a patch that has a resourceVersion, and gives the object a new one.
+func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch, ok := action.(clienttesting.PatchActionImpl)
+	if !ok {
+		return false, nil, nil
+	}
+	obj, err := s.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	var document map[string]any
+	if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
+		return true, nil, err
+	}
+	if v, _, _ := unstructured.NestedString(document, "metadata", "resourceVersion"); v != "" && v != u.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
+	}
+	next := xptest.Merge(u, document)
+	s.put(patch.GetResource(), next)
+
+	return true, next, nil
+}
+
+// put creates or replaces an object, with the next resourceVersion.
+func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) {
+	n, _ := strconv.Atoi(u.GetResourceVersion())
+	u = xptest.With(u, xptest.Version(strconv.Itoa(n+1)))
+	if err := s.Tracker().Update(gvr, u, u.GetNamespace()); apierrors.IsNotFound(err) {
+		err = s.Tracker().Create(gvr, u, u.GetNamespace())
+		if err != nil {
+			panic(err) // The test is wrong.
+		}
+	}
+}
+
+func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := s.Tracker().Get(gvr, namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+}
+
+// failOn makes the first n requests of a kind fail.
+func (s *server) failOn(verb, resource string, n int, err error) {
+	s.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		n--
+
+		return n >= 0, nil, err
+	})
+}
+
+// requests returns what was asked of a verb, as resource and label selector or name.
+func (s *server) requests(verb string) []string {
+	var asked []string
+	for _, a := range s.Actions() {
+		if a.GetVerb() != verb {
+			continue
+		}
+		what := a.GetResource().Resource
+		switch a := a.(type) {
+		case clienttesting.ListActionImpl:
+			what += " " + a.GetListRestrictions().Labels.String()
+		case clienttesting.GetActionImpl:
+			what += " " + a.GetNamespace() + "/" + a.GetName()
+		case clienttesting.PatchActionImpl:
+			what += " " + a.GetNamespace() + "/" + a.GetName()
+		}
+		asked = append(asked, what)
+	}
+
+	return asked
+}
+
+func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	s.asked = append(s.asked, groupVersion)
+	if s.down != nil {
+		return nil, s.down
+	}
+	if groupVersion == "" {
+		return nil, errors.New("groupVersion shouldn't be empty") // As client-go does.
+	}
+	list, ok := s.kinds[groupVersion]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
+	}
+
+	return &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: list}, nil
+}
+
+func (s *server) cluster() *Cluster { return NewCluster(s, s) }
+
+func quiet() logrus.FieldLogger {
+	log, _ := logtest.NewNullLogger()
+
+	return log
+}

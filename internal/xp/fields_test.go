@@ -1,0 +1,129 @@
+package xp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestSecretRef(t *testing.T) {
+	type want struct {
+		Ref xp.Ref
+		OK  bool
+	}
+	secret := func(namespace string) want {
+		return want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: "s"}, OK: true}
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"ClusterScoped": {reason: "It says which namespace.", object: xptest.MR("b", xptest.PublishesTo("infra", "s")), want: secret("infra")},
+		"Namespaced":    {reason: "It has no say in the namespace.", object: xptest.Claim("o", xptest.PublishesTo("", "s")), want: secret("team-a")},
+		"Reaches": {
+			reason: "A tenant must not reach into another namespace.",
+			object: xptest.Claim("o", xptest.PublishesTo("infra", "s")), want: secret("team-a"),
+		},
+		"None": {reason: "It publishes nothing.", object: xptest.MR("b")},
+		"NoNamespace": {
+			reason: "A cluster-scoped object must say where.",
+			object: xptest.MR("b", xptest.PublishesTo("", "s")), want: want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Name: "s"}},
+		},
+		"NotAnObject": {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":"s"}}`))},
+		"WrongTypes": {
+			reason: "Malformed is none.",
+			object: xptest.Claim("o", xptest.JSON(`{"spec":{"writeConnectionSecretToRef":{"name":5}}}`)),
+			want:   want{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "team-a"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			got.Ref, got.OK = xp.SecretRef(tc.object)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestConditionOf(t *testing.T) {
+	type want struct {
+		Condition xp.Condition
+		OK        bool
+	}
+	cases := map[string]struct {
+		reason string
+		status string
+		want   want
+	}{
+		"There": {
+			reason: "The first of the type.",
+			status: `{"conditions":[7,null,{"type":"Ready"},{"type":"Synced","status":"False","reason":"R","message":"M"},{"type":"Synced"}]}`,
+			want:   want{Condition: xp.Condition{Status: "False", Reason: "R", Message: "M"}, OK: true},
+		},
+		"Absent":   {reason: "Another condition is not it.", status: `{"conditions":[{"type":"Ready"}]}`},
+		"NotAList": {reason: "Malformed is none.", status: `{"conditions":{"type":"Synced"}}`},
+		"NoStatus": {reason: "An object that was just created has none.", status: `null`},
+		"WrongTypes": {
+			reason: "Malformed fields are empty.",
+			status: `{"conditions":[{"type":"Synced","status":true,"reason":1,"message":[]}]}`, want: want{OK: true},
+		},
+		"TypeIsMap": {reason: "Comparing with it must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := xptest.MR("b", xptest.JSON(`{"status":`+tc.status+`}`))
+			var got want
+			got.Condition, got.OK = xp.ConditionOf(u, xp.ConditionSynced)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestIsPaused(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "false": false, "True": false, "": false, "1": false} {
+		if got := xp.IsPaused(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, value))); got != want {
+			t.Errorf("Crossplane pauses for the exact value true only.\nIsPaused(%q): got %v, want %v", value, got, want)
+		}
+	}
+	if xp.IsPaused(xptest.MR("b")) {
+		t.Error("An object without the annotation is not paused.")
+	}
+}
+
+func TestComposes(t *testing.T) {
+	xr := xptest.XR("x")
+	cases := map[string]struct {
+		reason      string
+		composition *unstructured.Unstructured
+		want        bool
+	}{
+		"Yes":         {reason: "Its compositeTypeRef is the XR's kind.", composition: xptest.Revision("r", xr), want: true},
+		"AnotherKind": {reason: "It is for another kind.", composition: xptest.Revision("r", xptest.Claim("c"))},
+		"AnotherGroup": {
+			reason:      "A kind of the same name in another group is another.",
+			composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.com/v1"}}}`)),
+		},
+		"AnotherVersion": {
+			reason:      "The version does not matter.",
+			composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"apiVersion":"example.org/v9"}}}`)), want: true,
+		},
+		"None":       {reason: "It is for nothing.", composition: xptest.XRD("r")},
+		"WrongTypes": {reason: "Malformed is for nothing.", composition: xptest.Composition("r", xr, xptest.JSON(`{"spec":{"compositeTypeRef":{"kind":1}}}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := xp.Composes(tc.composition, xp.CompositeFrom(xr)); got != tc.want {
+				t.Errorf("%s\nComposes: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,328 @@
+package restoreitem
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A world answers for the cluster: with plans or an error, the same until a test changes them.
+type world struct {
+	plans map[xp.ID]adoption.Plan
+	err   error
+
+	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each of GiveUp.
+	asked, gaveUp []string
+}
+
+func (w *world) Adopt(_ context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	w.asked = append(w.asked, selector+" "+ref.String())
+
+	return w.plans, w.err
+}
+
+func (w *world) GiveUp(_ context.Context, ref xp.Ref, reason string) error {
+	w.gaveUp = append(w.gaveUp, ref.String()+": "+reason)
+
+	return w.err
+}
+
+const operation = "XOrder.v1alpha1.example.org//x"
+
+func planFor(p adoption.Plan) map[xp.ID]adoption.Plan {
+	return map[xp.ID]adoption.Plan{xp.RefTo(xptest.XR("x")).ID(): p}
+}
+
+func pollWith(w *world) *Adopt {
+	log, _ := logtest.NewNullLogger()
+	a := NewAdopt(nil, nil, w, log)
+	a.now = at(30)
+
+	return a
+}
+
+func TestProgress(t *testing.T) {
+	began := metav1.NewTime(at(0)())
+	base := velero.OperationProgress{OperationUnits: "composed resources", Updated: at(30)(), Started: began.Time}
+	with := func(change func(*velero.OperationProgress)) velero.OperationProgress {
+		p := base
+		change(&p)
+
+		return p
+	}
+	type want struct {
+		Progress velero.OperationProgress
+		Err      string
+	}
+	cases := map[string]struct {
+		reason string
+		id     string
+		world  *world
+		want   want
+	}{
+		"Waiting": {
+			reason: "What it waits for is what a person sees.", id: operation,
+			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.NCompleted, p.NTotal, p.Description = 1, 2, "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
+			})},
+		},
+		"Done": {
+			reason: "Nothing is left to do.", id: operation, world: &world{plans: planFor(adoption.Plan{Done: true, Adopted: 2, Total: 2})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 2, 2, "2 of 2 composed resources adopted"
+			})},
+		},
+		"Failed": {
+			reason: "What can't be mended by waiting is over, with the reason.",
+			id:     operation,
+			world:  &world{plans: planFor(adoption.Plan{Failed: "it was not restored"})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.Completed, p.Err, p.Description = true, "it was not restored", "0 of 0 composed resources adopted"
+			})},
+		},
+		"Passing": {
+			reason: "A Go error would fail the operation for good, so one that may pass is a description.", id: operation, world: &world{err: errAPI},
+			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},
+		},
+		"Unknown": {
+			reason: "An XR without a plan is not done.", id: operation, world: &world{},
+			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "0 of 0 composed resources adopted" })},
+		},
+		"BadID": {
+			reason: "An ID that can't be read never will be.", id: "x", world: &world{},
+			want: want{Progress: base, Err: `cannot read the operation ID "x" as "Kind.version.group/namespace/name"`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			restore := restoreOf(nil)
+			restore.Status.StartTimestamp = &began
+			p, err := pollWith(tc.world).Progress(tc.id, restore)
+			got := want{Progress: p}
+			if err != nil {
+				got.Err = err.Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestProgressOfARestoreThatHasNotBegun(t *testing.T) {
+	p, err := pollWith(&world{}).Progress(operation, restoreOf(nil))
+	if err != nil || !p.Started.IsZero() {
+		t.Errorf("Velero sets the start of a restore after it has made it; got %v, %v", p.Started, err)
+	}
+}
+
+// One poll finds out for all operations that follow it at once; the next poll asks again.
+func TestProgressAsksOncePerPoll(t *testing.T) {
+	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
+	w := &world{plans: map[xp.ID]adoption.Plan{
+		xp.RefTo(x).ID(): {Total: 1}, xp.RefTo(y).ID(): {Total: 2, Adopted: 1},
+	}}
+	a := pollWith(w)
+	poll := func(seconds int, name string, total int64) {
+		t.Helper()
+		a.now = at(seconds)
+		p, err := a.Progress("XOrder.v1alpha1.example.org//"+name, restoreOf(nil))
+		if err != nil || p.NTotal != total {
+			t.Errorf("at %d s, %s: got total %d, error %v; want total %d", seconds, name, p.NTotal, err, total)
+		}
+	}
+	const selector = "velero.io/restore-name=monday "
+	poll(30, "x", 1)
+	poll(30, "y", 2)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x"}, w.asked); diff != "" {
+		t.Errorf("What was found for one is found for all of a poll: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(z).ID(): {Total: 3}}
+	poll(34, "z", 3)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x", selector + "XOrder z"}, w.asked); diff != "" {
+		t.Errorf("What has no link to the first is asked for on its own, and forgets nothing: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(x).ID(): {Total: 4}}
+	poll(40, "x", 4)
+	if len(w.asked) != 3 {
+		t.Errorf("The next poll must ask again; asked %v", w.asked)
+	}
+}
+
+func TestProgressDoesNotRememberAFailure(t *testing.T) {
+	w := &world{err: errAPI}
+	a := pollWith(w)
+	_, _ = a.Progress(operation, restoreOf(nil))
+	w.err, w.plans = nil, planFor(adoption.Plan{Done: true})
+	if p, err := a.Progress(operation, restoreOf(nil)); err != nil || !p.Completed {
+		t.Errorf("A failure that has passed is over; got %+v, %v", p, err)
+	}
+}
+
+func TestProgressSelectsByALabelThatLabelsCanHave(t *testing.T) {
+	w := &world{}
+	restore := restoreOf(nil)
+	restore.Name = strings.Repeat("r", 80)
+	if _, err := pollWith(w).Progress(operation, restore); err != nil {
+		t.Fatal(err)
+	}
+	value := strings.TrimPrefix(strings.Fields(w.asked[0])[0], velerov1.RestoreNameLabel+"=")
+	if len(value) > 63 {
+		t.Errorf("Velero shortens a name that is too long for a label; got %q", value)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		plan   adoption.Plan
+		want   string
+	}{
+		"Nothing": {reason: "A count says enough while Crossplane works.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
+		"Done":    {reason: "What was waited for is over.", plan: adoption.Plan{Done: true, Waiting: []string{"a"}}, want: "0 of 0 composed resources adopted"},
+		"Few": {
+			reason: "A few reasons fit.",
+			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "0 of 0 composed resources adopted; waiting for a; b; c",
+		},
+		"Many": {
+			reason: "Many are counted.",
+			plan:   adoption.Plan{Waiting: []string{"a", "b", "c", "d", "e"}}, want: "0 of 0 composed resources adopted; waiting for a; b; c; and 2 more",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, describe(tc.plan)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	const stopped = "XOrder x: the restore velero/monday stopped waiting: "
+	type want struct {
+		GaveUp []string
+		Asked  int
+		Err    error
+	}
+	cases := map[string]struct {
+		reason string
+		world  *world
+		want   want
+	}{
+		"Waiting": {
+			reason: "The reason says what it waited for.",
+			world:  &world{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
+			want:   want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored. It stays held"}, Asked: 1},
+		},
+		"API": {
+			reason: "Without an answer the hold is explained as far as it can be.", world: &world{err: errAPI},
+			want: want{GaveUp: []string{stopped + "not known. It stays held"}, Asked: 1, Err: errAPI},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := pollWith(tc.world).Cancel(operation, restoreOf(nil))
+			got := want{Asked: len(tc.world.asked), Err: err}
+			for _, g := range tc.world.gaveUp {
+				got.GaveUp = append(got.GaveUp, g[:min(len(g), strings.Index(g+",", ","))])
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	if err := pollWith(&world{}).Cancel("?", restoreOf(nil)); err == nil {
+		t.Error("An ID that can't be read is an error.")
+	}
+}
+
+// Right after a poll Cancel says what the poll has found, and takes no further step.
+func TestCancelTakesNoStepAfterAPoll(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+	a := pollWith(w)
+	if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.Cancel(operation, restoreOf(nil))); err != nil || len(w.asked) != 1 {
+		t.Errorf("error %v, asked %v", err, w.asked)
+	}
+}
+
+func TestAdoptIsNotAskedForItems(t *testing.T) {
+	if ready, err := pollWith(&world{}).AreAdditionalItemsReady(nil, nil); !ready || err != nil {
+		t.Errorf("the action returns no additional items; got %v, %v", ready, err)
+	}
+}
+
+func TestOperationID(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		ref    xp.Ref
+		want   string
+	}{
+		"Cluster": {reason: "A cluster-scoped XR.", ref: xp.Ref{APIVersion: "example.org/v1", Kind: "X", Name: "a"}, want: "X.v1.example.org//a"},
+		"Namespaced": {
+			reason: "A namespaced XR or claim.",
+			ref:    xp.Ref{APIVersion: "a.b.example.org/v1beta1", Kind: "X", Namespace: "n", Name: "a.b"}, want: "X.v1beta1.a.b.example.org/n/a.b",
+		},
+		"Core": {reason: "A group without a name.", ref: xp.Ref{APIVersion: "v1", Kind: "X", Name: "a"}, want: "X.v1.//a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			id := operationID(tc.ref)
+			if diff := cmp.Diff(tc.want, id); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			got, err := parseOperationID(id)
+			if diff := cmp.Diff(tc.ref, got); err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +read:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+	for _, id := range []string{"", "/", "//", "X/n/a", "X.v1/n/a", "X.v1.g/n/", "X.v1.g/n", "X.v1.g/n/a/b"} {
+		if ref, err := parseOperationID(id); err == nil {
+			t.Errorf("%q names nothing; got %v", id, ref)
+		}
+	}
+}
+
+// What an operation names is what is found again, and no ID makes it panic.
+func FuzzOperationID(f *testing.F) {
+	for _, s := range []string{operation, "X.v1.//a", "X.v1.g/n/a", "..//a", "X/n/a", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, id string) {
+		ref, err := parseOperationID(id)
+		if err != nil {
+			return
+		}
+		if ref.Name == "" {
+			t.Errorf("%q names nothing", id)
+		}
+		again, err := parseOperationID(operationID(ref))
+		if strings.Contains(ref.GroupVersionKind().Group, "/") || ref.GroupVersionKind().Version == "" {
+			return // It can't have come from us.
+		}
+		if diff := cmp.Diff(ref, again); err != nil || diff != "" {
+			t.Errorf("%q: error %v, -read, +read again:\n%s", id, err, diff)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package restoreitem
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var errAPI = errors.New("the API server is on holiday")
+
+// served maps the kinds of package xptest, as a cluster does in which all are installed.
+func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	kinds := map[string]struct {
+		resource   string
+		namespaced bool
+	}{
+		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true},
+		xptest.ManagedKind: {"buckets", false}, "Composition": {"compositions", false},
+	}
+	k, ok := kinds[gvk.Kind]
+	if !ok {
+		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
+	}
+
+	return gvk.GroupVersion().WithResource(k.resource), k.namespaced, nil
+}
+
+func failing(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return schema.GroupVersionResource{}, false, errAPI
+}
+
+func unserved(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
+}
+
+func id(group, resource, namespace, name string) velero.ResourceIdentifier {
+	return velero.ResourceIdentifier{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
+}
+
+// stripped is a backed-up item as Velero gives it to an action: without its identity, owners and status.
+func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return xptest.With(u, xptest.Without("metadata", "uid"), xptest.Without("metadata", "ownerReferences"), xptest.Without("metadata", "resourceVersion"),
+		xptest.Without("status"))
+}
+
+func inputFor(u *unstructured.Unstructured, restore *velerov1.Restore) *velero.RestoreItemActionExecuteInput {
+	return &velero.RestoreItemActionExecuteInput{Item: stripped(u), ItemFromBackup: u, Restore: restore}
+}
+
+func TestOrder(t *testing.T) {
+	x := xptest.XR("x")
+	revision, composition := id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", "orders")
+	xrd := id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org")
+	self := id("example.org", "xorders", "", "x")
+	tree := xptest.Annotated(xp.AnnotationTree, `["xorders.example.org//x","buckets.cloud.example.org//b"]`)
+	type want struct {
+		First []velero.ResourceIdentifier
+		Err   error
+		Warns int
+	}
+	cases := map[string]struct {
+		reason string
+		mapper ResourceMapperFn
+		item   *unstructured.Unstructured
+		want   want
+	}{
+		"Composed": {
+			reason: "After its XR.",
+			mapper: served, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
+		},
+		"ComposedInXR2": {
+			reason: "After its XR, in the same namespace.",
+			mapper: served,
+			item:   xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x"))),
+			want:   want{First: []velero.ResourceIdentifier{id("example.org", "orders", "team-a", "x")}},
+		},
+		"ClusterOwner": {
+			reason: "A cluster-scoped owner has no namespace, whatever its composed resource has.",
+			mapper: served, item: xptest.NamespacedMR("b", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
+		},
+		"Nested": {
+			reason: "A nested XR after its parent, and after what it needs itself.", mapper: served, item: xptest.XR("child", xptest.ControlledBy(x)),
+			want: want{First: []velero.ResourceIdentifier{self, revision, composition, xrd}},
+		},
+		"XR": {
+			reason: "After what it runs on, which it names itself.",
+			mapper: served, item: x, want: want{First: []velero.ResourceIdentifier{revision, composition, xrd}},
+		},
+		"ModernXR": {
+			reason: "The same where Crossplane v2 keeps it.", mapper: served, item: xptest.ModernXR("x"),
+			want: want{First: []velero.ResourceIdentifier{revision, composition, id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")}},
+		},
+		"NewXR": {
+			reason: "An XR that was never reconciled needs its XRD.",
+			mapper: served, item: xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef")), want: want{First: []velero.ResourceIdentifier{xrd}},
+		},
+		"XRUnserved": {
+			reason: "The name of an XRD that is not there can't be known.",
+			mapper: unserved, item: x, want: want{First: []velero.ResourceIdentifier{revision, composition}},
+		},
+		"XRWithTree": {
+			reason: "The backup knew it all.",
+			mapper: failing, item: xptest.XR("x", tree), want: want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "buckets", "", "b")}},
+		},
+		"Claim": {
+			reason: "After its XR, which is all that it names.",
+			mapper: served, item: xptest.Claim("o", xptest.OfXR(x)), want: want{First: []velero.ResourceIdentifier{self}},
+		},
+		"ClaimOfTree": {
+			reason: "The backup knew the whole tree.",
+			mapper: failing,
+			item:   xptest.Claim("o", xptest.OfXR(x), tree),
+			want:   want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "buckets", "", "b")}},
+		},
+		"NewClaim": {reason: "A claim without an XR is after nothing.", mapper: served, item: xptest.Claim("o")},
+		"Secret": {
+			reason: "After what publishes in it.",
+			mapper: served, item: xptest.Secret("s", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
+		},
+		"OtherSecret": {
+			reason: "Other Secrets are none of our business.",
+			mapper: failing, item: xptest.Secret("s", xptest.ControlledBy(x), xptest.Field("Opaque", "type")),
+		},
+		"Unrelated": {
+			reason: "A tenant's own resources are none of our business.",
+			mapper: failing, item: xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.Field(map[string]any{"a": "b"}, "spec")),
+		},
+		"MRTree": {
+			reason: "Only XRs and claims have a tree; what a tenant writes on anything else is not read.", mapper: failing, item: xptest.MR("b", tree),
+		},
+		"FreeMR": {reason: "An MR that nothing composed is after nothing.", mapper: failing, item: xptest.MR("b")},
+		"Rebuilt": {
+			reason: "What is not restored waits for nothing.",
+			mapper: failing, item: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p", xptest.ControlledBy(x)),
+		},
+		"Unserved": {
+			reason: "What can't be restored is not waited for, but named.",
+			mapper: unserved, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Warns: 1},
+		},
+		"Forgotten": {reason: "The claim of an unserved XR is not lost with it.", mapper: unserved, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Warns: 1}},
+		"API": {
+			reason: "Order must not be given up for a failure that passes.",
+			mapper: failing, item: xptest.MR("b", xptest.ControlledBy(x)), want: want{Err: errAPI},
+		},
+		"APIOfXRD": {reason: "The same for an XRD.", mapper: failing, item: x, want: want{Err: errAPI}},
+		"APIOfXR":  {reason: "The same for a claim's XR.", mapper: failing, item: xptest.Claim("o", xptest.OfXR(x)), want: want{Err: errAPI}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			before := tc.item.DeepCopy()
+			out, err := NewOrder(tc.mapper, log).Execute(inputFor(tc.item, &velerov1.Restore{}))
+			got := want{Err: err, Warns: len(hook.AllEntries())}
+			if out != nil {
+				got.First = out.AdditionalItems
+				if out.UpdatedItem != nil || out.SkipRestore || out.OperationID != "" {
+					t.Errorf("order changes nothing but the order: %+v", out)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, tc.item); diff != "" {
+				t.Errorf("the backed-up item was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestOrderMalformedTree(t *testing.T) {
+	_, err := NewOrder(ResourceMapperFn(served), logrus.New()).Execute(inputFor(
+		xptest.Claim("o", xptest.Annotated(xp.AnnotationTree, "[1]")), &velerov1.Restore{}))
+	want := "cannot read the annotation velero.crossplane.io/tree of OrderClaim team-a/o: json: cannot unmarshal number into Go value of type string; " +
+		"the annotation is this plugin's own: take it off the live object and back up again"
+	if err == nil || err.Error() != want {
+		t.Errorf("The error must name the object and the next step.\n got %v\nwant %s", err, want)
+	}
+}
+
+func TestApplicable(t *testing.T) {
+	order, _ := NewOrder(nil, nil).AppliesTo()
+	adopt, _ := NewAdopt(nil, nil, nil, nil).AppliesTo()
+	if diff := cmp.Diff(order, adopt); diff != "" {
+		t.Errorf("What is ordered is adopted: -order, +adopt:\n%s", diff)
+	}
+	want := velero.ResourceSelector{IncludedResources: []string{"*.*.*", "secrets"}, ExcludedResources: []string{"*.k8s.io", "*.velero.io"}}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("CRDs can exceed a plugin call, and Velero's own kinds are not Crossplane's: -want, +got:\n%s", diff)
+	}
+}
+
+func TestOrderHasNoOperations(t *testing.T) {
+	o := NewOrder(nil, nil)
+	if _, err := o.Progress("id", nil); err == nil {
+		t.Error("An operation that was never started must not look as if it were under way.")
+	}
+	if err := o.Cancel("id", nil); err != nil {
+		t.Error(err)
+	}
+	if ready, err := o.AreAdditionalItemsReady(nil, nil); !ready || err != nil {
+		t.Errorf("existence is enough; got %v, %v", ready, err)
+	}
+}
