@@ -1,6 +1,7 @@
 package backupitem
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +20,7 @@ func TestBlock(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine, theirs))
 	runsOn, _ := platform()
-	all := append(runsOn, mine, theirs, xr, claim)
+	all := slices.Concat(runsOn, []*unstructured.Unstructured{mine, theirs, xr, claim})
 	type want struct {
 		Items []velero.ResourceIdentifier
 		Err   error

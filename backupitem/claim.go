@@ -3,6 +3,8 @@ package backupitem
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -57,7 +59,10 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 	if err != nil {
 		return nil, err
 	}
-	list := []xp.Item{self}
+	list, err := l.withSecret(ctx, []xp.Item{self}, xr.Unstructured)
+	if err != nil {
+		return nil, err
+	}
 	composed, err := l.composed(ctx, &found{}, xr)
 	if err != nil {
 		return nil, err
@@ -76,8 +81,18 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, item)
+		if list, err = l.withSecret(ctx, append(list, item), u); err != nil {
+			return nil, err
+		}
 	}
 
 	return list, nil
+}
+
+// withSecret adds an object's connection secret to the list, if it has one.
+func (l *Links) withSecret(ctx context.Context, list []xp.Item, u *unstructured.Unstructured) ([]xp.Item, error) {
+	f := &found{}
+	err := l.secret(ctx, f, u)
+
+	return append(list, f.items...), err
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var errAPI = errors.New("the API server is on holiday") //nolint:gochecknoglobals // Go has no constant errors.
+var errAPI = errors.New("the API server is on holiday")
 
 // A cluster is one that is backed up.
 type cluster struct {

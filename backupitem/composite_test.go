@@ -1,6 +1,7 @@
 package backupitem
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,7 +23,7 @@ func TestTreeOfAComposite(t *testing.T) {
 	modern := xptest.ModernXR("m")
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b", xptest.ControlledBy(modern))
 	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
-		return append(platformItems[:len(platformItems):len(platformItems)], items...)
+		return append(slices.Clip(platformItems), items...)
 	}
 	runTrees(t, map[string]treeCase{
 		"Composed": {

@@ -87,7 +87,7 @@ func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why string) {
 	f.warnings = append(f.warnings, warning{of: xp.RefTo(of), to: to, why: why})
 }
 
-// leaveOut warns of the items that the backup's filters leave out, which Velero drops without a word.
+// leaveOut warns of the items that the backup's filters leave out, which Velero drops without a word, and takes them off what to restore first.
 func (f *found) leaveOut(of *unstructured.Unstructured, backup *velerov1.Backup) {
 	for _, i := range f.items {
 		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
@@ -98,6 +98,7 @@ func (f *found) leaveOut(of *unstructured.Unstructured, backup *velerov1.Backup)
 			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
 		}
 	}
+	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool { return i.Namespace != "" && !included(backup, i.Namespace) })
 }
 
 // included tells whether a backup takes a namespace. Velero allows globs in its lists.

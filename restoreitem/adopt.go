@@ -85,6 +85,13 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	owned := xp.IsComposed(original) || xp.IsConnectionSecret(original) || xp.IsRevision(original)
 	held := xp.IsComposite(original) || xp.IsClaim(original)
+	live, err := a.isLive(item, input.Restore)
+	if err != nil {
+		return nil, err
+	}
+	if live {
+		return a.leave(item, held, input.Restore, log), nil
+	}
 	if !owned && !held {
 		return out, nil
 	}
@@ -108,6 +115,40 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	out.UpdatedItem = item
 
 	return out, nil
+}
+
+// isLive tells whether Velero is about to write something over an XR, a claim, or what all XRs of a kind share.
+func (a *Adopt) isLive(item *unstructured.Unstructured, restore *velerov1.Restore) (bool, error) {
+	shared := xp.IsComposite(item) || xp.IsClaim(item) || xp.IsPlatform(item)
+	if restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || !shared {
+		return false, nil
+	}
+	self := metav1.OwnerReference{APIVersion: item.GetAPIVersion(), Kind: item.GetKind(), Name: item.GetName()}
+	_, err := a.owners.Owner(context.Background(), self, targetNamespace(item, restore))
+	if isAbsent(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot find out whether %s exists: %w", xp.String(item), err)
+	}
+
+	return true, nil
+}
+
+// leave leaves what is live as it is, also with --existing-resource-policy=update. The resourceRefs of the backup would make an XR lose what it
+// composes now, and the Composition of the backup would be everybody's, also in a restore of one namespace. An XR or a claim that an
+// earlier restore holds is adopted all the same.
+func (a *Adopt) leave(item *unstructured.Unstructured, held bool, restore *velerov1.Restore, log logrus.FieldLogger) *velero.RestoreItemActionExecuteOutput {
+	log.Warn("It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, delete it " +
+		"first, with the external resources of what it composes kept")
+	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+	if held {
+		self := xp.RefTo(item)
+		self.Namespace = targetNamespace(item, restore)
+		out.OperationID = operationID(self)
+	}
+
+	return out
 }
 
 // targetNamespace is the namespace that the item is restored to; "" for a cluster-scoped item.

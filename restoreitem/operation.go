@@ -131,8 +131,12 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if err != nil {
 		return err
 	}
-	why := "not known"
-	if plan, err := a.plan(ref, restore); err == nil {
+	// Only what is known already: to look again would be to take steps again.
+	a.results.mu.Lock()
+	plan, ok := a.results.plans[ref.ID()]
+	a.results.mu.Unlock()
+	why := "the API server did not answer"
+	if ok {
 		why = describe(plan)
 	}
 	reason := fmt.Sprintf("the restore %s/%s stopped waiting: %s. It stays held, so nothing is lost; mend that, then restore "+

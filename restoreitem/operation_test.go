@@ -228,18 +228,22 @@ func TestCancel(t *testing.T) {
 		want   want
 	}{
 		"Waiting": {
-			reason: "The reason says what it waited for.",
+			reason: "The reason says what the poll right before has found, and no step is taken.",
 			world:  &world{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
 			want:   want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored. It stays held"}, Asked: 1},
 		},
 		"API": {
 			reason: "Without an answer the hold is explained as far as it can be.", world: &world{err: errAPI},
-			want: want{GaveUp: []string{stopped + "not known. It stays held"}, Asked: 1, Err: errAPI},
+			want: want{GaveUp: []string{stopped + "the API server did not answer. It stays held"}, Asked: 1, Err: errAPI},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := pollWith(tc.world).Cancel(operation, restoreOf(nil))
+			a := pollWith(tc.world)
+			if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+				t.Fatal(err)
+			}
+			err := a.Cancel(operation, restoreOf(nil))
 			got := want{Asked: len(tc.world.asked), Err: err}
 			for _, g := range tc.world.gaveUp {
 				got.GaveUp = append(got.GaveUp, g[:min(len(g), strings.Index(g+",", ","))])

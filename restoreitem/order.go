@@ -89,9 +89,10 @@ func (o *Order) first(item *unstructured.Unstructured) ([]xp.Item, error) {
 	}
 	tree, ok, err := xp.Tree(item)
 	if err != nil {
-		return nil, fmt.Errorf("%w; the annotation is this plugin's own: take it off the live object and back up again", err)
+		// A backup that this plugin took part in has one that can be read.
+		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
 	}
-	if ok {
+	if ok && err == nil {
 		return append(first, tree...), nil
 	}
 	// Without the plugin at backup time the best that is known is what the item itself says.

@@ -68,13 +68,14 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 
 // Put puts a hold on u, an XR or a claim that is about to be created by the restore (namespace/name) at the given time (RFC 3339). The
 // settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then
-// that one has the person's own settings. It fails if the marker or the resourceRefs can't be read.
+// that one has the person's own settings. It fails if the resourceRefs can't be read.
 func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
+	h := &Hold{Restore: restore, Since: since, Reason: reasonRestored}
 	earlier, err := HoldOf(u)
 	if err != nil {
-		return nil, err
+		// What can't be read is not this plugin's, or is damaged; what it brings along must come back all the same.
+		h.Reason += ". It had another mark that could not be read, and lost it: " + err.Error()
 	}
-	h := &Hold{Restore: restore, Since: since, Reason: reasonRestored}
 	inst := xp.Instance{Unstructured: u}
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
@@ -119,10 +120,8 @@ func savedRefs(u *unstructured.Unstructured) ([]xp.Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	dangling, err := xp.Dangling(u)
-	if err != nil {
-		return nil, err
-	}
+	// A list that can't be read is not this plugin's. Without it what is missing is waited for, which is safe.
+	dangling, _ := xp.Dangling(u)
 
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
 		return slices.ContainsFunc(dangling, func(d xp.Ref) bool { return d.ID() == r.ID() })

@@ -114,14 +114,20 @@ func TestPut(t *testing.T) {
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableMarker": {
-			reason: "A marker that can't be read may hide the person's own settings, so it is an error that names it.",
+			reason: "What has a marker that can't be read must come back all the same, held, and say so.",
 			object: xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
-			want:   want{Err: "cannot read the annotation velero.crossplane.io/hold of XOrder x: invalid character '?' looking for beginning of value"},
+			want: want{Hold: hold(func(h *Hold) {
+				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.io/hold of XOrder x: " +
+					"invalid character '?' looking for beginning of value"
+			}), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableClaimMarker": {
-			reason: "The error names the key of a claim.",
+			reason: "The reason names the key of a claim.",
 			object: xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, "")),
-			want:   want{Err: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: unexpected end of JSON input"},
+			want: want{Hold: hold(func(h *Hold) {
+				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.io/claim-hold of " +
+					"OrderClaim team-a/o: unexpected end of JSON input"
+			}), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableRefs": {
 			reason: "Refs that can't be read can't be checked later.",
@@ -129,9 +135,9 @@ func TestPut(t *testing.T) {
 			want:   want{Err: "cannot read the resourceRefs of XOrder x: they are a map[string]interface {}, not a list"},
 		},
 		"UnreadableDangling": {
-			reason: "The error names the annotation.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationDangling, "{}")),
-			want:   want{Err: "cannot read the annotation velero.crossplane.io/dangling of XOrder x: json: cannot unmarshal object into Go value of type []xp.Ref"},
+			reason: "A list of dangling refs that can't be read makes adoption wait for all.",
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationDangling, "{}")),
+			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 	}
 	for name, tc := range cases {
@@ -324,7 +330,7 @@ func FuzzHoldOf(f *testing.F) {
 			}
 			w := NewWorld()
 			w.Add(u)
-			_ = w.Held()
+			_ = w.Composites()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
 			if plan := Next(w, xp.RefTo(u)); plan.Done {
 				t.Errorf("a marked object is adopted: %+v", plan)

@@ -207,7 +207,7 @@ func (m *model) step() bool {
 		w.Add(u)
 	}
 	stepped := false
-	for _, r := range append(w.Held(), m.root) {
+	for _, r := range append(w.Composites(), m.root) {
 		plan := Next(w, r)
 		if plan.Failed != "" {
 			m.failf("%s failed: %s", r, plan.Failed)

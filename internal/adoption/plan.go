@@ -46,6 +46,10 @@ func Next(w *World, r xp.Ref) Plan {
 	if h == nil {
 		return t.unheld()
 	}
+	if u.GetDeletionTimestamp() != nil {
+		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
+			"remove its annotation %s", r, xp.AnnotationPaused)}
+	}
 	t.plan.Total = len(h.Refs)
 	ownPause := h.Paused != nil && *h.Paused == "true"
 	switch {
@@ -140,27 +144,35 @@ func (t *tree) checkComposed(observed bool) {
 			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
 			t.without = append(t.without, r.String())
 			t.plan.Total--
-
-			continue
-		case u == nil && t.w.unserved[r.GroupVersionKind().GroupKind()]:
-			t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, r.GroupVersionKind().GroupKind())
-
-			continue
 		case u == nil:
-			t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+			t.checkMissing(r)
+		case u.GetDeletionTimestamp() != nil:
+			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
+		default:
+			t.checkControlled(r, u, observed)
+		}
+	}
+}
 
-			continue
-		}
-		c, ok := xp.Controller(u)
-		switch {
-		case ok && c.UID != t.xr.GetUID():
-			t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
-		case !ok && !xp.IsPaused(t.xr.Unstructured):
-			t.wait(true, "%s: Crossplane has not taken control of it", r)
-		case observed && !t.checkObserved(r, u):
-		case ok:
-			t.plan.Adopted++
-		}
+func (t *tree) checkMissing(r xp.Ref) {
+	if gk := r.GroupVersionKind().GroupKind(); t.w.unserved[gk] {
+		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
+
+		return
+	}
+	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+}
+
+func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed bool) {
+	c, ok := xp.Controller(u)
+	switch {
+	case ok && c.UID != t.xr.GetUID():
+		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
+	case !ok && !xp.IsPaused(t.xr.Unstructured):
+		t.wait(true, "%s: Crossplane has not taken control of it", r)
+	case observed && !t.checkObserved(r, u):
+	case ok:
+		t.plan.Adopted++
 	}
 }
 

@@ -35,20 +35,17 @@ func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
 	return w.objects[r.ID()]
 }
 
-// Held returns the XRs that are held, in a stable order. One whose marker can't be read is among them: it must be named.
-func (w *World) Held() []xp.Ref {
-	var held []xp.Ref
+// Composites returns the XRs, held or not, in a stable order.
+func (w *World) Composites() []xp.Ref {
+	var refs []xp.Ref
 	for _, u := range w.objects {
-		if !xp.IsComposite(u) {
-			continue
-		}
-		if h, err := HoldOf(u); h != nil || err != nil {
-			held = append(held, xp.RefTo(u))
+		if xp.IsComposite(u) {
+			refs = append(refs, xp.RefTo(u))
 		}
 	}
-	slices.SortFunc(held, xp.Ref.Compare)
+	slices.SortFunc(refs, xp.Ref.Compare)
 
-	return held
+	return refs
 }
 
 // Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims and

@@ -41,12 +41,12 @@ func refs(objects ...*unstructured.Unstructured) []xp.Ref {
 	return list
 }
 
-func TestHeld(t *testing.T) {
+func TestComposites(t *testing.T) {
 	a, b := held(xptest.XR("a")), held(xptest.ModernXR("b"))
-	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
-	w := world(unreadable, b, a, xptest.XR("free"), xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), held(xptest.Claim("c", xptest.OfXR(a))))
-	if diff := cmp.Diff(refs(b, a, unreadable), w.Held()); diff != "" {
-		t.Errorf("Held XRs are told in a stable order, with those whose marker can't be read, and without claims, which their XRs stand for.\n-want, +got:\n%s", diff)
+	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
+	w := world(unreadable, b, a, free, xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), held(xptest.Claim("c", xptest.OfXR(a))))
+	if diff := cmp.Diff(refs(b, a, free, unreadable), w.Composites()); diff != "" {
+		t.Errorf("XRs are told in a stable order, held or not, and without claims, which their XRs stand for.\n-want, +got:\n%s", diff)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -28,7 +29,7 @@ func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond}
 }
 
-// Adopt takes the next steps for the XR that ref names and for all held XRs that the label selector finds with it, and returns a Plan for each.
+// Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each.
 func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	began := time.Now()
 	moved, last := began, ""
@@ -73,7 +74,7 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans 
 		return nil, false, err
 	}
 	plans = map[xp.ID]adoption.Plan{}
-	for _, r := range append(world.Held(), ref) {
+	for _, r := range append(world.Composites(), ref) {
 		if _, ok := plans[r.ID()]; ok {
 			continue
 		}
@@ -115,27 +116,30 @@ func (a *Adopter) step(ctx context.Context, plan adoption.Plan) error {
 
 // GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist or is not held needs none.
 func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, reason string) error {
-	u, err := a.cluster.Get(ctx, ref)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if h, err := adoption.HoldOf(u); err != nil || h == nil {
-		return err
-	}
-	patch, err := adoption.Explain(u, reason)
-	if err != nil {
-		return err
-	}
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
-	}
-	if err := a.cluster.Patch(ctx, u, b); err != nil {
-		return err
-	}
+	// Crossplane writes the status of what it finds paused, so the object may have changed since it was read.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		u, err := a.cluster.Get(ctx, ref)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h, err := adoption.HoldOf(u); err != nil || h == nil {
+			return err
+		}
+		patch, err := adoption.Explain(u, reason)
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(patch)
+		if err != nil {
+			return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
+		}
+		if err := a.cluster.Patch(ctx, u, b); err != nil {
+			return err
+		}
 
-	return a.cluster.Warn(ctx, u, "AdoptionStopped", reason)
+		return a.cluster.Warn(ctx, u, "AdoptionStopped", reason)
+	})
 }

@@ -16,13 +16,13 @@ import (
 
 const pageSize = 500
 
-// Observe returns a World with the XRs that refs name, the held XRs of the same and linked kinds, and everything that planning for them
+// Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
 // needs. It lists each kind once: those objects that carry the label selector, which is how Velero marks what a restore created. Only when
 // one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too.
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
 	o := &observer{cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{}}
 	for {
-		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Held(), refs...)))
+		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Composites(), refs...)))
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -18,6 +19,10 @@ import (
 // the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
 // without live revisions.
 func (c *Cluster) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.outrank(ctx, revision) })
+}
+
+func (c *Cluster) outrank(ctx context.Context, revision *unstructured.Unstructured) error {
 	composition := revision.GetLabels()[xp.LabelCompositionName]
 	number, _, err := unstructured.NestedInt64(revision.Object, "spec", "revision")
 	if err != nil {

@@ -52,7 +52,8 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		}, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {
-				{Name: "xorders/status", Kind: xptest.LegacyKind}, {Name: "xorders", Kind: xptest.LegacyKind},
+				{Name: "xorders/status", Kind: xptest.LegacyKind},
+				{Name: "xorders", Kind: xptest.LegacyKind},
 				{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
 			},
 			xptest.ManagedVersion:         {{Name: "buckets", Kind: xptest.ManagedKind}},

@@ -66,6 +66,16 @@ func IsRevision(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "CompositionRevision" && u.GroupVersionKind().Group == GroupAPIExtensions
 }
 
+// IsPlatform tells whether u is an XRD, a Composition or a CompositionRevision, which all XRs of a kind share.
+func IsPlatform(u *unstructured.Unstructured) bool {
+	switch u.GetKind() {
+	case "CompositeResourceDefinition", "Composition", "CompositionRevision":
+		return u.GroupVersionKind().Group == GroupAPIExtensions
+	default:
+		return false
+	}
+}
+
 // Rebuilt tells whether u is something that the control plane makes anew by itself and that does harm when it is restored. It returns
 // the reason for a person, "" for anything else.
 func Rebuilt(u *unstructured.Unstructured) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -58,9 +59,7 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 			return nil, err
 		}
 		for _, u := range objects {
-			labels := u.GetLabels()
-			delete(labels, "velero.io/backup-name")
-			delete(labels, "velero.io/restore-name")
+			labels := withoutVelero(u.GetLabels())
 			annotations := u.GetAnnotations()
 			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 			wishes[u.GetKind()+"/"+u.GetName()] = map[string]any{"spec": u.Object["spec"], "labels": labels, "annotations": annotations}
@@ -68,6 +67,13 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 	}
 
 	return wishes, nil
+}
+
+// withoutVelero leaves out the labels that say which backup and restore an object came from.
+func withoutVelero(labels map[string]string) map[string]string {
+	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "velero.io/") })
+
+	return labels
 }
 
 // DeadOwners names the objects that have, or whose managedFields have, an owner which is not there any more, and the connection secrets
@@ -134,6 +140,7 @@ type Print struct {
 	Labels     map[string]string
 	Annotation map[string]string
 	Owners     []metav1.OwnerReference
+	Spec       any
 }
 
 // Prints returns a Print for each of the namespace's objects, by kind and name.
@@ -145,7 +152,8 @@ func (p Platform) Prints(ctx context.Context, c *stack.Cluster) (map[string]Prin
 	prints := map[string]Print{}
 	for _, u := range objects {
 		prints[u.GetKind()+"/"+u.GetName()] = Print{
-			UID: u.GetUID(), Generation: u.GetGeneration(), Labels: u.GetLabels(), Annotation: u.GetAnnotations(), Owners: u.GetOwnerReferences(),
+			UID: u.GetUID(), Generation: u.GetGeneration(), Labels: withoutVelero(u.GetLabels()), Annotation: u.GetAnnotations(),
+			Owners: u.GetOwnerReferences(), Spec: u.Object["spec"],
 		}
 	}
 

@@ -40,13 +40,15 @@ func (s *suite) testClusterLost(t *testing.T, n *tenant, args ...string) {
 func (s *suite) testRestoredTwice(t *testing.T, n *tenant) {
 	before, err := n.Prints(t.Context(), s.target)
 	must(t, err)
-	s.restore(t, n, n.Namespace+"-twice")
-	s.settle(t, n)
-	s.wantSound(t, n)
-	after, err := n.Prints(t.Context(), s.target)
-	must(t, err)
-	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("a second restore changed the cluster: -before, +after:\n%s", diff)
+	for _, policy := range []string{"none", "update"} {
+		s.restore(t, n, n.Namespace+"-"+policy, "--existing-resource-policy", policy)
+		s.settle(t, n)
+		s.wantSound(t, n)
+		after, err := n.Prints(t.Context(), s.target)
+		must(t, err)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("a second restore with the policy %s changed the cluster: -before, +after:\n%s", policy, diff)
+		}
 	}
 }
 
