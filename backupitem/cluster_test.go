@@ -90,10 +90,13 @@ func bucket(name string) velero.ResourceIdentifier {
 func platform() ([]*unstructured.Unstructured, []velero.ResourceIdentifier) {
 	x := xptest.XR("x")
 
-	return []*unstructured.Unstructured{
-			xptest.Revision(xptest.RevisionName, x), xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"),
-		}, []velero.ResourceIdentifier{
-			id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", xptest.CompositionName),
-			id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org"),
-		}
+	objects := []*unstructured.Unstructured{
+		xptest.Revision(xptest.RevisionName, x), xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"),
+	}
+	ids := []velero.ResourceIdentifier{
+		id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", xptest.CompositionName),
+		id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org"),
+	}
+
+	return objects, ids
 }
