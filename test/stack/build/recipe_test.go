@@ -1,0 +1,83 @@
+package build
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWrapperMod(t *testing.T) {
+	const goMod = `{"Go": "1.25.0", "Replace": [
+		{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "./staging/src/k8s.io/api"}},
+		{"Old": {"Path": "example.org/fork"}, "New": {"Path": "example.org/forked"}}
+	]}`
+	var mod modFile
+	if err := json.Unmarshal([]byte(goMod), &mod); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		recipe Recipe
+		want   string
+	}{
+		"Plain": {
+			reason: "A module's own replaces don't count in a wrapper, so without a word there are none.",
+			recipe: Recipe{Module: "example.org/m", Version: "v1.2.3"},
+			want:   "module wrapper\n\ngo 1.25.0\n\nrequire example.org/m v1.2.3\n",
+		},
+		"Staging": {
+			reason: "Kubernetes' folders are published as modules of their own, with another major version.",
+			recipe: Recipe{Module: "k8s.io/kubernetes", Version: "v1.35.4", Staging: true, Replaces: []string{"a => b v1.0.0"}},
+			want: "module wrapper\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.4\n\nreplace k8s.io/api => k8s.io/api v0.35.4\n\n" +
+				"replace a => b v1.0.0\n",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, wrapperMod(tc.recipe, mod)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestKey(t *testing.T) {
+	base := Recipe{Name: "p", Version: "v1.0.0"}
+	cases := map[string]struct {
+		reason string
+		change func(*Recipe)
+		same   bool
+	}{
+		"Nothing":  {reason: "What is built is found again.", change: func(*Recipe) {}, same: true},
+		"OnDemand": {reason: "When a program is built says nothing about it.", change: func(r *Recipe) { r.OnDemand = true }, same: true},
+		"Ldflags":  {reason: "Another recipe is another program.", change: func(r *Recipe) { r.Ldflags = []string{"a=b"} }},
+		"Version":  {reason: "Another version too.", change: func(r *Recipe) { r.Version = "v1.0.1" }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			changed := base
+			tc.change(&changed)
+			if got := base.key() == changed.key(); got != tc.same {
+				t.Errorf("%s\n%s and %s", tc.reason, base.key(), changed.key())
+			}
+			if !strings.HasPrefix(changed.key(), changed.Version+"-") {
+				t.Errorf("a person can't tell the version from %s", changed.key())
+			}
+		})
+	}
+}
+
+func TestEnsureRefusesUnknownPrograms(t *testing.T) {
+	_, err := Ensure(t.Context(), t.Output(), "kubectl")
+	if err == nil || !strings.Contains(err.Error(), `"kubectl"`) {
+		t.Errorf("the error must name the program: %v", err)
+	}
+	names := Names()
+	slices.Sort(names)
+	if unique := slices.Compact(slices.Clone(names)); len(unique) != len(names) {
+		t.Errorf("two programs have one name: %v", names)
+	}
+}
