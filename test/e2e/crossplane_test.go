@@ -13,19 +13,21 @@ func TestCrossplaneV2(t *testing.T) {
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
+	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
 	s.settings(t, own)
 	s.backUpAlone(t, alone)
-	for _, n := range []*tenant{lost, changed, late, own} {
+	for _, n := range []*tenant{lost, changed, late, killed, own} {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, alone, lost, changed, late, own)
+	s.loseSource(t, alone, lost, changed, late, killed, own)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
+	t.Run("VeleroKilled", func(t *testing.T) { s.testVeleroKilled(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 }
@@ -37,13 +39,14 @@ func TestCrossplaneV1(t *testing.T) {
 	native := s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
+	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
 	s.settings(t, own)
 	s.backUpAlone(t, alone)
-	for _, n := range []*tenant{lost, native, changed, late, own} {
+	for _, n := range []*tenant{lost, native, changed, late, killed, own} {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, alone, lost, native, changed, late, own)
+	s.loseSource(t, alone, lost, native, changed, late, killed, own)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
@@ -51,6 +54,7 @@ func TestCrossplaneV1(t *testing.T) {
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
+	t.Run("VeleroKilled", func(t *testing.T) { s.testVeleroKilled(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 }
