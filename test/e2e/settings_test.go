@@ -19,25 +19,35 @@ func (s *suite) settings(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.source, count))
-	for _, u := range s.tree(t, n, n.Name(0)) {
-		must(t, drill.Patch(ctx, s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}))
-	}
 	manual := map[string]any{"compositionUpdatePolicy": "Manual"}
 	if s.version == stack.V2 {
 		manual = map[string]any{"crossplane": manual}
 	}
 	must(t, drill.Patch(ctx, s.source, &s.tree(t, n, n.Name(1))[0], map[string]any{"spec": manual}))
 	s.awaitManual(t, n)
+	for _, u := range s.tree(t, n, n.Name(0)) {
+		must(t, drill.Patch(ctx, s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}))
+	}
+	s.awaitPaused(t, n)
 	n.Without = nil
 	must(t, n.Compose(ctx, s.source))
 	must(t, s.source.Wait(ctx, time.Minute, "the other instances to have databases", func(ctx context.Context) error {
 		mrs, err := n.Managed(ctx, s.source)
 		if err == nil && len(mrs) != 3*count-2 {
-			err = fmt.Errorf("there are %d MRs", len(mrs))
+			err = fmt.Errorf("there are %d MRs: %v", len(mrs), names(mrs))
 		}
 
 		return err
 	}))
+}
+
+func names(objects []unstructured.Unstructured) []string {
+	var names []string
+	for _, u := range objects {
+		names = append(names, u.GetKind()+"/"+u.GetName())
+	}
+
+	return names
 }
 
 // tree returns an instance and its XR, which on v2 are one.
@@ -72,6 +82,21 @@ func (s *suite) awaitManual(t *testing.T, n *tenant) {
 		}
 
 		return fmt.Errorf("none of %d is", len(xrs))
+	}))
+}
+
+// awaitPaused waits until Crossplane has said of the first instance that it is paused. What it has seen of that, it has seen of what was changed
+// before it too.
+func (s *suite) awaitPaused(t *testing.T, n *tenant) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the pause", func(context.Context) error {
+		for _, u := range s.tree(t, n, n.Name(0)) {
+			if err := stack.HasCondition(&u, "Synced", "False"); err != nil {
+				return err
+			}
+		}
+
+		return nil
 	}))
 }
 
