@@ -23,9 +23,9 @@ func (s *suite) settings(t *testing.T, n *tenant) {
 	if s.version == stack.V2 {
 		manual = map[string]any{"crossplane": manual}
 	}
-	must(t, drill.Patch(ctx, s.source, &s.tree(t, n, n.Name(1))[0], map[string]any{"spec": manual}))
+	must(t, drill.Patch(ctx, s.source, &s.tree(ctx, t, n, n.Name(1))[0], map[string]any{"spec": manual}))
 	s.awaitManual(t, n)
-	for _, u := range s.tree(t, n, n.Name(0)) {
+	for _, u := range s.tree(ctx, t, n, n.Name(0)) {
 		must(t, drill.Patch(ctx, s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}))
 	}
 	s.awaitPaused(t, n)
@@ -51,15 +51,15 @@ func names(objects []unstructured.Unstructured) []string {
 }
 
 // tree returns an instance and its XR, which on v2 are one.
-func (s *suite) tree(t *testing.T, n *tenant, name string) []unstructured.Unstructured {
+func (s *suite) tree(ctx context.Context, t *testing.T, n *tenant, name string) []unstructured.Unstructured {
 	t.Helper()
-	instances, err := n.Instances(t.Context(), s.source)
+	instances, err := n.Instances(ctx, s.source)
 	must(t, err)
 	tree := slices.DeleteFunc(instances, func(u unstructured.Unstructured) bool { return u.GetName() != name })
 	if s.version == stack.V2 {
 		return tree
 	}
-	xrs, err := n.Composites(t.Context(), s.source)
+	xrs, err := n.Composites(ctx, s.source)
 	must(t, err)
 
 	return append(tree, slices.DeleteFunc(xrs, func(u unstructured.Unstructured) bool {
@@ -89,8 +89,8 @@ func (s *suite) awaitManual(t *testing.T, n *tenant) {
 // before it too.
 func (s *suite) awaitPaused(t *testing.T, n *tenant) {
 	t.Helper()
-	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the pause", func(context.Context) error {
-		for _, u := range s.tree(t, n, n.Name(0)) {
+	must(t, s.source.Wait(t.Context(), time.Minute, "Crossplane to see the pause", func(ctx context.Context) error {
+		for _, u := range s.tree(ctx, t, n, n.Name(0)) {
 			if err := stack.HasCondition(&u, "Synced", "False"); err != nil {
 				return err
 			}
