@@ -7,50 +7,38 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestCrossplaneV2(t *testing.T) {
-	s := newSuite(t, stack.V2)
+func TestCrossplaneV2(t *testing.T) { testCrossplane(t, stack.V2) }
+
+func TestCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
+
+// testCrossplane runs every drill on one version of Crossplane. Only v1 composes without functions.
+func testCrossplane(t *testing.T, version stack.Version) {
+	t.Helper()
+	s := newSuite(t, version)
 	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
 	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
+	tenants := []*tenant{lost, changed, late, killed, own}
+	var native *tenant
+	if version == stack.V1 {
+		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
+		tenants = append(tenants, native)
+	}
 	s.settings(t, own)
 	s.backUpAlone(t, alone)
-	for _, n := range []*tenant{lost, changed, late, killed, own} {
+	for _, n := range tenants {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, alone, lost, changed, late, killed, own)
+	s.loseSource(t, append(tenants, alone)...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
-	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
-	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
-	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
-	t.Run("VeleroKilled", func(t *testing.T) { s.testVeleroKilled(t, killed) })
-	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
-	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
-}
-
-func TestCrossplaneV1(t *testing.T) {
-	s := newSuite(t, stack.V1)
-	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
-	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
-	native := s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
-	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
-	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
-	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
-	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
-	s.settings(t, own)
-	s.backUpAlone(t, alone)
-	for _, n := range []*tenant{lost, native, changed, late, killed, own} {
-		s.backUp(t, s.source, n)
+	if native != nil {
+		t.Run("ClusterLostNative", func(t *testing.T) { s.testClusterLost(t, native, "--include-namespaces", native.Namespace) })
 	}
-	s.loseSource(t, alone, lost, native, changed, late, killed, own)
-
-	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
-	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
-	t.Run("ClusterLostNative", func(t *testing.T) { s.testClusterLost(t, native, "--include-namespaces", native.Namespace) })
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })

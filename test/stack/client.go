@@ -28,9 +28,3 @@ func newClient(config *rest.Config) (*client, error) {
 
 	return &client{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))}, nil
 }
-
-// Dynamic returns a client of all kinds.
-func (c *client) Dynamic() dynamic.Interface { return c.dynamic }
-
-// Mapper returns what maps kinds to resources. Reset it to make it see kinds that are new.
-func (c *client) Mapper() *restmapper.DeferredDiscoveryRESTMapper { return c.mapper }

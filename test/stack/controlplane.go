@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -131,15 +130,4 @@ func (c *Cluster) configure(server string) error {
 	c.client, err = newClient(c.config)
 
 	return err
-}
-
-// RestartControllerManager makes the garbage collector learn of new kinds at once rather than in half a minute.
-func (c *Cluster) RestartControllerManager(ctx context.Context) error {
-	began := time.Now()
-	if err := c.Restart(ctx, ControllerManager); err != nil {
-		return err
-	}
-	c.say(began, ControllerManager)
-
-	return nil
 }

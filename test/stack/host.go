@@ -106,9 +106,6 @@ func (h *Host) run(ctx context.Context, name string, ready probe, args ...string
 // CloudURL returns the address of the cloud.
 func (h *Host) CloudURL() string { return h.cloudURL }
 
-// S3URL returns the address of the S3 server.
-func (h *Host) S3URL() string { return h.s3URL }
-
 // Dir returns the directory with the logs of the Host and, in a directory each, of its clusters.
 func (h *Host) Dir() string { return h.dir }
 
