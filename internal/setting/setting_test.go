@@ -1,0 +1,108 @@
+package setting
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	type want struct {
+		Settings Settings
+		Err      string
+	}
+	cases := map[string]struct {
+		reason              string
+		config, annotations map[string]string
+		want                want
+	}{
+		"Defaults": {reason: "A copy must do no harm, and credentials are nobody's to take unasked.", want: want{Settings: Settings{Clone: Hold}}},
+		"Config": {
+			reason: "The ConfigMap is for all of the cluster.", config: map[string]string{"clone": "observe", "provider-credentials": "include"},
+			want: want{Settings: Settings{Clone: Observe, Credentials: true}},
+		},
+		"Annotations": {
+			reason:      "The annotations are for one Backup or Restore; those of others are not read.",
+			annotations: map[string]string{"velero.crossplane.io/clone": "new", "velero.io/clone": "x", "clone": "x"},
+			want:        want{Settings: Settings{Clone: New}},
+		},
+		"Both": {
+			reason:      "One Backup or Restore can be different, in what it says.",
+			config:      map[string]string{"clone": "new", "provider-credentials": "include"},
+			annotations: map[string]string{"velero.crossplane.io/provider-credentials": "exclude", "velero.crossplane.io/clone": "hold"},
+			want:        want{Settings: Settings{Clone: Hold}},
+		},
+		"Kept": {
+			reason: "What it does not say is as in the cluster.", config: map[string]string{"clone": "new", "provider-credentials": "include"},
+			annotations: map[string]string{"velero.crossplane.io/clone": "observe"},
+			want:        want{Settings: Settings{Clone: Observe, Credentials: true}},
+		},
+		"BadClone": {
+			reason: "A value that is not known must not stand for the default.", config: map[string]string{"clone": "Hold"},
+			want: want{Err: `cannot read the ConfigMap of settings: clone is hold, observe or new, not "Hold"`},
+		},
+		"EmptyClone": {
+			reason: "Nor must none.", annotations: map[string]string{"velero.crossplane.io/clone": ""},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not ""`},
+		},
+		"BadCredentials": {
+			reason: "The same for credentials.", annotations: map[string]string{"velero.crossplane.io/provider-credentials": "true"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/provider-credentials: provider-credentials is include or exclude, not "true"`},
+		},
+		"UnknownInConfig": {
+			reason: "A setting that is not heard must not look as if it were.", config: map[string]string{"clones": "hold", "zzz": ""},
+			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone and provider-credentials`},
+		},
+		"UnknownAnnotation": {
+			reason: "The same for one Backup or Restore.", annotations: map[string]string{"velero.crossplane.io/": "hold"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone and provider-credentials`},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			var err error
+			if got.Settings, err = Parse(tc.config, tc.annotations); err != nil {
+				got = want{Err: err.Error()}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Whatever people write is understood or refused: nothing in between, and the same wherever it stands.
+func FuzzParse(f *testing.F) {
+	for _, s := range [][2]string{
+		{"clone", "hold"},
+		{"clone", "observe"},
+		{"clone", "new"},
+		{"provider-credentials", "include"},
+		{"provider-credentials", "yes"},
+		{"", ""},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		config, configErr := Parse(map[string]string{name: value}, nil)
+		annotated, annotatedErr := Parse(nil, map[string]string{Prefix + name: value})
+		if (configErr == nil) != (annotatedErr == nil) || configErr == nil && config != annotated {
+			t.Errorf("the ConfigMap says %v, %v, and the annotation %v, %v", config, configErr, annotated, annotatedErr)
+		}
+		if configErr != nil {
+			if !strings.HasPrefix(configErr.Error(), "cannot read ") {
+				t.Errorf("got error %v", configErr)
+			}
+
+			return
+		}
+		if name != NameClone && name != NameCredentials {
+			t.Errorf("%q is no setting", name)
+		}
+		if config.Clone != Hold && config.Clone != Observe && config.Clone != New {
+			t.Errorf("%q is no choice", config.Clone)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package setting
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var errAPI = errors.New("the API server is on holiday")
+
+// A source is a cluster with settings.
+type source struct {
+	config map[string]string
+	// failures is how often it fails first.
+	failures int
+	// asked are the namespaces that it was asked for.
+	asked []string
+}
+
+func (s *source) Settings(_ context.Context, namespace string) (map[string]string, error) {
+	s.asked = append(s.asked, namespace)
+	if len(s.asked) <= s.failures {
+		return nil, errAPI
+	}
+
+	return s.config, nil
+}
+
+func TestOf(t *testing.T) {
+	plain := &metav1.ObjectMeta{Namespace: "velero"}
+	annotated := &metav1.ObjectMeta{Namespace: "velero", Annotations: map[string]string{"velero.crossplane.io/clone": "new"}}
+	odd := &metav1.ObjectMeta{Namespace: "velero", Annotations: map[string]string{"velero.crossplane.io/clone": "?"}}
+	const oddErr = `cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "?"`
+	type want struct {
+		Settings []Settings
+		Errs     []string
+		Asked    []string
+	}
+	cases := map[string]struct {
+		reason string
+		source *source
+		of     []metav1.Object
+		want   want
+	}{
+		"None": {
+			reason: "A cluster without settings has the defaults, and that there are none is known then.", source: &source{},
+			of:   []metav1.Object{plain, plain},
+			want: want{Settings: []Settings{{Clone: Hold}, {Clone: Hold}}, Errs: []string{"", ""}, Asked: []string{"velero"}},
+		},
+		"Once": {
+			reason: "Each item asks, and the settings are those of one Backup or Restore.", source: &source{config: map[string]string{"clone": "observe"}},
+			of: []metav1.Object{plain, plain, plain},
+			want: want{
+				Settings: []Settings{{Clone: Observe}, {Clone: Observe}, {Clone: Observe}}, Errs: []string{"", "", ""}, Asked: []string{"velero"},
+			},
+		},
+		"Annotations": {
+			reason: "The annotations are those of what is asked about, and win.",
+			source: &source{config: map[string]string{"clone": "observe", "provider-credentials": "include"}}, of: []metav1.Object{annotated, plain},
+			want: want{
+				Settings: []Settings{{Clone: New, Credentials: true}, {Clone: Observe, Credentials: true}}, Errs: []string{"", ""}, Asked: []string{"velero"},
+			},
+		},
+		"Failure": {
+			reason: "A failure is not remembered.", source: &source{config: map[string]string{"clone": "observe"}, failures: 2},
+			of: []metav1.Object{plain, annotated, plain, plain},
+			want: want{
+				Settings: []Settings{{}, {}, {Clone: Observe}, {Clone: Observe}}, Errs: []string{errAPI.Error(), errAPI.Error(), "", ""},
+				Asked: []string{"velero", "velero", "velero"},
+			},
+		},
+		"Odd": {
+			reason: "What is not understood is not worth another question.", source: &source{}, of: []metav1.Object{odd, odd, plain},
+			want: want{Settings: []Settings{{}, {}, {Clone: Hold}}, Errs: []string{oddErr, oddErr, ""}, Asked: []string{"velero"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			settings := Of(tc.source)
+			var got want
+			for _, of := range tc.of {
+				s, err := settings(of)
+				if err != nil {
+					got.Settings, got.Errs = append(got.Settings, Settings{}), append(got.Errs, err.Error())
+
+					continue
+				}
+				got.Settings, got.Errs = append(got.Settings, s), append(got.Errs, "")
+			}
+			got.Asked = tc.source.asked
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
