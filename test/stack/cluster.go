@@ -15,14 +15,16 @@ import (
 
 // Names of a Cluster's components.
 const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	Crossplane        = "crossplane"
-	Function          = "function-patch-and-transform"
-	CloudProvider     = "provider-cloud"
-	NopProvider       = "provider-nop"
-	Velero            = "velero"
+	Etcd               = "etcd"
+	APIServer          = "kube-apiserver"
+	ControllerManager  = "kube-controller-manager"
+	Crossplane         = "crossplane"
+	RBACManager        = "crossplane-rbac-manager"
+	Function           = "function-patch-and-transform"
+	CloudProvider      = "provider-cloud"
+	KubernetesProvider = "provider-kubernetes"
+	NopProvider        = "provider-nop"
+	Velero             = "velero"
 )
 
 // A Version is the name of the program that is run as Crossplane.
@@ -39,8 +41,14 @@ const (
 type Options struct {
 	// Name of the cluster and of its directory. One Host has no two of the same name at a time.
 	Name string
-	// Crossplane is the version to install; with None there are no Crossplane, function, providers or CRDs of theirs.
+	// Crossplane is the version to install; with None there are no Crossplane, function, providers or CRDs of theirs until
+	// InstallCrossplane.
 	Crossplane Version
+	// RBACManager says whether Crossplane's RBAC manager, which makes ClusterRoles for each XRD, runs beside it.
+	RBACManager bool
+	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig whose credentials are of source
+	// Filesystem with path KubernetesProviderConfig makes it manage objects in its own cluster.
+	KubernetesProvider bool
 	// Plugin says whether Velero has the plugin that this repository is about.
 	Plugin bool
 	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
@@ -50,9 +58,12 @@ type Options struct {
 	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
+	// Audit makes the API server write down each request, for Requests.
+	Audit bool
 }
 
-// Programs names the programs that a Host with Clusters of these options needs.
+// Programs names the programs that a Host with Clusters of these options needs. For a Cluster that gets Crossplane later, give its options
+// with the version that it will get.
 func Programs(options ...Options) []string {
 	names := []string{S3, Cloud}
 	for _, o := range options {
@@ -62,6 +73,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.Crossplane != None {
 			names = append(names, string(o.Crossplane), Function, CloudProvider)
+		}
+		if o.KubernetesProvider {
+			names = append(names, KubernetesProvider)
 		}
 		if o.NopProvider {
 			names = append(names, NopProvider)
@@ -91,6 +105,7 @@ type Cluster struct {
 	pki        *pki
 	config     *rest.Config
 	kubeconfig string
+	conversion int // The port of provider-kubernetes' conversion webhook, which its CRDs name.
 }
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
@@ -142,14 +157,48 @@ func (c *Cluster) install(ctx context.Context) error {
 		func() error { return c.startVelero(ctx) },
 		func() error { return c.startControllerManager(ctx) },
 	}
-	if c.options.Crossplane != None {
-		installs = append(installs, func() error { return c.startCrossplane(ctx) }, func() error { return c.startProvider(ctx) })
-	}
 	if c.options.NopProvider {
 		installs = append(installs, func() error { return c.startNopProvider(ctx) })
 	}
+	if c.options.Crossplane != None {
+		installs = append(installs, func() error { return c.startAllOfCrossplane(ctx) })
+	}
 
 	return parallel(installs...)
+}
+
+// InstallCrossplane gives a Cluster that was made with None a Crossplane, and what the options say runs beside it. It takes objects that
+// are there already, such as CRDs that a restore brought, and applies its own over them as Crossplane does when its pod starts. Velero sees
+// kinds that are new after RestartVelero. If it fails, part of it may be there.
+func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error {
+	if c.options.Crossplane != None {
+		return fmt.Errorf("cannot install %s in cluster %s: it has %s", version, c.options.Name, c.options.Crossplane)
+	}
+	c.options.Crossplane = version
+	if err := c.applyCRDs(ctx, nil); err != nil {
+		return fmt.Errorf("cannot install %s in cluster %s: %w", version, c.options.Name, err)
+	}
+	if err := c.startAllOfCrossplane(ctx); err != nil {
+		return fmt.Errorf("cannot install %s in cluster %s: %w", version, c.options.Name, err)
+	}
+
+	return nil
+}
+
+// startAllOfCrossplane starts Crossplane and all that runs only beside it.
+func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
+	starts := []func() error{
+		func() error { return c.startCrossplane(ctx) },
+		func() error { return c.startProvider(ctx) },
+	}
+	if c.options.RBACManager {
+		starts = append(starts, func() error { return c.startRBACManager(ctx) })
+	}
+	if c.options.KubernetesProvider {
+		starts = append(starts, func() error { return c.startKubernetesProvider(ctx) })
+	}
+
+	return parallel(starts...)
 }
 
 // applyCRDs applies the CRDs of everything that is to be installed.
@@ -161,6 +210,9 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	var names []string
 	if c.options.Crossplane != None {
 		names = append(names, string(c.options.Crossplane), CloudProvider)
+		if c.options.KubernetesProvider {
+			names = append(names, KubernetesProvider)
+		}
 	}
 	if c.options.NopProvider {
 		names = append(names, NopProvider)
@@ -178,6 +230,9 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	}
 	if c.options.Crossplane == V1 {
 		crds = slices.DeleteFunc(crds, isNamespacedManaged)
+	}
+	if err := c.setConversion(crds); err != nil {
+		return err
 	}
 
 	return c.ApplyObjects(ctx, crds...)

@@ -64,10 +64,14 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 	if err != nil {
 		return fmt.Errorf("cannot make a client of the API server: %w", err)
 	}
+	audit, err := c.auditArgs()
+	if err != nil {
+		return err
+	}
 
 	return c.run(ctx, &component{
 		name: APIServer, path: path, ready: answers(httpClient, c.config.Host+"/readyz"),
-		args: []string{
+		args: append([]string{
 			"--etcd-servers=" + etcd, "--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port),
 			"--endpoint-reconciler-type=none", // A loopback address is no valid endpoint.
 			"--tls-cert-file=" + c.pki.path(certFile), "--tls-private-key-file=" + c.pki.path(keyFile),
@@ -76,7 +80,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 			"--service-account-signing-key-file=" + c.pki.path(serviceAccountFile),
 			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
 			"--profiling=false",
-		},
+		}, audit...),
 	})
 }
 

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -35,6 +36,36 @@ metadata:
 spec:
   activate:
   - "*"
+`
+
+// The webhook that refuses to delete what a Usage protects. `crossplane core init` makes it from cluster/webhookconfigurations/usage.yaml
+// of Crossplane's module, with a Service where this has the address of the process.
+const usageWebhook = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: crossplane-no-usages
+webhooks:
+- name: nousages.%s
+  admissionReviewVersions:
+  - v1
+  clientConfig:
+    url: https://%s/validate-no-usages
+    caBundle: %s
+  failurePolicy: Fail
+  objectSelector:
+    matchLabels:
+      crossplane.io/in-use: "true"
+  rules:
+  - apiGroups:
+    - "*"
+    apiVersions:
+    - "*"
+    operations:
+    - DELETE
+    resources:
+    - "*"
+  sideEffects: None
 `
 
 // A paused Function is not looked for in a registry, and Crossplane calls the endpoint that its active revision names.
@@ -78,7 +109,7 @@ const functionCapabilities = `  capabilities:
 
 func (c *Cluster) startCrossplane(ctx context.Context) error {
 	objs := []string{crossplaneObjects}
-	if c.options.Crossplane == V2 {
+	if c.options.Crossplane != V1 {
 		objs = append(objs, activationPolicy)
 	}
 	for _, o := range objs {
@@ -102,8 +133,11 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Apply(ctx, c.usageWebhook(ports[2])); err != nil {
+		return err
+	}
 	args := []string{
-		"core", "start", "--namespace=" + crossplaneNamespace, "--enable-webhooks=false", "--package-runtime=External",
+		"core", "start", "--namespace=" + crossplaneNamespace, "--package-runtime=External",
 		"--xpkg-cache-dir=" + c.dir, "--tls-client-certs-dir=" + c.pki.dir, "--tls-server-certs-dir=" + c.pki.dir,
 		"--poll-interval=10s", "--health-probe-port=" + strconv.Itoa(ports[0]), "--metrics-port=" + strconv.Itoa(ports[1]),
 		"--webhook-port=" + strconv.Itoa(ports[2]),
@@ -119,6 +153,33 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 	})
 }
 
+// usageWebhook returns the configuration of the webhook that Crossplane serves on a port.
+func (c *Cluster) usageWebhook(port int) []byte {
+	group := "protection.crossplane.io"
+	if c.options.Crossplane == V1 {
+		group = "apiextensions.crossplane.io"
+	}
+
+	return fmt.Appendf(nil, usageWebhook, group, loopback(port), base64.StdEncoding.EncodeToString(c.pki.ca))
+}
+
+func (c *Cluster) startRBACManager(ctx context.Context) error {
+	path, err := c.program(string(c.options.Crossplane))
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	profile := loopback(ports[0])
+
+	return c.run(ctx, &component{
+		name: RBACManager, path: path, args: []string{"rbac", "start", "--profile=" + profile},
+		ready: answers(http.DefaultClient, "http://"+profile+"/debug/pprof/cmdline"), // It has no health probe, and its log says nothing.
+	})
+}
+
 func (c *Cluster) startFunction(ctx context.Context) error {
 	path, err := c.program(Function)
 	if err != nil {
@@ -130,7 +191,7 @@ func (c *Cluster) startFunction(ctx context.Context) error {
 	}
 	address := loopback(ports[0])
 	status := fmt.Sprintf(functionStatus, ports[0])
-	if c.options.Crossplane == V2 {
+	if c.options.Crossplane != V1 {
 		status += functionCapabilities
 	}
 

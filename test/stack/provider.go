@@ -2,6 +2,10 @@ package stack
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +29,62 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 	})
 }
 
-// isNamespacedManaged says whether a CRD is of a managed resource of the cloud that is in a namespace, which Crossplane v1 has not.
+// isNamespacedManaged says whether a CRD is of a provider's kind that is in a namespace, which Crossplane v1 has not. The groups of those
+// have an m where the provider's name ends, such as kubernetes.m.crossplane.io.
 func isNamespacedManaged(crd *unstructured.Unstructured) bool {
-	return strings.HasSuffix(crd.GetName(), ".cloud.m.example.org")
+	return strings.Contains(crd.GetName(), ".m.")
+}
+
+// KubernetesProviderConfig is where provider-kubernetes finds the kubeconfig of its own cluster, seen from where it runs. With credentials of
+// source InjectedIdentity it looks for files in a directory of root's, of which a machine has only one.
+const KubernetesProviderConfig = "../kubeconfig"
+
+// startKubernetesProvider starts the provider whose managed resources are objects of Kubernetes.
+func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
+	path, err := c.program(KubernetesProvider)
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	health := loopback(ports[0])
+
+	return c.run(ctx, &component{
+		name: KubernetesProvider, path: path, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
+		args: []string{
+			"--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health, "--webhook-port=" + strconv.Itoa(c.conversion),
+		},
+		env: []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
+	})
+}
+
+// setConversion tells the API server where the webhook is that converts the kinds of provider-kubernetes, which Crossplane's package manager
+// does elsewhere.
+func (c *Cluster) setConversion(crds []*unstructured.Unstructured) error {
+	for _, crd := range crds {
+		path, found, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
+		if !found {
+			continue
+		}
+		if c.conversion == 0 {
+			ports, err := freePorts(1)
+			if err != nil {
+				return err
+			}
+			c.conversion = ports[0]
+		}
+		config := map[string]any{
+			"url":      "https://" + loopback(c.conversion) + path,
+			"caBundle": base64.StdEncoding.EncodeToString(c.pki.ca),
+		}
+		if err := unstructured.SetNestedMap(crd.Object, config, "spec", "conversion", "webhook", "clientConfig"); err != nil {
+			return fmt.Errorf("cannot set the conversion webhook of %s: %w", describe(crd), err)
+		}
+	}
+
+	return nil
 }
 
 // startNopProvider starts the provider whose resources are nowhere but in the cluster.

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestFreePorts(t *testing.T) {
@@ -136,10 +139,67 @@ func TestParse(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	got := strings.Join(Programs(Options{Crossplane: V1, Plugin: true}, Options{Velero: "velero-v1.17"}), " ")
+	got := strings.Join(Programs(Options{Crossplane: V1, Plugin: true, KubernetesProvider: true}, Options{Velero: "velero-v1.17"}), " ")
 	want := "cloud crossplane-v1 etcd function-patch-and-transform gofakes3 kube-apiserver kube-controller-manager plugin provider-cloud " +
-		"velero velero-plugin-for-aws velero-v1.17"
+		"provider-kubernetes velero velero-plugin-for-aws velero-v1.17"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// An API server takes a CRD with a webhook only if it says where that is, and two programs have to agree on the port.
+func TestSetConversion(t *testing.T) {
+	crds, err := Parse([]byte(`
+metadata: {name: objects.kubernetes.crossplane.io}
+spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {path: /convert}}, conversionReviewVersions: [v1]}}}
+---
+metadata: {name: buckets.cloud.example.org}
+spec: {}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{pki: &pki{ca: []byte("ca")}, conversion: 12345}
+	if err := c.setConversion(crds); err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{"conversion": map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+			"clientConfig": map[string]any{"url": "https://127.0.0.1:12345/convert", "caBundle": "Y2E="}, "conversionReviewVersions": []any{"v1"},
+		}}},
+		map[string]any{},
+	}
+	if diff := cmp.Diff(want, []any{crds[0].Object["spec"], crds[1].Object["spec"]}); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+func TestUsageWebhook(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		version Version
+		want    string
+	}{
+		"V1":       {reason: "In v1 Usages are among the extensions of the API.", version: V1, want: "nousages.apiextensions.crossplane.io"},
+		"V2":       {reason: "In v2 they have a group of their own.", version: V2, want: "nousages.protection.crossplane.io"},
+		"Older v2": {reason: "They had it from the first v2 on.", version: "crossplane-v2.0", want: "nousages.protection.crossplane.io"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := &Cluster{pki: &pki{ca: []byte("ca")}, options: Options{Crossplane: tc.version}}
+			objs, err := Parse(c.usageWebhook(12345))
+			if err != nil {
+				t.Fatal(err)
+			}
+			webhooks, _, _ := unstructured.NestedSlice(objs[0].Object, "webhooks")
+			if len(webhooks) != 1 {
+				t.Fatalf("there are %d webhooks, not 1", len(webhooks))
+			}
+			webhook, _ := webhooks[0].(map[string]any)
+			want := map[string]any{"url": "https://127.0.0.1:12345/validate-no-usages", "caBundle": "Y2E="}
+			if diff := cmp.Diff([]any{tc.want, want}, []any{webhook["name"], webhook["clientConfig"]}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

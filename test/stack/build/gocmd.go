@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -48,6 +49,9 @@ func (b *builder) fetch(ctx context.Context, r Recipe) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(wrapperMod(r, mod)), 0o644); err != nil {
 		return fmt.Errorf("cannot write the wrapper module of %s: %w", r.Name, err)
 	}
+	if err := writeStubs(dir, r.Stubs); err != nil {
+		return err
+	}
 	_, err = b.run(ctx, r, dir, "list", "-deps", "-f", "{{.ImportPath}}", r.target())
 
 	return err
@@ -77,6 +81,7 @@ func wrapperMod(r Recipe, mod modFile) string {
 		}
 		replaces = append(stagingReplaces(staged, r.Version), replaces...)
 	}
+	replaces = slices.Concat(replaces, stubReplaces(r.Stubs))
 	var s strings.Builder
 	fmt.Fprintf(&s, "module wrapper\n\ngo %s\n\nrequire %s %s\n", mod.Go, r.Module, r.Version)
 	for _, rep := range replaces {

@@ -28,6 +28,8 @@ type Recipe struct {
 	// Staging also replaces every module that the module's own go.mod replaces by a folder ./staging/..., by its published
 	// version (kubernetes v1.N.P is k8s.io/X v0.N.P).
 	Staging bool
+	// Stubs maps modules that the program does not need here to the files of what stands in for them.
+	Stubs map[string]map[string]string `json:",omitempty"`
 	// Ldflags are the -X settings.
 	Ldflags []string
 	// Env is added to the go command's environment.
@@ -38,7 +40,8 @@ type Recipe struct {
 	OnDemand bool `json:"-"`
 }
 
-// A metrics address that each process takes for itself can't be shared by two clusters, and Velero and provider-nop have no flag for it.
+// A metrics address that each process takes for itself can't be shared by two clusters, and Velero, provider-nop and Crossplane's RBAC
+// manager have no flag for it.
 const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 
 func recipes() []Recipe {
@@ -56,26 +59,40 @@ func recipes() []Recipe {
 		{
 			Name: "crossplane-v2", Module: "github.com/crossplane/crossplane/v2", Version: CrossplaneV2, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + CrossplaneV2},
-			Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + CrossplaneV2},
+			Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + CrossplaneV2, noMetrics},
 		},
 		{
 			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
-			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1},
+			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1, noMetrics},
 		},
 		{Name: "function-patch-and-transform", Module: "github.com/crossplane-contrib/function-patch-and-transform", Version: "v0.5.0"},
 		{
 			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
 			Ldflags: []string{noMetrics},
 		},
+		{
+			// The last one that Go 1.26 builds: v1.4.0 wants Go 1.27.
+			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
+			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
+		},
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
 	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
-	v17.OnDemand, v16.OnDemand = true, true
+	x21, x20 := olderCrossplane("crossplane-v2.1", "v2.1.0"), olderCrossplane("crossplane-v2.0", "v2.0.2")
+	v17.OnDemand, v16.OnDemand, x21.OnDemand, x20.OnDemand = true, true, true, true
 
 	return append(list,
-		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16)
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16, x21, x20)
+}
+
+// olderCrossplane is Crossplane from when its version was still in a package of its own and its APIs were no module.
+func olderCrossplane(name, version string) Recipe {
+	return Recipe{
+		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
+		Ldflags: []string{"github.com/crossplane/crossplane/v2/internal/version.version=" + version, noMetrics},
+	}
 }
 
 func velero(name, version, kopia string, replaces ...string) Recipe {
@@ -137,7 +154,7 @@ func (r Recipe) target() string {
 func (r Recipe) key() string {
 	b, err := json.Marshal(r)
 	if err != nil {
-		panic(fmt.Sprintf("cannot encode the recipe of %s: %v", r.Name, err)) // Strings, slices of strings and a bool always encode.
+		panic(fmt.Sprintf("cannot encode the recipe of %s: %v", r.Name, err)) // Strings, slices and maps of them, and a bool always encode.
 	}
 	sum := sha256.Sum256(b)
 

@@ -34,6 +34,15 @@ func TestWrapperMod(t *testing.T) {
 			want: "module wrapper\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.4\n\nreplace k8s.io/api => k8s.io/api v0.35.4\n\n" +
 				"replace a => b v1.0.0\n",
 		},
+		"Stubs": {
+			reason: "What stands in for a module is in the wrapper's own directory.",
+			recipe: Recipe{
+				Module: "example.org/m", Version: "v1.2.3", Replaces: []string{"a => b v1.0.0"},
+				Stubs: map[string]map[string]string{"example.org/z": nil, "example.org/y": nil},
+			},
+			want: "module wrapper\n\ngo 1.25.0\n\nrequire example.org/m v1.2.3\n\nreplace a => b v1.0.0\n\n" +
+				"replace example.org/y => ./stub/example.org/y\n\nreplace example.org/z => ./stub/example.org/z\n",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +63,10 @@ func TestKey(t *testing.T) {
 		"Nothing":  {reason: "What is built is found again.", change: func(*Recipe) {}, same: true},
 		"OnDemand": {reason: "When a program is built says nothing about it.", change: func(r *Recipe) { r.OnDemand = true }, same: true},
 		"Ldflags":  {reason: "Another recipe is another program.", change: func(r *Recipe) { r.Ldflags = []string{"a=b"} }},
-		"Version":  {reason: "Another version too.", change: func(r *Recipe) { r.Version = "v1.0.1" }},
+		"Stubs": {reason: "So is another stub.", change: func(r *Recipe) {
+			r.Stubs = map[string]map[string]string{"example.org/m": {"m.go": "package m\n"}}
+		}},
+		"Version": {reason: "Another version too.", change: func(r *Recipe) { r.Version = "v1.0.1" }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

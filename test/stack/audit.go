@@ -1,0 +1,140 @@
+package stack
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const auditPolicy = `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages:
+- RequestReceived
+- ResponseStarted
+- Panic
+rules:
+- level: Metadata
+`
+
+// A Request is one that the API server answered.
+type Request struct {
+	// At is when it came.
+	At        time.Time
+	UserAgent string
+	// Verb is one of Kubernetes, such as "list" or "deletecollection"; for a URL that is no resource it is the method in lower case.
+	Verb string
+	// Group, Resource, Subresource, Namespace and Name are of what it was about; each is "" where there is none.
+	Group       string
+	Resource    string
+	Subresource string
+	Namespace   string
+	Name        string
+	// URI is all of what was asked for, with the query.
+	URI string
+	// Code is the HTTP status of the answer.
+	Code int
+}
+
+// An auditEvent is what this package reads of an Event of audit.k8s.io/v1.
+type auditEvent struct {
+	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	UserAgent                string    `json:"userAgent"`
+	Verb                     string    `json:"verb"`
+	RequestURI               string    `json:"requestURI"`
+	ObjectRef                struct {
+		APIGroup    string `json:"apiGroup"`
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+}
+
+// Requests returns the requests that the API server has answered until now, in the order in which it did. A watch is answered when it ends.
+// It fails for a Cluster made without Audit.
+func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
+	if !c.options.Audit {
+		return nil, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
+	}
+	// The API server writes a request down just after it has answered it, so what is there when a later one is written down is all.
+	last := "/version?last=" + rand.Text()
+	client, err := rest.HTTPClientFor(c.config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a client of the API server: %w", err)
+	}
+	if err := answers(client, c.config.Host+last)(ctx, nil); err != nil {
+		return nil, fmt.Errorf("cannot mark the end of the requests of cluster %s: %w", c.options.Name, err)
+	}
+	var all []Request
+	err = c.Wait(ctx, readyTimeout, "the requests of cluster "+c.options.Name, func(context.Context) error {
+		f, err := os.Open(c.auditFile())
+		if err != nil {
+			return fmt.Errorf("cannot open the audit log: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // It was only read.
+		all, err = requestsBefore(f, last)
+
+		return err
+	})
+
+	return all, err
+}
+
+// requestsBefore reads an audit log up to the request for a URI. It fails if that is not in it.
+func requestsBefore(log io.Reader, uri string) ([]Request, error) {
+	var all []Request
+	lines := bufio.NewReader(log)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // A line without an end is not all of it.
+			return nil, fmt.Errorf("cannot find the request for %s in the audit log", uri)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the audit log: %w", err)
+		}
+		var e auditEvent
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("cannot parse the audit log: %w", err)
+		}
+		if e.RequestURI == uri {
+			return all, nil
+		}
+		all = append(all, Request{
+			At: e.RequestReceivedTimestamp, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
+			Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, URI: e.RequestURI,
+			Code: e.ResponseStatus.Code,
+		})
+	}
+}
+
+// auditArgs returns the flags that make the API server write down each request, if it is to.
+func (c *Cluster) auditArgs() ([]string, error) {
+	if !c.options.Audit {
+		return nil, nil
+	}
+	policy := filepath.Join(c.dir, "audit-policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+		return nil, fmt.Errorf("cannot write the audit policy of cluster %s: %w", c.options.Name, err)
+	}
+
+	return []string{
+		"--audit-policy-file=" + policy, "--audit-log-path=" + c.auditFile(),
+		"--audit-log-mode=blocking",   // In batches, the last requests are lost if the server is killed.
+		"--audit-log-maxsize=1000000", // MB. The default is 100, and what is before that goes into another file.
+	}, nil
+}
+
+func (c *Cluster) auditFile() string { return filepath.Join(c.dir, "audit.log") }
