@@ -7,6 +7,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/pflag"
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
+	"github.com/vmware-tanzu/velero/pkg/plugin/framework/common"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -24,6 +26,21 @@ func main() {
 
 		return backupitem.NewLinks(cluster), nil
 	})
+	asks := &restoreitem.Asks{}
+	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
+		return func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return restoreitem.NewOrder(selector, cluster, asks, log), err
+		}
+	}
+	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
+		return func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log), err
+		}
+	}
 	framework.NewServer().
 		BindFlags(pflag.CommandLine).
 		RegisterBackupItemActionV2("velero.crossplane.io/tree", func(log logrus.FieldLogger) (any, error) {
@@ -31,20 +48,20 @@ func main() {
 
 			return backupitem.NewTree(l, log), err
 		}).
+		RegisterBackupItemActionV2("velero.crossplane.io/discovery", func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return backupitem.NewDiscovery(cluster, log), err
+		}).
 		RegisterItemBlockAction("velero.crossplane.io/block", func(logrus.FieldLogger) (any, error) {
 			l, err := links()
 
 			return backupitem.NewBlock(l), err
 		}).
-		RegisterRestoreItemActionV2("velero.crossplane.io/1-order", func(log logrus.FieldLogger) (any, error) {
-			cluster, err := connect()
-
-			return restoreitem.NewOrder(cluster, log), err
-		}).
-		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", func(log logrus.FieldLogger) (any, error) {
-			cluster, err := connect()
-
-			return restoreitem.NewAdopt(cluster, cluster, live.NewAdopter(cluster, log), log), err
-		}).
+		RegisterRestoreItemActionV2("velero.crossplane.io/1-order", order(restoreitem.Crossplane())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/1-order-composed", order(restoreitem.Composed())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", adopt(restoreitem.Crossplane())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-composed", adopt(restoreitem.Composed())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-runtime", adopt(restoreitem.Runtime())).
 		Serve()
 }

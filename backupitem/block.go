@@ -35,19 +35,13 @@ func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
 }
 
-// GetRelatedItems returns what belongs into one block with the item. Platform objects, which all XRs of a kind share, are left out: they would
-// make one block of all. The warnings are the BackupItemAction's to give.
+// GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it would make
+// one block of all. The warnings are the BackupItemAction's to give.
 func (b *Block) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
 	found, err := b.links.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
 	if err != nil {
 		return nil, err
 	}
-	var items []xp.Item
-	for _, i := range found.items {
-		if i.Group != xp.GroupAPIExtensions {
-			items = append(items, i)
-		}
-	}
 
-	return identifiers(items), nil
+	return identifiers(found.items), nil
 }

@@ -10,47 +10,46 @@ import (
 
 // ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
 // only if something in the namespace asks for them.
-func (l *Links) ofClaim(ctx context.Context, claim xp.Claim) (*found, error) {
-	f := &found{}
+func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) error {
 	if err := l.secret(ctx, f, claim.Unstructured); err != nil {
-		return nil, err
+		return err
 	}
 	ref, ok := claim.CompositeRef()
 	if !ok {
-		return f, nil
+		return nil
 	}
 	u, err := l.get(ctx, ref)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if u == nil {
 		f.skip(claim.Unstructured, ref, "it does not exist")
 
-		return f, nil
+		return nil
 	}
 	if u.GetDeletionTimestamp() != nil {
 		f.skip(claim.Unstructured, ref, "it is being deleted, so Velero does not back it up")
 
-		return f, nil
+		return nil
 	}
 	xr := xp.CompositeFrom(u)
 	if !xp.Bound(claim, xr) {
 		f.skip(claim.Unstructured, ref, "it is not bound to this claim; if it should be, correct its spec.claimRef")
 
-		return f, nil
+		return nil
 	}
 	item, err := l.item(u)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	f.items = append(f.items, item)
-	f.before, err = l.below(ctx, xr, map[xp.ID]bool{})
+	f.before, err = l.below(ctx, f, xr, map[xp.ID]bool{})
 
-	return f, err
+	return err
 }
 
 // below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
-func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool) ([]xp.Item, error) {
+func (l *Links) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) ([]xp.Item, error) {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
 		return nil, nil
 	}
@@ -59,7 +58,7 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 	if err != nil {
 		return nil, err
 	}
-	list, err := l.withSecret(ctx, []xp.Item{self}, xr.Unstructured)
+	list, err := l.withSecret(ctx, f, []xp.Item{self}, xr.Unstructured)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 	}
 	for _, u := range composed {
 		if xp.IsComposite(u) {
-			nested, err := l.below(ctx, xp.CompositeFrom(u), seen)
+			nested, err := l.below(ctx, f, xp.CompositeFrom(u), seen)
 			if err != nil {
 				return nil, err
 			}
@@ -81,7 +80,7 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 		if err != nil {
 			return nil, err
 		}
-		if list, err = l.withSecret(ctx, append(list, item), u); err != nil {
+		if list, err = l.withSecret(ctx, f, append(list, item), u); err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +88,9 @@ func (l *Links) below(ctx context.Context, xr xp.Composite, seen map[xp.ID]bool)
 	return list, nil
 }
 
-// withSecret adds an object's connection secret to the list, if it has one.
-func (l *Links) withSecret(ctx context.Context, list []xp.Item, u *unstructured.Unstructured) ([]xp.Item, error) {
-	f := &found{}
+// withSecret adds an object's connection secret to the list, if it has one. The object's own backup warns of what is wrong with it.
+func (l *Links) withSecret(ctx context.Context, of *found, list []xp.Item, u *unstructured.Unstructured) ([]xp.Item, error) {
+	f := &found{published: of.published}
 	err := l.secret(ctx, f, u)
 
 	return append(list, f.items...), err

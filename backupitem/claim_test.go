@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -72,7 +71,7 @@ func TestTreeOfAClaim(t *testing.T) {
 		"Forged": {
 			reason:  "What a tenant wrote for the restore is taken off.",
 			cluster: clusterOf(),
-			item:    xptest.With(plain, xptest.Annotated(xp.AnnotationTree, `["secrets/team-b/theirs"]`)),
+			item:    xptest.With(plain, xptest.Tree("secrets/team-b/theirs")),
 		},
 		"Dangling": {
 			reason: "What the XR references and is not there is not in the list; the XR's own copy says so.", cluster: clusterOf(xr), item: bound,

@@ -3,11 +3,16 @@ package backupitem
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"testing"
 
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -21,8 +26,14 @@ type cluster struct {
 	objects map[xp.ID]*unstructured.Unstructured
 	// broken are the objects that the API server fails to give.
 	broken map[xp.ID]bool
-	// asked counts the requests.
+	// asked counts the requests for one object, and lists are those for several: kind, namespace and selectors.
 	asked map[xp.ID]int
+	lists []string
+	// settings are the cluster's, and settled counts how often they were read.
+	settings map[string]string
+	settled  int
+	// down makes lists, groups and settings fail.
+	down bool
 }
 
 func clusterOf(objects ...*unstructured.Unstructured) *cluster {
@@ -42,6 +53,20 @@ func (c *cluster) without(objects ...*unstructured.Unstructured) *cluster {
 	return c
 }
 
+// checkCost fails if anything was asked for twice.
+func (c *cluster) checkCost(t *testing.T) {
+	t.Helper()
+	for id, n := range c.asked {
+		if n > 1 {
+			t.Errorf("%v was asked for %d times", id, n)
+		}
+	}
+	slices.Sort(c.lists)
+	if once := slices.Compact(slices.Clone(c.lists)); len(once) != len(c.lists) {
+		t.Errorf("the same was listed twice: %v", c.lists)
+	}
+}
+
 func (c *cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
 		return nil, err
@@ -59,6 +84,51 @@ func (c *cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, r.Name)
 }
 
+func (c *cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	if _, namespaced, err := c.Resource(gvk); err != nil {
+		return nil, err
+	} else if !namespaced {
+		namespace = ""
+	}
+	c.lists = append(c.lists, gvk.Kind+" "+namespace+" "+options.LabelSelector+options.FieldSelector)
+	selector, err := labels.Parse(options.LabelSelector)
+	if err != nil || c.down {
+		return nil, errors.Join(err, errAPI)
+	}
+	var list []*unstructured.Unstructured
+	for id, u := range c.objects {
+		kind, _ := strings.CutPrefix(options.FieldSelector, "type=")
+		t, _, _ := unstructured.NestedString(u.Object, "type")
+		if id.Kind == gvk.Kind && id.Group == gvk.Group && (namespace == "" || namespace == id.Namespace) && selector.Matches(labels.Set(u.GetLabels())) &&
+			!c.broken[id] && kind == t {
+			list = append(list, u.DeepCopy())
+		}
+	}
+
+	return list, nil
+}
+
+func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	if c.down {
+		return schema.GroupVersionKind{}, false, errAPI
+	}
+	version, ok := map[schema.GroupKind]string{
+		{Group: "cloud.example.org", Kind: "ProviderConfig"}: "v1beta1", {Group: "example.org", Kind: "ProviderConfig"}: "v1beta1",
+		{Group: "m.example.org", Kind: "ProviderConfig"}: "v1", {Group: "m.example.org", Kind: "ClusterProviderConfig"}: "v1",
+	}[gk]
+
+	return gk.WithVersion(version), ok, nil
+}
+
+func (c *cluster) Settings(context.Context, string) (map[string]string, error) {
+	c.settled++
+	if c.down {
+		return nil, errAPI
+	}
+
+	return c.settings, nil
+}
+
 func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	kinds := map[string]struct {
 		resource   string
@@ -67,8 +137,10 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", false},
 		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
+		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
 	}
 	k, ok := kinds[gvk.Kind]
+	k.namespaced = k.namespaced || gvk.Group == "m.example.org" && gvk.Kind == "ProviderConfig"
 	if !ok {
 		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 	}

@@ -3,35 +3,37 @@ package backupitem
 import (
 	"context"
 
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // ofComposite finds what an XR composes, what it runs on, its claim and its connection secret.
-func (l *Links) ofComposite(ctx context.Context, xr xp.Composite) (*found, error) {
-	f := &found{}
+func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) error {
 	if err := l.platform(ctx, f, xr); err != nil {
-		return nil, err
+		return err
 	}
-	f.before = append(f.before, f.items...)
+	f.before = append(f.before, f.shared...)
 
 	composed, err := l.composed(ctx, f, xr)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, u := range composed {
 		item, err := l.item(u)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		f.items = append(f.items, item)
 	}
 	if err := l.claim(ctx, f, xr); err != nil {
-		return nil, err
+		return err
 	}
 
-	return f, l.secret(ctx, f, xr.Unstructured)
+	return l.secret(ctx, f, xr.Unstructured)
 }
 
 // platform adds the CompositionRevision, Composition and XRD, of which each says itself that it is for this kind of XR.
@@ -57,7 +59,7 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) error {
 		case !xp.Composes(u, xr):
 			f.skip(xr.Unstructured, p.ref, "it is for another kind of XR")
 		default:
-			f.items = append(f.items, p.item)
+			f.shared = append(f.shared, p.item)
 		}
 	}
 	gvr, _, err := l.reader.Resource(xr.GroupVersionKind())
@@ -74,20 +76,25 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) error {
 
 		return nil
 	}
-	f.items = append(f.items, xp.Item{GroupResource: xp.ResourceXRD, Name: xrd.Name})
+	f.shared = append(f.shared, xp.Item{GroupResource: xp.ResourceXRD, Name: xrd.Name})
 
 	return nil
 }
 
-// composed returns what the XR references and controls. What it references and does not find is remembered as dangling.
+// composed returns what the XR references and controls. What it references and does not find, or what another owner controls, was no part of it
+// when it was backed up either, and is remembered as dangling.
 func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) ([]*unstructured.Unstructured, error) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil, err
 	}
+	options := metav1.ListOptions{LabelSelector: xp.LabelComposite}
+	if claim, ok := xr.ClaimRef(); ok {
+		options.LabelSelector = labels.Set{xp.LabelClaimNamespace: claim.Namespace}.String()
+	}
 	var composed []*unstructured.Unstructured
 	for _, r := range refs {
-		u, err := l.get(ctx, r)
+		u, err := l.listed(ctx, r, options)
 		if err != nil {
 			return nil, err
 		}
@@ -98,10 +105,15 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) ([]*uns
 		case u.GetDeletionTimestamp() != nil:
 			f.dangling = append(f.dangling, r)
 			f.skip(xr.Unstructured, r, "it is being deleted, so Velero does not back it up")
-		case !xp.Controls(xr.Unstructured, u):
-			f.skip(xr.Unstructured, r, "it is not controlled by this XR")
-		default:
+		case u.GetLabels()[velerov1.ExcludeFromBackupLabel] == "true":
+			f.skip(xr.Unstructured, r, "its label "+velerov1.ExcludeFromBackupLabel+" keeps it out of backups; a restored XR waits for it")
+		case xp.Composed(xr, u):
 			composed = append(composed, u)
+		default:
+			if _, ok := xp.Controller(u); ok {
+				f.dangling = append(f.dangling, r)
+			}
+			f.skip(xr.Unstructured, r, "it is not controlled by this XR")
 		}
 	}
 

@@ -19,9 +19,14 @@ func TestTreeOfAComposite(t *testing.T) {
 	mine, theirs, gone := xptest.MR("b", xptest.ControlledBy(plain)), xptest.MR("t", xptest.ControlledBy(xptest.XR("y"))), xptest.MR("gone")
 	claim := xptest.Claim("o", xptest.OfXR(plain))
 	published := xptest.XR("x", xptest.PublishesTo("team-a", "s"))
-	forged := []xptest.Option{xptest.Annotated(xp.AnnotationTree, `["secrets/team-b/theirs"]`), xptest.Annotated(xp.AnnotationDangling, `[]`)}
+	forged := []xptest.Option{xptest.Tree("secrets/team-b/theirs"), xptest.Dangling(gone)}
 	modern := xptest.ModernXR("m")
 	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "b", xptest.ControlledBy(modern))
+	modernOn := func(composed *unstructured.Unstructured) *cluster {
+		return clusterOf(composed, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org"))
+	}
+	modernItems := append(slices.Clone(platformItems[:2]), id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"))
+	theirTree := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "m"))
 	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 		return append(slices.Clip(platformItems), items...)
 	}
@@ -32,21 +37,50 @@ func TestTreeOfAComposite(t *testing.T) {
 		},
 		"Modern": {
 			reason: "The same for Crossplane v2, whose XRs are namespaced.", item: xptest.With(modern, xptest.Refs(local)),
-			cluster: clusterOf(local, xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), xptest.XRD("orders.example.org")),
-			want: result{
-				Items: append(append([]velero.ResourceIdentifier{}, platformItems[:2]...),
-					id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"), id("cloud.example.org", "localbuckets", "team-a", "b")),
-				Before: append(append([]velero.ResourceIdentifier{}, platformItems[:2]...),
-					id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org")),
-			},
+			cluster: modernOn(local), want: result{Items: append(slices.Clip(modernItems), id("cloud.example.org", "localbuckets", "team-a", "b")), Before: modernItems},
 		},
 		"SomebodyElses": {
 			reason: "A resource that another XR controls stays out, though the XR lists it.", cluster: on(mine, theirs), item: xptest.XR("x", xptest.Refs(theirs, mine)),
-			want: result{Items: with(bucket("b")), Before: platformItems, Left: []string{"Bucket t: it is not controlled by this XR"}},
+			want: result{
+				Items: with(bucket("b")), Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
+			},
 		},
 		"Uncontrolled": {
 			reason: "Nor does what nobody controls: a tenant may have listed it.", cluster: on(xptest.MR("b")), item: xptest.XR("x", xptest.Refs(mine)),
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket b: it is not controlled by this XR"}},
+		},
+		"Ownerless": {
+			reason:  "What has the label of the tree and no owner is its own: a restore without this plugin left it so.",
+			cluster: on(xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{Items: with(bucket("b")), Before: platformItems},
+		},
+		"CopiedLabel": {
+			reason:  "A label that a tenant has copied from another's tree brings nothing of the other's.",
+			cluster: on(xptest.MR("t", xptest.Labelled(xp.LabelComposite, "y"))), item: xptest.XR("x", xptest.Labelled(xp.LabelComposite, "x"), xptest.Refs(theirs)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Bucket t: it is not controlled by this XR"}},
+		},
+		"ForgedClusterRef": {
+			reason:  "A namespaced XR of the name of another's tree brings nothing that is not in its namespace.",
+			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Refs(theirTree)),
+			want: result{Items: modernItems, Before: modernItems, Left: []string{"Bucket team-a/b: it is not controlled by this XR"}},
+		},
+		"ForgedClusterRefByLabel": {
+			reason:  "Nor does one that has the label of the tree.",
+			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Labelled(xp.LabelComposite, "m"), xptest.Refs(theirTree)),
+			want: result{Items: modernItems, Before: modernItems, Left: []string{"Bucket team-a/b: it is not controlled by this XR"}},
+		},
+		"Excluded": {
+			reason:  "What a person keeps out of backups is named; a restore waits for it, or else Crossplane would make it anew.",
+			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "true"))), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{
+				Items: platformItems, Before: platformItems,
+				Left: []string{"Bucket b: its label velero.io/exclude-from-backup keeps it out of backups; a restored XR waits for it"},
+			},
+		},
+		"NotExcluded": {
+			reason:  "Only the value true keeps it out.",
+			cluster: on(xptest.With(mine, xptest.Labelled("velero.io/exclude-from-backup", "false"))), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{Items: with(bucket("b")), Before: platformItems},
 		},
 		"Dangling": {
 			reason:  "What is not there can't be waited for in a restore, and is named.",

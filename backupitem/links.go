@@ -6,47 +6,63 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and meta.IsNoMatchError know.
 type Reader interface {
+	setting.Source
+
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
+	// List returns what the options select of a kind, in the namespace or, if that is "", in all of them.
+	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error)
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
+	// Served returns the version in which a kind is served; ok is false if it is not.
+	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
 }
 
 // Links finds what belongs to an item. It remembers what it has read for a while: the action for item blocks and the one that backs up
 // ask for the same, one right after the other.
 type Links struct {
-	reader Reader
-	read   *lru.Cache
+	reader  Reader
+	read    *lru.Cache
+	shelves *lru.Cache
 }
 
-// Objects that are remembered. It bounds the memory for a backup of any size.
-const remembered = 1024
+// Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
+const (
+	remembered = 1024
+	shelves    = 64
+)
 
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
-	return &Links{reader: reader, read: lru.New(remembered)}
+	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves)}
 }
 
 func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
+	f := &found{published: map[xp.Item]bool{}}
+	var err error
 	switch {
 	case xp.IsClaim(u):
-		return l.ofClaim(ctx, xp.ClaimFrom(u))
+		l.read.Add(xp.RefTo(u).ID(), u)
+		err = l.ofClaim(ctx, f, xp.ClaimFrom(u))
 	case xp.IsComposite(u):
-		return l.ofComposite(ctx, xp.CompositeFrom(u))
+		l.read.Add(xp.RefTo(u).ID(), u)
+		err = l.ofComposite(ctx, f, xp.CompositeFrom(u))
 	case xp.IsManaged(u):
-		f := &found{}
-
-		return f, l.secret(ctx, f, u)
-	default:
-		return &found{}, nil
+		if err = l.secret(ctx, f, u); err == nil {
+			err = l.providerConfig(ctx, f, u)
+		}
 	}
+
+	return f, err
 }
 
 // get returns nil if the object does not exist, or its kind is not served.
@@ -64,6 +80,58 @@ func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	l.read.Add(r.ID(), u)
 
 	return u, nil
+}
+
+// A shelf is what was listed at once.
+type shelf struct {
+	schema.GroupKind
+
+	namespace string
+	selector  string
+}
+
+// listed returns one of many objects of a kind, which are read with one list for all that the options select. What is not among them is
+// read by itself. It returns nil as get does.
+func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	if u, ok := l.read.Get(r.ID()); ok {
+		return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
+	}
+	gvk := r.GroupVersionKind()
+	key := shelf{GroupKind: gvk.GroupKind(), namespace: r.Namespace, selector: options.LabelSelector + options.FieldSelector}
+	objects, ok := l.shelves.Get(key)
+	if !ok {
+		list, err := l.reader.List(ctx, gvk, r.Namespace, options)
+		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsMethodNotSupported(err) {
+			return nil, err
+		}
+		all := map[xp.ID]*unstructured.Unstructured{}
+		for _, u := range list {
+			all[xp.RefTo(u).ID()] = trimmed(u)
+		}
+		l.shelves.Add(key, all)
+		objects = all
+	}
+	if u := objects.(map[xp.ID]*unstructured.Unstructured)[r.ID()]; u != nil { //nolint:forcetypeassert // Nothing else is put in.
+		return u, nil
+	}
+
+	return l.get(ctx, r)
+}
+
+// trimmed returns what links need of an object: of an XR what it says, of others where they publish.
+func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
+	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
+	unstructured.RemoveNestedField(t.Object, "metadata", "managedFields")
+	if xp.IsComposite(u) {
+		t.Object["spec"] = u.Object["spec"]
+
+		return t
+	}
+	if ref, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef"); ok {
+		t.Object["spec"] = map[string]any{"writeConnectionSecretToRef": ref}
+	}
+
+	return t
 }
 
 // item returns a live object as Velero names it.

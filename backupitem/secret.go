@@ -3,6 +3,7 @@ package backupitem
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -15,7 +16,7 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 	if !ok {
 		return nil
 	}
-	s, err := l.get(ctx, ref)
+	s, err := l.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
 	if err != nil || s == nil {
 		return err
 	}
@@ -29,6 +30,7 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 		return err
 	}
 	f.items = append(f.items, item)
+	f.published[item] = true
 
 	return nil
 }

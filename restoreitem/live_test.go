@@ -1,54 +1,351 @@
 package restoreitem
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
 // With --existing-resource-policy=update Velero would write the backup's resourceRefs into a live XR, which may compose something else by now.
 func TestAdoptLeavesWhatIsLive(t *testing.T) {
-	xr := xptest.XR("x")
+	xr, claim, mr := xptest.XR("x"), xptest.Claim("o"), xptest.MR("b")
 	composition := xptest.Composition("c", xr)
+	copied := xptest.Claim("o", xptest.In("copy"))
+	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
+	thing := xptest.Object("example.org/v1", "Thing", "team-a", "t")
+	const update = velerov1.PolicyTypeUpdate
+	type want struct {
+		Skip bool
+		Op   string
+		Err  error
+	}
 	cases := map[string]struct {
-		reason string
-		policy velerov1.PolicyType
-		item   *unstructured.Unstructured
-		finder Finder
-		skip   bool
-		op     bool
-		err    error
+		reason  string
+		policy  velerov1.PolicyType
+		item    *unstructured.Unstructured
+		live    *cluster
+		mapping map[string]string
+		want    want
 	}{
-		"Live":   {reason: "What is live stays as it is.", policy: velerov1.PolicyTypeUpdate, item: xr, finder: live(xr), skip: true, op: true},
-		"Absent": {reason: "What is not there comes back.", policy: velerov1.PolicyTypeUpdate, item: xr, finder: live(), op: true},
-		"None":   {reason: "Without the policy Velero leaves it by itself, and nobody needs to be asked.", item: xr, finder: nobody(errAPI), op: true},
-		"API":    {reason: "Without an answer nothing is written.", policy: velerov1.PolicyTypeUpdate, item: xr, finder: nobody(errAPI), err: errAPI},
+		"XR": {
+			reason: "What is live stays as it is; what an earlier restore holds is adopted.",
+			policy: update, item: xr, live: live(xr), want: want{Skip: true, Op: operation},
+		},
+		"Claim": {reason: "The same.", policy: update, item: claim, live: live(claim), want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/team-a/o"}},
+		"MR":    {reason: "The external-name of the backup may be another's by now.", policy: update, item: mr, live: live(mr), want: want{Skip: true}},
+		"Publishing": {
+			reason: "One that an earlier restore holds is let go.", policy: update, item: xptest.With(mr, xptest.PublishesTo("infra", "s")), live: live(mr),
+			want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
+		},
+		"Marked": {
+			reason: "So is one that publishes no more.", policy: update, item: marked(mr), live: live(mr),
+			want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
+		},
+		"Unreadable": {
+			reason: "The operation of one whose mark can't be read says so.", policy: update, item: xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "?")),
+			live: live(mr), want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
+		},
+		"Composed": {reason: "The same.", policy: update, item: xptest.Secret("s"), live: live(xptest.Secret("s")), want: want{Skip: true}},
 		"Platform": {
 			reason: "A restore of one namespace must not change the Composition of all.",
-			policy: velerov1.PolicyTypeUpdate, item: composition, finder: live(composition), skip: true,
+			policy: update, item: composition, live: live(composition), want: want{Skip: true},
+		},
+		"Config": {reason: "Nor how all MRs are reconciled.", policy: update, item: config, live: live(config), want: want{Skip: true}},
+		"Mapped": {
+			reason: "What counts is where it is restored to.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
+			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
+		},
+		"Absent": {reason: "What is not there comes back.", policy: update, item: xr, live: live(), want: want{Op: operation}},
+		"Other":  {reason: "What is not Crossplane's is the person's to update.", policy: update, item: thing, live: nobody(errAPI)},
+		"None":   {reason: "Without the policy Velero leaves it by itself, and nobody needs to be asked.", item: xr, live: nobody(errAPI), want: want{Op: operation}},
+		"NoneOf": {reason: "The same.", policy: velerov1.PolicyTypeNone, item: xr, live: nobody(errAPI), want: want{Op: operation}},
+		"API":    {reason: "Without an answer nothing is written.", policy: update, item: xr, live: nobody(errAPI), want: want{Err: errAPI}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			restore := restoreOf(tc.mapping)
+			restore.Spec.ExistingResourcePolicy = tc.policy
+			out := adopt(t, tc.live, tc.item, restore)
+			got := want{Err: out.err}
+			if out.err == nil {
+				got = want{Skip: out.SkipRestore, Op: out.OperationID}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.want.Skip && (len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: It exists, so it is left as it is")) {
+				t.Errorf("%s\nnothing is skipped silently; got %v", tc.reason, out.logged)
+			}
+		})
+	}
+}
+
+func TestAdoptLeavesAlone(t *testing.T) {
+	for name, item := range map[string]*unstructured.Unstructured{
+		"FreeMR":         xptest.MR("b"),
+		"Secret":         xptest.Secret("s", xptest.Field("Opaque", "type"), xptest.ControlledBy(xptest.XR("x"))),
+		"Composition":    xptest.Composition("orders", xptest.XR("x")),
+		"ProviderConfig": xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default"),
+		"Provider":       xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"),
+		"ControlPlane":   xptest.Object("spaces.upbound.io/v1beta1", "ControlPlane", "team-a", "c", xptest.JSON(`{"spec":{"crossplane":{"version":"1.20"}}}`)),
+		"Owned":          xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.ControlledBy(xptest.Claim("o"))),
+	} {
+		c := nobody(errAPI)
+		c.rankErr = errAPI
+		out := adopt(t, c, item, restoreOf(nil))
+		if out.err != nil || out.UpdatedItem != nil || out.OperationID != "" || out.SkipRestore || out.AdditionalItems != nil || len(out.logged) > 0 {
+			t.Errorf("%s is none of our business, and must go through untouched; got %+v", name, out)
+		}
+		for _, asked := range c.asked {
+			if asked != "settings in velero" {
+				t.Errorf("%s: asked for %s", name, asked)
+			}
+		}
+	}
+}
+
+// Per restored item the API server is asked once for each owner, and nothing else.
+func TestAdoptAsksForLittle(t *testing.T) {
+	x := xptest.XR("x", xptest.Refs(xptest.MR("b")))
+	log, _ := logtest.NewNullLogger()
+	c := live(x)
+	a := NewAdopt(Crossplane(), c, nil, log)
+	for range 2 {
+		for _, item := range []*unstructured.Unstructured{
+			xptest.MR("b", xptest.ControlledBy(x)), xptest.MR("c"), xptest.XR("y"), xptest.Object("example.org/v1", "T", "a", "t"),
+		} {
+			if _, err := a.Execute(inputFor(item, restoreOf(nil))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"settings in velero", "owner XOrder /x", "owner XOrder /x"}, c.asked); diff != "" {
+		t.Errorf("-want, +asked:\n%s", diff)
+	}
+}
+
+// A note that reaches a restore where it has no meaning is taken off all the same.
+func TestAdoptTakesNotesOff(t *testing.T) {
+	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.Tree("a.b//c"), "Dangling": xptest.Dangling()} {
+		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
+		if out.err != nil || out.object == nil || xp.HasNotes(out.object) {
+			t.Errorf("%s must not get into the cluster; got %+v", name, out)
+		}
+	}
+}
+
+// What is not understood in the settings must not look as if it were.
+func TestAdoptSettings(t *testing.T) {
+	restore := restoreOf(nil)
+	restore.Annotations = map[string]string{"velero.crossplane.io/clone": "maybe"}
+	for name, tc := range map[string]struct {
+		live    *cluster
+		restore *velerov1.Restore
+		want    string
+	}{
+		"Annotation": {live: live(), restore: restore, want: "cannot restore XOrder x: " +
+			`cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"`},
+		"ConfigMap": {live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), want: "cannot restore XOrder x: " +
+			`cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`},
+		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), want: "cannot restore XOrder x: " + errAPI.Error()},
+	} {
+		if out := adopt(t, tc.live, xptest.XR("x"), tc.restore); out.err == nil || out.err.Error() != tc.want {
+			t.Errorf("%s: got error %v, want %s", name, out.err, tc.want)
+		}
+		if out := adopt(t, tc.live, xptest.Object("example.org/v1", "Thing", "team-a", "t"), tc.restore); out.err != nil {
+			t.Errorf("%s: what is not Crossplane's must not fail for it; got %v", name, out.err)
+		}
+	}
+}
+
+func TestAdoptSkipsWhatIsRebuilt(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	a := NewAdopt(Crossplane(), nobody(errAPI), nil, log)
+	for range 3 {
+		for _, item := range []*unstructured.Unstructured{
+			xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o"),
+		} {
+			out, err := a.Execute(inputFor(item, restoreOf(nil)))
+			if err != nil || !out.SkipRestore {
+				t.Errorf("What the control plane makes anew is not restored; got %+v, %v", out, err)
+			}
+		}
+	}
+	var told []string
+	for _, e := range hook.AllEntries() {
+		told = append(told, e.Level.String()+" "+e.Data["kind"].(string)) //nolint:forcetypeassert // The test fails.
+	}
+	if diff := cmp.Diff([]string{"info Lock", "info Operation"}, told); diff != "" {
+		t.Errorf("Nothing is skipped silently, and each kind is told once: -want, +got:\n%s", diff)
+	}
+}
+
+func TestAdoptPackageRevisions(t *testing.T) {
+	pkg := func(policy string) *unstructured.Unstructured {
+		return xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p", xptest.UID("new"), xptest.Field(policy, "spec", "revisionActivationPolicy"))
+	}
+	old := xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p", xptest.UID("old"))
+	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.ControlledBy(old), xptest.Labelled(xp.LabelPackage, "p"))
+	orphan := xptest.With(revision, xptest.Without("metadata", "ownerReferences"))
+	type want struct {
+		Skip   bool
+		Owner  string
+		Logged []string
+		Err    error
+	}
+	left := func(why string) want {
+		return want{Skip: true, Logged: []string{"info: Not restored, like others of its kind: the control plane makes it anew: " + why}}
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		live   *cluster
+		want   want
+	}{
+		"Automatic": {
+			reason: "Two active revisions would fight for the package's objects.", item: revision, live: live(pkg("Automatic")),
+			want: left("its package makes it again; a restored one is left without its controller"),
+		},
+		"Manual": {reason: "A revision that a person has activated must come back active.", item: revision, live: live(pkg("Manual")), want: want{Owner: "new"}},
+		"Absent": {reason: "Without its package nobody looks after it.", item: revision, live: live(), want: left("its package p is not in the cluster")},
+		"Orphan": {reason: "Nor without an owner.", item: orphan, live: nobody(errAPI), want: left("it has no package that could say how it is activated")},
+		"API":    {reason: "A failure that passes must not decide.", item: revision, live: nobody(errAPI), want: want{Err: errAPI}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := adopt(t, tc.live, tc.item, restoreOf(nil))
+			got := want{Err: out.err}
+			if out.err == nil {
+				got = want{Skip: out.SkipRestore, Logged: out.logged}
+			}
+			if out.object != nil {
+				for _, o := range out.object.GetOwnerReferences() {
+					got.Owner += string(o.UID)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAdoptHoldsSchedules(t *testing.T) {
+	cron := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", o...)
+	}
+	watch := xptest.Object("ops.crossplane.io/v1alpha1", "WatchOperation", "", "w", xptest.Annotated(xp.AnnotationPaused, "false"))
+	for name, item := range map[string]*unstructured.Unstructured{"Cron": cron(), "Watch": watch} {
+		out := adopt(t, live(), item, restoreOf(nil))
+		if out.err != nil || out.OperationID != "" || out.SkipRestore {
+			t.Fatalf("%s: got %+v", name, out)
+		}
+		h, err := adoption.HoldOf(out.object)
+		if err != nil || h == nil || h.Reason == "" || h.Restore != "velero/monday" || h.Pinned || !xp.IsPaused(out.object) {
+			t.Errorf("%s starts Operations by itself, so it comes back paused; got %+v, %v", name, h, err)
+		}
+		if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored paused: ") {
+			t.Errorf("%s: nobody is surprised; got %v", name, out.logged)
+		}
+	}
+	out := adopt(t, live(), cron(xptest.Annotated(xp.AnnotationPaused, "true")), restoreOf(nil))
+	if h, err := adoption.HoldOf(out.object); h != nil || err != nil || !xp.IsPaused(out.object) || len(out.logged) > 0 {
+		t.Errorf("One that a person had paused is theirs; got %+v, %v, %v", h, err, out.logged)
+	}
+}
+
+func TestAdoptOutranks(t *testing.T) {
+	c := live()
+	c.rankErr = errAPI
+	out := adopt(t, c, xptest.Revision("r", xptest.XR("x")), restoreOf(nil))
+	if diff := cmp.Diff(errAPI, out.err, cmpopts.EquateErrors()); diff != "" || c.asked[len(c.asked)-1] != "outrank CompositionRevision r" {
+		t.Errorf("A revision is not restored before the newest one is sure to stay so: asked %v, error %v", c.asked, out.err)
+	}
+	if out := adopt(t, c, xptest.XR("x"), restoreOf(nil)); out.err != nil {
+		t.Errorf("Only revisions have a rank: %v", out.err)
+	}
+}
+
+func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
+	old := xptest.XR("x", xptest.UID("old"))
+	bucket := xptest.MR("b", xptest.ControlledBy(old))
+	x := xptest.XR("x", xptest.UID("new"))
+	labelled := func() *velerov1.Restore {
+		r := restoreOf(nil)
+		r.Spec.LabelSelector = &metav1.LabelSelector{}
+
+		return r
+	}
+	const warned = "warning: Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, " +
+		"put it into the XR's resourceRefs, and restore again; its external resource is left as it is: the owner does not list it in its resourceRefs"
+	const next = "warning: Restored without an owner that it had: "
+	uncontrolled := xptest.With(bucket, xptest.Without("metadata", "ownerReferences"),
+		xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}))
+	type want struct {
+		Skip   bool
+		Logged []string
+	}
+	cases := map[string]struct {
+		reason  string
+		item    *unstructured.Unstructured
+		live    *cluster
+		restore *velerov1.Restore
+		want    want
+	}{
+		"Unheld": {
+			reason: "Crossplane reconciles the XR without it, perhaps with another in its place.",
+			item:   bucket, live: live(x), restore: restoreOf(nil), want: want{Skip: true, Logged: []string{warned}},
+		},
+		"Unreadable": {
+			reason: "A mark that can't be read may be a hold.",
+			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))), restore: restoreOf(nil),
+			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs"}},
+		},
+		"Held": {
+			reason: "An XR that is held is as old as the item.",
+			item:   bucket, live: live(heldWith(x)), restore: restoreOf(nil),
+			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs"}},
+		},
+		"Deleting": {
+			reason: "An XR that is being deleted is at work on that.",
+			item:   bucket, live: live(xptest.With(x, xptest.Deleting())), restore: restoreOf(nil),
+			want: want{Logged: []string{next + "it is being deleted"}},
+		},
+		"NotComposed": {
+			reason: "What is not composed is not the XR's.", item: xptest.Secret("s", xptest.ControlledBy(old)), live: live(x), restore: restoreOf(nil),
+			want: want{Logged: []string{next + "the owner does not publish its connection details in it"}},
+		},
+		"NoController": {
+			reason: "An owner that is not the controller did not compose it.", item: uncontrolled, live: live(x), restore: restoreOf(nil),
+		},
+		"Selective": {
+			reason: "In a restore by labels the XR comes after what it composes, and takes it over.",
+			item:   bucket, live: live(), restore: labelled(),
+			want: want{Logged: []string{"info: Restored before its owner, which takes it over: it is not in the cluster"}},
+		},
+		"Absent": {
+			reason: "Without the XR it comes back without it.",
+			item:   bucket, live: live(), restore: restoreOf(nil), want: want{Logged: []string{next + "it is not in the cluster"}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			log, _ := logtest.NewNullLogger()
-			a := NewAdopt(tc.finder, RankerFn(noRanks), nil, log)
-			restore := restoreOf(nil)
-			restore.Spec.ExistingResourcePolicy = tc.policy
-			out, err := a.Execute(inputFor(tc.item.DeepCopy(), restore))
-			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
-				t.Fatalf("%s\n-want error, +got error:\n%s", tc.reason, diff)
+			out := adopt(t, tc.live, tc.item, tc.restore)
+			if out.err != nil {
+				t.Fatal(out.err)
 			}
-			if err != nil {
-				return
-			}
-			if out.SkipRestore != tc.skip || (out.OperationID != "") != tc.op {
-				t.Errorf("%s\nskipped %v, operation %q", tc.reason, out.SkipRestore, out.OperationID)
+			if diff := cmp.Diff(tc.want, want{Skip: out.SkipRestore, Logged: out.logged}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -113,6 +113,9 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 // describe says in one line where an XR is. Only the first few reasons are told; the log has all.
 func describe(p adoption.Plan) string {
 	const few = 3
+	if p.Done && p.Total == 0 {
+		return "not held"
+	}
 	s := fmt.Sprintf("%d of %d composed resources adopted", p.Adopted, p.Total)
 	if p.Done || len(p.Waiting) == 0 {
 		return s

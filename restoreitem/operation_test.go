@@ -47,7 +47,7 @@ func planFor(p adoption.Plan) map[xp.ID]adoption.Plan {
 
 func pollWith(w *world) *Adopt {
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(nil, nil, w, log)
+	a := NewAdopt(Crossplane(), nil, w, log)
 	a.now = at(30)
 
 	return a
@@ -196,7 +196,11 @@ func TestDescribe(t *testing.T) {
 		want   string
 	}{
 		"Nothing": {reason: "A count says enough while Crossplane works.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
-		"Done":    {reason: "What was waited for is over.", plan: adoption.Plan{Done: true, Waiting: []string{"a"}}, want: "0 of 0 composed resources adopted"},
+		"Done": {
+			reason: "What was waited for is over.",
+			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []string{"a"}}, want: "2 of 2 composed resources adopted",
+		},
+		"DoneWithNothing": {reason: "An MR or a claim composes nothing, so a count would say nothing.", plan: adoption.Plan{Done: true}, want: "not held"},
 		"Few": {
 			reason: "A few reasons fit.",
 			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "0 of 0 composed resources adopted; waiting for a; b; c",

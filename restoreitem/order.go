@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -28,33 +30,32 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return fn(gvk)
 }
 
-// Order asks Velero to restore first what must be there before an item: a composed resource's XR, an XR's CompositionRevision, Composition
-// and XRD, a claim's whole tree, and the owner of a connection secret.
+// Order asks Velero to restore first what must be there before an item: a composed resource's XR and other owners, an XR's CompositionRevision,
+// Composition and XRD, a claim's whole tree, the owner of a connection secret, the package of a package revision, and what a Usage uses.
 type Order struct {
-	mapper ResourceMapper
-	log    logrus.FieldLogger
+	selector velero.ResourceSelector
+	mapper   ResourceMapper
+	asks     *Asks
+	log      logrus.FieldLogger
+}
+
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written.
+type Asks struct {
+	items sync.Map
 }
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action.
-func NewOrder(mapper ResourceMapper, log logrus.FieldLogger) *Order {
-	return &Order{mapper: mapper, log: log}
+// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same Asks.
+func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *Asks, log logrus.FieldLogger) *Order {
+	return &Order{selector: selector, mapper: mapper, asks: asks, log: log}
 }
 
 // Name is not called by Velero.
 func (o *Order) Name() string { return "1-order" }
 
-// AppliesTo selects what Crossplane may have to do with: custom resources, and Secrets, which Velero would restore before all of these.
-func (o *Order) AppliesTo() (velero.ResourceSelector, error) {
-	return applicable(), nil
-}
-
-func applicable() velero.ResourceSelector {
-	include, exclude := xp.Custom()
-
-	return velero.ResourceSelector{IncludedResources: append(include, "secrets"), ExcludedResources: exclude}
-}
+// AppliesTo selects what the action was made for.
+func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector, nil }
 
 // Execute returns the item as it is, with what must be restored before it. It fails if the backup's list of it can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
@@ -63,51 +64,133 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if xp.Rebuilt(item) != "" {
 		return out, nil
 	}
-	first, err := o.first(item)
+	if reason := o.foreign(item, input.Restore); reason != "" {
+		o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "name": item.GetName(), "reason": reason}).
+			Warn("Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored")
+
+		return out.WithoutRestore(), nil
+	}
+	first, err := o.first(item, input.Restore)
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range first {
+	if _, ok := item.GetAnnotations()[xp.AnnotationMustRestore]; ok {
+		// Whoever wrote it has no say in what the filters leave out.
+		u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationMustRestore)
+		out = velero.NewRestoreItemActionExecuteOutput(u)
+	}
+	for _, i := range o.inFilters(item, first, input.Restore) {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
 
 	return out, nil
 }
 
-func (o *Order) first(item *unstructured.Unstructured) ([]xp.Item, error) {
-	var first []xp.Item
-	if owner, ok := xp.Controller(item); ok && (xp.IsComposed(item) || xp.IsConnectionSecret(item)) {
-		ref := xp.Ref{APIVersion: owner.APIVersion, Kind: owner.Kind, Namespace: item.GetNamespace(), Name: owner.Name}
-		i, err := o.item(ref)
-		if err != nil {
-			return nil, fmt.Errorf("cannot order %s after its controller: %w", xp.String(item), err)
+// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it.
+func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) []xp.Item {
+	var in []xp.Item
+	var out []string
+	for _, i := range first {
+		if i.Namespace != "" && !included(restore, i.Namespace) || i.Namespace == "" && !ptr.Deref(restore.Spec.IncludeClusterResources, true) {
+			out = append(out, i.String())
+
+			continue
 		}
-		first = append(first, i...)
+		in = append(in, i)
 	}
-	if !xp.IsComposite(item) && !xp.IsClaim(item) {
-		return first, nil
+	if len(out) > 0 {
+		o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": out}).Warn("The filters of the restore leave out what " + xp.String(item) +
+			" belongs with; if it isn't in the cluster, restore again without --include-cluster-resources=false and with the namespaces of these")
 	}
-	tree, ok, err := xp.Tree(item)
+
+	return in
+}
+
+// foreign tells why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
+// namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
+// writes.
+func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
+	if _, asked := o.asks.items.Load(xp.RefTo(item).ID()); !asked || item.GetNamespace() != "" || !ofNamespaces(restore) || xp.IsProviderConfig(item) {
+		return ""
+	}
+	namespace := item.GetLabels()[xp.LabelClaimNamespace]
+	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {
+		namespace = claim.Namespace
+	}
+	switch {
+	case namespace == "":
+		return "no claim in them brought it about; to restore it, add --include-cluster-resources=true"
+	case !included(restore, namespace):
+		return "it is of a claim in the namespace " + namespace + "; to restore it, restore that one too"
+	default:
+		return ""
+	}
+}
+
+func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
+	var refs []xp.Ref
+	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
+		refs = append(refs, xp.Owners(item)...)
+	}
+	if xp.IsUsage(item) {
+		refs = append(refs, xp.Uses(item)...)
+	}
+	first, err := o.ask(item, refs)
+	if err != nil {
+		return nil, err
+	}
+	more, listed, err := xp.Tree(item)
 	if err != nil {
 		// A backup that this plugin took part in has one that can be read.
 		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
 	}
-	if ok && err == nil {
-		return append(first, tree...), nil
+	if !listed {
+		if more, err = o.unlisted(item); err != nil {
+			return nil, err
+		}
 	}
-	// Without the plugin at backup time the best that is known is what the item itself says.
-	if xp.IsComposite(item) {
-		more, err := o.prerequisites(xp.CompositeFrom(item))
-
-		return append(first, more...), err
+	first = append(first, more...)
+	if !xp.IsComposite(item) || !bringsComposed(xp.CompositeFrom(item), listed, restore) {
+		return first, nil
 	}
-	if ref, ok := xp.ClaimFrom(item).CompositeRef(); ok {
-		more, err := o.item(ref)
+	// They come back before the XR then, without it as their owner. It is paused from the moment it exists, and takes them over when it is not.
+	composed, err := xp.CompositeFrom(item).SavedRefs()
+	if err != nil {
+		return nil, err
+	}
+	more, err = o.ask(item, composed)
 
-		return append(first, more...), err
+	return append(first, more...), err
+}
+
+// bringsComposed tells whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
+// without the list on the stored copy of a claim that is restored by its namespace, nobody asks for what is cluster-scoped.
+func bringsComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
+	_, claimed := xr.ClaimRef()
+
+	return selective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
+}
+
+// unlisted is what is best known to come before an item without the plugin at backup time.
+func (o *Order) unlisted(item *unstructured.Unstructured) ([]xp.Item, error) {
+	switch {
+	case xp.IsComposite(item):
+		return o.prerequisites(xp.CompositeFrom(item))
+	case xp.IsClaim(item):
+		return o.composite(item)
+	default:
+		return nil, nil
+	}
+}
+
+func (o *Order) composite(claim *unstructured.Unstructured) ([]xp.Item, error) {
+	ref, ok := xp.ClaimFrom(claim).CompositeRef()
+	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
+		return nil, nil // An XRD has one group for both.
 	}
 
-	return first, nil
+	return o.ask(claim, []xp.Ref{ref})
 }
 
 func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
@@ -129,23 +212,42 @@ func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
 	return append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()}), nil
 }
 
-// item returns what r names as Velero names it. An unserved kind can't be restored, so there is nothing to wait for.
-func (o *Order) item(r xp.Ref) ([]xp.Item, error) {
-	gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
-	if meta.IsNoMatchError(err) {
-		o.log.WithFields(logrus.Fields{"kind": r.GroupVersionKind().GroupKind().String(), "name": r.Name}).
-			Warn("The kind is not served here, so the object can't be restored; install its XRD or provider, then restore again")
+// ask returns what an item names as Velero names it. An unserved kind can't be restored, so there is nothing to wait for. What a namespaced
+// item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name.
+func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref) ([]xp.Item, error) {
+	var items []xp.Item
+	for _, r := range refs {
+		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
+		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
+		if meta.IsNoMatchError(err) {
+			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served here, so the object can't be restored; install its XRD or " +
+				"provider, then restore again")
 
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the resource of %s: %w", r, err)
-	}
-	if !namespaced {
-		r.Namespace = ""
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(item), err)
+		}
+		if !namespaced {
+			r.Namespace = ""
+		}
+		if own := item.GetNamespace(); own != "" && r.Namespace != own && (namespaced || isShared(gvr.Group, r.Kind)) {
+			log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", which is outside of its namespace")
+
+			continue
+		}
+		if !namespaced {
+			o.asks.items.Store(r.ID(), true)
+		}
+		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
 	}
 
-	return []xp.Item{{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name}}, nil
+	return items, nil
+}
+
+// isShared tells whether cluster-scoped objects of a kind are never of one namespace only.
+func isShared(group, kind string) bool {
+	return !xp.IsCustom(group) || xp.IsOwn(group) || xp.IsProviderConfigKind(kind)
 }
 
 // Progress has nothing to tell: the action starts no operation.

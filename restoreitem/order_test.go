@@ -10,6 +10,7 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -26,7 +27,10 @@ func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, err
 		namespaced bool
 	}{
 		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true},
-		xptest.ManagedKind: {"buckets", false}, "Composition": {"compositions", false},
+		xptest.ManagedKind: {"buckets", false}, "Composition": {"compositions", false}, "LocalBucket": {"localbuckets", true}, "ConfigMap": {"configmaps", true},
+		"Secret": {"secrets", true}, "Node": {"nodes", false}, "Provider": {"providers", false}, "Usage": {"usages", gvk.Group == xp.GroupProtection},
+		"ProviderConfig": {"providerconfigs", gvk.Group == "m.example.org"}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
+		"ClusterUsage": {"clusterusages", false},
 	}
 	k, ok := kinds[gvk.Kind]
 	if !ok {
@@ -63,7 +67,7 @@ func TestOrder(t *testing.T) {
 	revision, composition := id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName), id(xp.GroupAPIExtensions, "compositions", "", "orders")
 	xrd := id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org")
 	self := id("example.org", "xorders", "", "x")
-	tree := xptest.Annotated(xp.AnnotationTree, `["xorders.example.org//x","buckets.cloud.example.org//b"]`)
+	tree := xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b")
 	type want struct {
 		First []velero.ResourceIdentifier
 		Err   error
@@ -128,6 +132,29 @@ func TestOrder(t *testing.T) {
 			reason: "After what publishes in it.",
 			mapper: served, item: xptest.Secret("s", xptest.ControlledBy(x)), want: want{First: []velero.ResourceIdentifier{self}},
 		},
+		"AllOwners": {
+			reason: "After each owner: one that came later would find its own reference gone.", mapper: served,
+			item: xptest.NamespacedMR("b", xptest.ControlledBy(x), xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper"})),
+			want: want{First: []velero.ResourceIdentifier{self, id("", "configmaps", "team-a", "helper")}},
+		},
+		"PackageRevision": {
+			reason: "After its package, which says whether it comes back at all.", mapper: served,
+			item: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"))),
+			want: want{First: []velero.ResourceIdentifier{id("pkg.crossplane.io", "providers", "", "p")}},
+		},
+		"Usage": {
+			reason: "After what it uses, or else Crossplane has nothing to label as in use.", mapper: served,
+			item: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", xptest.JSON(`{"spec":{
+				"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}},
+				"by":{"apiVersion":"example.org/v1alpha1","kind":"XOrder","resourceRef":{"name":"x"}}}}`)),
+			want: want{First: []velero.ResourceIdentifier{id("cloud.example.org", "buckets", "", "b"), self}},
+		},
+		"ComposedUsage": {
+			reason: "After its XR too.", mapper: served,
+			item: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "team-a", "u", xptest.ControlledBy(x), xptest.JSON(
+				`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"LocalBucket","resourceRef":{"name":"b"}}}}`)),
+			want: want{First: []velero.ResourceIdentifier{self, id("cloud.example.org", "localbuckets", "team-a", "b")}},
+		},
 		"OtherSecret": {
 			reason: "Other Secrets are none of our business.",
 			mapper: failing, item: xptest.Secret("s", xptest.ControlledBy(x), xptest.Field("Opaque", "type")),
@@ -136,13 +163,14 @@ func TestOrder(t *testing.T) {
 			reason: "A tenant's own resources are none of our business.",
 			mapper: failing, item: xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.Field(map[string]any{"a": "b"}, "spec")),
 		},
-		"MRTree": {
-			reason: "Only XRs and claims have a tree; what a tenant writes on anything else is not read.", mapper: failing, item: xptest.MR("b", tree),
+		"MRWithTree": {
+			reason: "After its ProviderConfig, which the backup has found.", mapper: failing, item: xptest.MR("b", xptest.Tree("providerconfigs.example.org//default")),
+			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
 		},
 		"FreeMR": {reason: "An MR that nothing composed is after nothing.", mapper: failing, item: xptest.MR("b")},
 		"Rebuilt": {
 			reason: "What is not restored waits for nothing.",
-			mapper: failing, item: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p", xptest.ControlledBy(x)),
+			mapper: failing, item: xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o", xptest.ControlledBy(x)),
 		},
 		"Unserved": {
 			reason: "What can't be restored is not waited for, but named.",
@@ -160,7 +188,7 @@ func TestOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			before := tc.item.DeepCopy()
-			out, err := NewOrder(tc.mapper, log).Execute(inputFor(tc.item, &velerov1.Restore{}))
+			out, err := NewOrder(Crossplane(), tc.mapper, &Asks{}, log).Execute(inputFor(tc.item, &velerov1.Restore{}))
 			got := want{Err: err, Warns: len(hook.AllEntries())}
 			if out != nil {
 				got.First = out.AdditionalItems
@@ -180,8 +208,8 @@ func TestOrder(t *testing.T) {
 
 func TestOrderMalformedTree(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Annotated(xp.AnnotationTree, "[1]"))
-	out, err := NewOrder(ResourceMapperFn(served), log).Execute(inputFor(claim, &velerov1.Restore{}))
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldTree))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(claim, &velerov1.Restore{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,20 +218,8 @@ func TestOrderMalformedTree(t *testing.T) {
 	}
 }
 
-func TestApplicable(t *testing.T) {
-	order, _ := NewOrder(nil, nil).AppliesTo()
-	adopt, _ := NewAdopt(nil, nil, nil, nil).AppliesTo()
-	if diff := cmp.Diff(order, adopt); diff != "" {
-		t.Errorf("What is ordered is adopted: -order, +adopt:\n%s", diff)
-	}
-	want := velero.ResourceSelector{IncludedResources: []string{"*.*.*", "secrets"}, ExcludedResources: []string{"*.k8s.io", "*.velero.io"}}
-	if diff := cmp.Diff(want, order); diff != "" {
-		t.Errorf("CRDs can exceed a plugin call, and Velero's own kinds are not Crossplane's: -want, +got:\n%s", diff)
-	}
-}
-
 func TestOrderHasNoOperations(t *testing.T) {
-	o := NewOrder(nil, nil)
+	o := NewOrder(Crossplane(), nil, &Asks{}, nil)
 	if _, err := o.Progress("id", nil); err == nil {
 		t.Error("An operation that was never started must not look as if it were under way.")
 	}

@@ -22,6 +22,8 @@ func (m *model) react() bool {
 			next = m.reactToClaim(u)
 		case xp.IsComposite(u):
 			next = m.reactToXR(u)
+		case xp.IsManaged(u) && xp.IsPaused(u):
+			next = told(u, xptest.SeenPaused())
 		case xp.IsManaged(u):
 			next = told(u, xptest.Reconciled())
 		}

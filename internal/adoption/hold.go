@@ -31,19 +31,38 @@ type Hold struct {
 	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
 	Pinned       bool    `json:"pinned,omitempty"`
 	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
+	// Clone is the object that this one is a copy of, if that is alive: then both would manage the same external resources, and what is done
+	// about it is up to a person.
+	Clone string `json:"cloneOf,omitempty"`
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 }
+
+// ReasonSecret is why an MR that publishes connection details is held: a provider would publish before the Secret of the backup is there, which
+// may have what the cloud told only once, and Velero leaves what exists as it is.
+const ReasonSecret = "restored from a backup; its provider is kept from publishing connection details until the Secret of the backup is back. " +
+	"The restore's operation lifts the hold"
 
 const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " +
 	"The restore's operation lifts the hold"
 
 func key(u *unstructured.Unstructured) string {
-	if xp.IsClaim(u) {
+	if xp.IsComposite(u) {
+		return AnnotationHold
+	}
+	// A held copy of a claim that never had an XR has nothing else of a claim.
+	if _, held := u.GetAnnotations()[AnnotationClaimHold]; held || xp.IsClaim(u) {
 		return AnnotationClaimHold
 	}
 
 	return AnnotationHold
+}
+
+// IsMarked tells whether u is an MR with the mark of a hold, readable or not.
+func IsMarked(u *unstructured.Unstructured) bool {
+	_, ok := u.GetAnnotations()[key(u)]
+
+	return ok && xp.IsManaged(u) && !xp.IsComposite(u)
 }
 
 // HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read. Whoever can write u can write the marker
@@ -66,11 +85,15 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
-// Put puts a hold on u, an XR or a claim that is about to be created by the restore (namespace/name) at the given time (RFC 3339). The
-// settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then
-// that one has the person's own settings. It fails if the resourceRefs can't be read.
-func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
-	h := &Hold{Restore: restore, Since: since, Reason: reasonRestored}
+// Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
+// itself. Of the given hold it takes the Restore, Since, Clone and Reason; an empty Reason stands for that of an XR. The settings that it changes are
+// kept in the marker. A marker that u brings along means that it was backed up while it was held: then that one has the person's own
+// settings. It fails if the resourceRefs can't be read.
+func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
+	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Reason: of.Reason}
+	if h.Reason == "" {
+		h.Reason = reasonRestored
+	}
 	earlier, err := HoldOf(u)
 	if err != nil {
 		// What can't be read is not this plugin's, or is damaged; what it brings along must come back all the same.
@@ -95,7 +118,7 @@ func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
 		}
 	}
 	if xp.IsComposite(u) {
-		if h.Refs, err = savedRefs(u); err != nil {
+		if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
 			return nil, err
 		}
 	}
@@ -114,18 +137,30 @@ func Put(u *unstructured.Unstructured, restore, since string) (*Hold, error) {
 	return h, nil
 }
 
-// savedRefs returns what an XR composed, without what was not there any more when it was backed up.
-func savedRefs(u *unstructured.Unstructured) ([]xp.Ref, error) {
-	refs, err := xp.CompositeFrom(u).ResourceRefs()
-	if err != nil {
-		return nil, err
+// TakeOff takes a hold that u brings along from a backup off it, and gives it its own settings back, before it is created. A mark that can't be
+// read is no hold.
+func TakeOff(u *unstructured.Unstructured) error {
+	h, err := HoldOf(u)
+	if err != nil || h == nil {
+		return nil //nolint:nilerr // It is not this plugin's.
 	}
-	// A list that can't be read is not this plugin's. Without it what is missing is waited for, which is safe.
-	dangling, _ := xp.Dangling(u)
+	annotations := u.GetAnnotations()
+	delete(annotations, key(u))
+	delete(annotations, xp.AnnotationPaused)
+	if h.Paused != nil {
+		annotations[xp.AnnotationPaused] = *h.Paused
+	}
+	u.SetAnnotations(annotations)
+	if !h.Pinned {
+		return nil
+	}
+	if h.UpdatePolicy == nil {
+		xp.Instance{Unstructured: u}.RemoveUpdatePolicy()
 
-	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		return slices.ContainsFunc(dangling, func(d xp.Ref) bool { return d.ID() == r.ID() })
-	}), nil
+		return nil
+	}
+
+	return xp.Instance{Unstructured: u}.SetUpdatePolicy(*h.UpdatePolicy)
 }
 
 // unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
@@ -141,6 +176,21 @@ func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 
 	return p
+}
+
+// control is the patch that makes the live owner u the controller of s, beside what other owners s has.
+func control(u, s *unstructured.Unstructured) map[string]any {
+	refs, _, _ := unstructured.NestedSlice(s.Object, "metadata", "ownerReferences")
+	refs = slices.DeleteFunc(refs, func(ref any) bool {
+		m, ok := ref.(map[string]any)
+
+		return ok && m["uid"] == string(u.GetUID())
+	})
+	refs = append(refs, map[string]any{
+		"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true, "blockOwnerDeletion": true,
+	})
+
+	return map[string]any{"metadata": map[string]any{"resourceVersion": s.GetResourceVersion(), "ownerReferences": refs}}
 }
 
 // Explain returns the patch that writes a reason, which says what to do next, into the hold that is on u.

@@ -136,13 +136,13 @@ func TestPut(t *testing.T) {
 		},
 		"UnreadableDangling": {
 			reason: "A list of dangling refs that can't be read makes adoption wait for all.",
-			object: xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationDangling, "{}")),
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Field(map[string]any{}, "metadata", xp.FieldDangling)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			h, err := Put(tc.object, restoreName, restoredAt)
+			h, err := Put(tc.object, Hold{Restore: restoreName, Since: restoredAt})
 			got := want{Hold: h, Paused: tc.object.GetAnnotations()[xp.AnnotationPaused]}
 			got.Policy, _ = xp.Instance{Unstructured: tc.object}.UpdatePolicy()
 			if err != nil {
@@ -179,7 +179,7 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 // Crossplane copies a claim's annotations to its XR, where a marker for XRs would mark the XR as held again and again.
 func TestPutTakesTheMarkerOfAnXROffAClaim(t *testing.T) {
 	claim := xptest.Claim("o", xptest.Annotated(AnnotationHold, `{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"nothing"}]}`))
-	if _, err := Put(claim, restoreName, restoredAt); err != nil {
+	if _, err := Put(claim, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
 		t.Fatal(err)
 	}
 	if marker, ok := claim.GetAnnotations()[AnnotationHold]; ok {
@@ -189,7 +189,9 @@ func TestPutTakesTheMarkerOfAnXROffAClaim(t *testing.T) {
 
 // What Put changes giveBack gives back, for every combination of what a person can have set, however often the object is backed up while it is held.
 func TestGiveBackIsTheInverseOfPut(t *testing.T) {
-	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim}
+	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
+		"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim,
+	}
 	pauses := map[string]xptest.Option{
 		"none": nil, "true": xptest.Annotated(xp.AnnotationPaused, "true"), "false": xptest.Annotated(xp.AnnotationPaused, "false"),
 		"empty": xptest.Annotated(xp.AnnotationPaused, ""), "odd": xptest.Annotated(xp.AnnotationPaused, `"\u2028<>`),
@@ -225,7 +227,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	t.Helper()
 	held := own.DeepCopy()
 	for range times {
-		if _, err := Put(held, restoreName, restoredAt); err != nil {
+		if _, err := Put(held, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,7 +259,7 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	u := xptest.XR("x", xptest.Version("41"))
-	h, err := Put(u, restoreName, restoredAt)
+	h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +277,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	u := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(xp.AnnotationPaused, "false"))
-	h, err := Put(u, restoreName, restoredAt)
+	h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,6 +318,7 @@ func FuzzHoldOf(f *testing.F) {
 			xptest.XR("x", xptest.Annotated(AnnotationHold, marker), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")),
 			xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker), xptest.Reconciled()),
 			xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, marker), xptest.OfXR(xptest.XR("x"))),
+			xptest.MR("b", xptest.Annotated(AnnotationHold, marker), xptest.PublishesTo("infra", "s")),
 		} {
 			h, err := HoldOf(u)
 			if (h == nil) == (err == nil) {
@@ -330,12 +333,12 @@ func FuzzHoldOf(f *testing.F) {
 			}
 			w := NewWorld()
 			w.Add(u)
-			_ = w.Composites()
+			_ = w.Subjects()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
 			if plan := Next(w, xp.RefTo(u)); plan.Done {
 				t.Errorf("a marked object is adopted: %+v", plan)
 			}
-			if _, err := Put(u, restoreName, restoredAt); err == nil && !xp.IsPaused(u) {
+			if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err == nil && !xp.IsPaused(u) {
 				t.Error("a held object is not paused")
 			}
 		}

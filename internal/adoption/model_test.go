@@ -28,6 +28,7 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 		m.run()
 		if m.fault == "" {
 			m.judge()
+			m.judgeManaged()
 		}
 		if m.fault != "" {
 			t.Errorf("seed %d: %s", seed, m.fault)
@@ -44,6 +45,8 @@ type model struct {
 	order []xp.ID
 	// own is each XR and claim as its person had it.
 	own map[xp.ID]*unstructured.Unstructured
+	// managed is each MR that was restored as its person had it.
+	managed map[xp.ID]*unstructured.Unstructured
 	// root is the top of the tree, and xrs are all of it.
 	root xp.Ref
 	xrs  []xp.Ref
@@ -59,7 +62,7 @@ type model struct {
 func newModel(seed uint64) *model {
 	m := &model{
 		random: rand.New(rand.NewPCG(seed, seed)), objects: map[xp.ID]*unstructured.Unstructured{}, //nolint:gosec // It must be the same every time.
-		own: map[xp.ID]*unstructured.Unstructured{}, stuck: map[xp.ID]bool{}, reconciled: map[xp.ID]bool{},
+		own: map[xp.ID]*unstructured.Unstructured{}, managed: map[xp.ID]*unstructured.Unstructured{}, stuck: map[xp.ID]bool{}, reconciled: map[xp.ID]bool{},
 	}
 	m.modern = m.chance(2)
 
@@ -138,18 +141,18 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 	}
 	var children []*unstructured.Unstructured
 	for n := range m.random.IntN(4) {
-		mr := composed(fmt.Sprint(name, "-mr", n), m.controlledBy(xr)...)
+		mr := composed(fmt.Sprint(name, "-mr", n), append(m.settingsOfMR(), m.controlledBy(xr)...)...)
 		children = append(children, mr)
 		switch {
 		case m.chance(60):
 			m.stuck[xp.RefTo(xr).ID()] = true // It was not restored.
 		case m.chance(60): //nolint:gocritic // The dice are thrown again.
 			m.stuck[xp.RefTo(xr).ID()] = true
-			m.put(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
+			m.bring(xptest.With(mr, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(build("another"))))
 		case m.chance(4):
-			m.behind = append(m.behind, func() { m.put(mr) }) // A second restore brings it.
+			m.behind = append(m.behind, func() { m.bring(mr) }) // A second restore brings it.
 		default:
-			m.put(mr)
+			m.bring(mr)
 		}
 	}
 	for n := range m.random.IntN(3) {
@@ -175,9 +178,32 @@ func (m *model) controlledBy(xr *unstructured.Unstructured) []xptest.Option {
 	return o
 }
 
+// settingsOfMR are what a person can have set on an MR.
+func (m *model) settingsOfMR() []xptest.Option {
+	var o []xptest.Option
+	for _, option := range []xptest.Option{
+		xptest.PublishesTo("infra", "s"), xptest.Annotated("theirs", "kept"), xptest.Annotated(xp.AnnotationPaused, []string{"true", "false"}[m.random.IntN(2)]),
+	} {
+		if m.chance(3) {
+			o = append(o, option)
+		}
+	}
+
+	return o
+}
+
+// bring restores an MR, which is held if it publishes.
+func (m *model) bring(own *unstructured.Unstructured) {
+	m.managed[xp.RefTo(own).ID()] = own
+	if xp.Publishes(own) {
+		own = forSecret(own)
+	}
+	m.put(own)
+}
+
 func (m *model) hold(own *unstructured.Unstructured) {
 	u := own.DeepCopy()
-	if _, err := Put(u, restoreName, restoredAt); err != nil {
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
 		m.failf("cannot hold %s: %v", xp.String(u), err)
 	}
 	m.put(u)
@@ -206,22 +232,24 @@ func (m *model) step() bool {
 	for _, u := range m.objects {
 		w.Add(u)
 	}
+	subjects := append(w.Subjects(), m.root)
+	// An MR is let go by the plan of its XR, or by its own.
+	m.random.Shuffle(len(subjects), func(i, j int) { subjects[i], subjects[j] = subjects[j], subjects[i] })
 	stepped := false
-	for _, r := range append(w.Composites(), m.root) {
+	for _, r := range subjects {
 		plan := Next(w, r)
 		if plan.Failed != "" {
 			m.failf("%s failed: %s", r, plan.Failed)
 		}
-		if plan.Patch == nil {
-			continue
+		for _, change := range append(plan.Also, plan.Change) {
+			if change.Patch == nil || change.Target.GetResourceVersion() != m.objects[xp.RefTo(change.Target).ID()].GetResourceVersion() {
+				continue // There is nothing to do, or the API server refuses it.
+			}
+			stepped = true
+			after := xptest.Merge(change.Target, change.Patch)
+			m.checkStep(change, after)
+			m.change(after)
 		}
-		if plan.Target.GetResourceVersion() != m.objects[xp.RefTo(plan.Target).ID()].GetResourceVersion() {
-			continue // The API server refuses it.
-		}
-		stepped = true
-		after := xptest.Merge(plan.Target, plan.Patch)
-		m.checkStep(plan, after)
-		m.change(after)
 	}
 
 	return stepped
@@ -233,14 +261,14 @@ func (m *model) change(u *unstructured.Unstructured) {
 }
 
 // checkStep looks at the world in which an XR is unpaused or loses its mark.
-func (m *model) checkStep(plan Plan, after *unstructured.Unstructured) {
+func (m *model) checkStep(change Change, after *unstructured.Unstructured) {
 	if !xp.IsComposite(after) {
 		return
 	}
 	if h, _ := HoldOf(after); h == nil {
 		m.checkRelease(after)
 	}
-	if !xp.IsPaused(plan.Target) || xp.IsPaused(after) {
+	if !xp.IsPaused(change.Target) || xp.IsPaused(after) {
 		return
 	}
 	refs, _ := xp.CompositeFrom(after).ResourceRefs()
@@ -255,7 +283,7 @@ func (m *model) checkStep(plan Plan, after *unstructured.Unstructured) {
 			m.failf("%s is unpaused though %s is controlled by %s", xp.String(after), r, c.UID)
 		}
 		if h, _ := HoldOf(u); h != nil {
-			m.failf("%s is unpaused before its child %s is adopted", xp.String(after), r)
+			m.failf("%s is unpaused before its child %s is adopted or let go", xp.String(after), r)
 		}
 	}
 }
@@ -308,6 +336,19 @@ func (m *model) judge() {
 					m.failf("%s does not control %s", xp.String(u), r)
 				}
 			}
+		}
+	}
+}
+
+// judgeManaged looks at the MRs at the end: each is let go, whether its XR is adopted or not, and as its person had it.
+func (m *model) judgeManaged() {
+	for id, own := range m.managed {
+		var now []*unstructured.Unstructured
+		for _, u := range []*unstructured.Unstructured{own, m.objects[id]} {
+			now = append(now, asStored(xptest.With(u, xptest.Without("status"), xptest.Without("metadata", "ownerReferences"))))
+		}
+		if diff := cmp.Diff(now[0], now[1]); diff != "" {
+			m.failf("%s is not as it was: -own, +now:\n%s", xp.String(own), diff)
 		}
 	}
 }

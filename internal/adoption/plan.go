@@ -9,13 +9,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Plan is the next step for one XR.
-type Plan struct {
+// A Change is one to an object.
+type Change struct {
 	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do now.
 	Target *unstructured.Unstructured
 	Patch  map[string]any
 	// Step says what the patch does, for the log.
 	Step string
+}
+
+// A Plan is the next step for one XR.
+type Plan struct {
+	Change
+
+	// Also are changes to what the XR composes, which don't wait for one another.
+	Also []Change
 	// Done says that the XR is adopted and neither it nor its claim is held.
 	Done bool
 	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
@@ -39,45 +47,21 @@ func Next(w *World, r xp.Ref) Plan {
 	if err != nil {
 		return Plan{Failed: err.Error() + "; correct or remove the annotation, then restore again"}
 	}
+	if h != nil && h.Clone != "" {
+		return Plan{Failed: fmt.Sprintf("%s stays held: %s", r, h.Reason)}
+	}
 	if xp.IsClaim(u) {
 		return nextForClaim(w, xp.ClaimFrom(u), h)
+	}
+	if xp.IsManaged(u) && !xp.IsComposite(u) {
+		return nextForManaged(u, h)
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
 		return t.unheld()
 	}
-	if u.GetDeletionTimestamp() != nil {
-		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
-			"remove its annotation %s", r, xp.AnnotationPaused)}
-	}
-	t.plan.Total = len(h.Refs)
-	ownPause := h.Paused != nil && *h.Paused == "true"
-	switch {
-	case ownPause:
-		t.checkComposed(false)
-	case xp.IsPaused(u):
-		t.checkComposed(true)
-		t.checkRevision()
-		t.checkSeen(u)
-		if len(t.plan.Waiting) == 0 {
-			t.do(u, unpause(u), "let Crossplane reconcile it under the backed-up revision")
-		}
 
-		return t.plan
-	default:
-		t.checkComposed(false)
-		t.checkRefs()
-		t.checkReconciled(u)
-	}
-	if len(t.plan.Waiting) == 0 && t.releaseClaim() {
-		step := "adopted; give its own settings back"
-		if len(t.without) > 0 {
-			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
-		}
-		t.do(u, giveBack(u, h), step)
-	}
-
-	return t.plan
+	return t.held(u)
 }
 
 // nextForClaim plans for a claim whose XR was not there when the claim was restored.
@@ -90,7 +74,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if !ok {
 		u := claim.Unstructured
 
-		return Plan{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}
+		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}}
 	}
 	u := w.Get(r)
 	if u == nil {
@@ -103,6 +87,20 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	}
 
 	return Next(w, r)
+}
+
+// nextForManaged plans for an MR that publishes connection details, and that no held XR composes.
+func nextForManaged(u *unstructured.Unstructured, h *Hold) Plan {
+	if h == nil {
+		return Plan{Done: true}
+	}
+
+	return Plan{Change: letGo(u, h), Moving: true}
+}
+
+// letGo gives an MR that was held for its connection secret its own settings back. A plan is made when all items are restored.
+func letGo(u *unstructured.Unstructured, h *Hold) Change {
+	return Change{Target: u, Patch: giveBack(u, h), Step: "its connection secret is back; give its own settings back"}
 }
 
 // A tree is one XR with what belongs to it, while a Plan is made for it.
@@ -121,7 +119,43 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 }
 
 func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step string) {
-	t.plan.Target, t.plan.Patch, t.plan.Step = u, patch, step
+	t.plan.Change = Change{Target: u, Patch: patch, Step: step}
+}
+
+// held plans for an XR that is held.
+func (t *tree) held(u *unstructured.Unstructured) Plan {
+	if u.GetDeletionTimestamp() != nil {
+		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
+			"remove its annotation %s", xp.String(u), xp.AnnotationPaused)}
+	}
+	t.plan.Total = len(t.hold.Refs)
+	ownPause := t.hold.Paused != nil && *t.hold.Paused == "true"
+	switch {
+	case ownPause:
+		t.checkComposed(false)
+	case xp.IsPaused(u):
+		t.checkComposed(true)
+		t.checkRevision()
+		t.checkSeen(u)
+		if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) {
+			t.do(u, unpause(u), "let Crossplane reconcile it under the backed-up revision")
+		}
+
+		return t.plan
+	default:
+		t.checkComposed(false)
+		t.checkRefs()
+		t.checkReconciled(u)
+	}
+	if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && t.releaseClaim() {
+		step := "adopted; give its own settings back"
+		if len(t.without) > 0 {
+			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
+		}
+		t.do(u, giveBack(u, t.hold), step)
+	}
+
+	return t.plan
 }
 
 // unheld plans for an XR that is not held: it was live before the restore, or is adopted already.
@@ -149,9 +183,29 @@ func (t *tree) checkComposed(observed bool) {
 		case u.GetDeletionTimestamp() != nil:
 			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
 		default:
-			t.checkControlled(r, u, observed)
+			if !t.letGo(r, u) {
+				t.checkControlled(r, u, observed)
+			}
 		}
 	}
+}
+
+// letGo plans the end of the hold of an MR and tells whether there is one.
+func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
+	h, err := HoldOf(u)
+	if err != nil || h == nil || h.Clone != "" || !IsMarked(u) {
+		return false
+	}
+	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
+	switch c, controlled := xp.Controller(u); {
+	case controlled && c.UID != t.xr.GetUID():
+		return false
+	case controlled:
+		t.plan.Also = append(t.plan.Also, letGo(u, h))
+	}
+	t.wait(true, "%s: it was held until its connection secret was back", r)
+
+	return true
 }
 
 func (t *tree) checkMissing(r xp.Ref) {
@@ -178,6 +232,11 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 
 // checkObserved tells whether a composed resource was reconciled since it was restored.
 func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
+	if h, err := HoldOf(u); err == nil && h != nil && h.Clone != "" {
+		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
+
+		return false
+	}
 	switch {
 	case xp.IsComposite(u):
 		if h, err := HoldOf(u); h != nil || err != nil {
@@ -187,7 +246,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 		}
 	case xp.IsManaged(u) && !xp.IsPaused(u):
 		switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
-		case !ok:
+		case !ok, c.Reason == xp.ReasonReconcilePaused:
 			t.wait(true, "%s: its provider has not observed it yet", r)
 
 			return false
@@ -242,6 +301,26 @@ func (t *tree) checkRefs() {
 	}
 }
 
+// takeSecret plans to make u the controller of the Secret that it publishes its connection details in, and tells whether that is to do. Crossplane
+// takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
+// PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
+func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
+	r, ok := xp.SecretRef(u)
+	if !ok {
+		return false
+	}
+	s := t.w.Get(r)
+	if s == nil || !xp.IsConnectionSecret(s) || s.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if _, controlled := xp.Controller(s); controlled {
+		return false
+	}
+	t.do(s, control(u, s), "make "+xp.String(u)+" its controller again")
+
+	return true
+}
+
 // listed returns what the XR references now.
 func (t *tree) listed() (map[xp.ID]bool, error) {
 	refs, err := t.xr.ResourceRefs()
@@ -273,7 +352,7 @@ func (t *tree) releaseClaim() bool {
 	}
 	if h != nil {
 		t.checkSeen(claim)
-		if len(t.plan.Waiting) == 0 {
+		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) {
 			t.do(claim, giveBack(claim, h), "its XR is adopted; give its own settings back")
 		}
 

@@ -13,7 +13,9 @@ import (
 // An outcome is what matters of a Plan.
 type outcome struct {
 	// Step and Target are what is done next, and to what.
-	Step, Target   string
+	Step, Target string
+	// Also are what is changed besides.
+	Also           []string
 	Done, Moving   bool
 	Failed         string
 	Adopted, Total int
@@ -24,6 +26,9 @@ func outcomeOf(p Plan) outcome {
 	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed, Adopted: p.Adopted, Total: p.Total, Waiting: p.Waiting}
 	if p.Target != nil {
 		o.Target = xp.String(p.Target)
+	}
+	for _, change := range p.Also {
+		o.Also = append(o.Also, xp.String(change.Target))
 	}
 
 	return o
@@ -50,10 +55,12 @@ func runPlans(t *testing.T, cases map[string]planCase) {
 			if diff := cmp.Diff(tc.want, outcomeOf(plan)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if (plan.Patch == nil) != (plan.Target == nil) || (plan.Patch == nil) != (plan.Step == "") {
-				t.Errorf("a step has a target, a patch and a word for it: %+v", plan)
+			for _, change := range append(plan.Also, plan.Change) {
+				if (change.Patch == nil) != (change.Target == nil) || (change.Patch == nil) != (change.Step == "") {
+					t.Errorf("a step has a target, a patch and a word for it: %+v", plan)
+				}
 			}
-			if plan.Done && (plan.Failed != "" || plan.Patch != nil) {
+			if plan.Done && (plan.Failed != "" || plan.Patch != nil || plan.Also != nil) {
 				t.Errorf("done is done: %+v", plan)
 			}
 		})

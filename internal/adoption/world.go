@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -35,11 +36,19 @@ func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
 	return w.objects[r.ID()]
 }
 
-// Composites returns the XRs, held or not, in a stable order.
-func (w *World) Composites() []xp.Ref {
+// Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
+// held XR composes is part of the plan for that.
+func (w *World) Subjects() []xp.Ref {
+	held := map[types.UID]bool{}
+	for _, u := range w.objects {
+		if h, err := HoldOf(u); xp.IsComposite(u) && err == nil && h != nil {
+			held[u.GetUID()] = true
+		}
+	}
 	var refs []xp.Ref
 	for _, u := range w.objects {
-		if xp.IsComposite(u) {
+		c, _ := xp.Controller(u)
+		if xp.IsComposite(u) || (xp.Publishes(u) || IsMarked(u)) && !held[c.UID] {
 			refs = append(refs, xp.RefTo(u))
 		}
 	}
@@ -48,8 +57,8 @@ func (w *World) Composites() []xp.Ref {
 	return refs
 }
 
-// Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims and
-// their CompositionRevisions, and so on down the trees.
+// Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims,
+// CompositionRevisions and connection secrets, and so on down the trees.
 func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
@@ -60,29 +69,10 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		u := w.Get(r)
-		if u == nil {
-			return
-		}
-		if xr, ok := xp.ClaimFrom(u).CompositeRef(); ok && xp.IsClaim(u) {
-			visit(xr)
-
-			return
-		}
-		if !xp.IsComposite(u) {
-			return
-		}
-		c := xp.CompositeFrom(u)
-		if h, err := HoldOf(u); err == nil && h != nil {
-			for _, saved := range h.Refs {
-				visit(saved)
+		if u := w.Get(r); u != nil {
+			for _, l := range links(u) {
+				visit(l)
 			}
-			if c.Revision() != "" {
-				visit(revisionRef(c))
-			}
-		}
-		if claim, ok := c.ClaimRef(); ok {
-			visit(claim)
 		}
 	}
 	for _, r := range refs {
@@ -90,6 +80,39 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 	}
 
 	return needs
+}
+
+// links returns what must be observed to plan for an object.
+func links(u *unstructured.Unstructured) []xp.Ref {
+	claim, composite := xp.IsClaim(u), xp.IsComposite(u)
+	if !claim && !composite {
+		return nil
+	}
+	var refs []xp.Ref
+	h, err := HoldOf(u)
+	held := err == nil && h != nil
+	if secret, ok := xp.SecretRef(u); ok && held {
+		refs = append(refs, secret)
+	}
+	if claim {
+		if xr, ok := xp.ClaimFrom(u).CompositeRef(); ok {
+			refs = append(refs, xr)
+		}
+
+		return refs
+	}
+	c := xp.CompositeFrom(u)
+	if held {
+		refs = append(refs, h.Refs...)
+		if c.Revision() != "" {
+			refs = append(refs, revisionRef(c))
+		}
+	}
+	if r, ok := c.ClaimRef(); ok {
+		refs = append(refs, r)
+	}
+
+	return refs
 }
 
 func revisionRef(c xp.Composite) xp.Ref {

@@ -13,7 +13,7 @@ import (
 // held returns u with a hold on it, changed by the options after that.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := Put(u, restoreName, restoredAt); err != nil {
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
 		panic(err) // The test is wrong.
 	}
 
@@ -41,12 +41,37 @@ func refs(objects ...*unstructured.Unstructured) []xp.Ref {
 	return list
 }
 
-func TestComposites(t *testing.T) {
+func TestSubjects(t *testing.T) {
 	a, b := held(xptest.XR("a")), held(xptest.ModernXR("b"))
 	free, unreadable := xptest.XR("free"), xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
-	w := world(unreadable, b, a, free, xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), held(xptest.Claim("c", xptest.OfXR(a))))
-	if diff := cmp.Diff(refs(b, a, free, unreadable), w.Composites()); diff != "" {
-		t.Errorf("XRs are told in a stable order, held or not, and without claims, which their XRs stand for.\n-want, +got:\n%s", diff)
+	marked, unread := xptest.MR("m", xptest.Annotated(AnnotationHold, "{}")), xptest.MR("n", xptest.Annotated(AnnotationHold, "?"))
+	publishing := xptest.MR("p", xptest.PublishesTo("infra", "s"))
+	w := world(unreadable, publishing, b, unread, a, free, marked, held(xptest.Claim("c", xptest.OfXR(a))), xptest.MR("plain"), xptest.Secret("s"),
+		xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.Annotated(AnnotationHold, "{}")))
+	if diff := cmp.Diff(refs(marked, unread, publishing, b, a, free, unreadable), w.Subjects()); diff != "" {
+		t.Errorf("XRs are told in a stable order, held or not, with the MRs that publish or are on hold, and without claims, which their XRs stand for, and what a "+
+			"person releases.\n-want, +got:\n%s", diff)
+	}
+}
+
+func TestIsMarked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"MR":         {held(xptest.MR("b")), true},
+		"Unreadable": {xptest.MR("b", xptest.Annotated(AnnotationHold, "?")), true},
+		"ClaimsMark": {xptest.NamespacedMR("b", xptest.Annotated(AnnotationClaimHold, "{}")), true},
+		"Copy":       {copied(xptest.NamespacedMR("b")), true},
+		"Free":       {xptest.MR("b"), false},
+		"OwnPause":   {xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), false},
+		"XR":         {held(xptest.XR("x")), false},
+		"Claim":      {held(xptest.Claim("o")), false},
+		"Other":      {xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.Annotated(AnnotationHold, "{}")), false},
+	} {
+		if got := IsMarked(tc.object); got != tc.want {
+			t.Errorf("%s: only MRs are held for their connection secret: got %v, want %v", name, got, tc.want)
+		}
 	}
 }
 

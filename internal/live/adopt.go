@@ -74,13 +74,16 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans 
 		return nil, false, err
 	}
 	plans = map[xp.ID]adoption.Plan{}
-	for _, r := range append(world.Composites(), ref) {
+	for _, r := range append(world.Subjects(), ref) {
 		if _, ok := plans[r.ID()]; ok {
 			continue
 		}
 		plan := adoption.Next(world, r)
-		if plan.Patch != nil {
-			if err := a.step(ctx, plan); err != nil {
+		for _, change := range append(plan.Also, plan.Change) {
+			if change.Patch == nil {
+				continue
+			}
+			if err := a.step(ctx, change); err != nil {
 				// An admission policy can refuse one for ever. The others go on.
 				plan.Waiting = append(plan.Waiting, err.Error())
 			} else {
@@ -93,13 +96,13 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans 
 	return plans, stepped, nil
 }
 
-func (a *Adopter) step(ctx context.Context, plan adoption.Plan) error {
-	log := a.log.WithFields(logrus.Fields{"kind": plan.Target.GetKind(), "namespace": plan.Target.GetNamespace(), "name": plan.Target.GetName()})
-	b, err := json.Marshal(plan.Patch)
+func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
+	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
+	b, err := json.Marshal(change.Patch)
 	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(plan.Target), err)
+		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)
 	}
-	err = a.cluster.Patch(ctx, plan.Target, b)
+	err = a.cluster.Patch(ctx, change.Target, b)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
@@ -109,7 +112,7 @@ func (a *Adopter) step(ctx context.Context, plan adoption.Plan) error {
 	if err != nil {
 		return err
 	}
-	log.WithField("step", plan.Step).Info("Adoption step taken")
+	log.WithField("step", change.Step).Info("Adoption step taken")
 
 	return nil
 }

@@ -31,6 +31,7 @@ const FieldManager = "velero-plugin-for-crossplane"
 
 // Resources says which kinds a group and version serves. It is the part of a discovery client that a Cluster needs.
 type Resources interface {
+	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
@@ -39,9 +40,11 @@ type Cluster struct {
 	client    dynamic.Interface
 	discovery Resources
 
-	mu     sync.Mutex
-	kinds  map[schema.GroupVersion]*metav1.APIResourceList
-	owners map[xp.ID]*unstructured.Unstructured
+	mu          sync.Mutex
+	groups      *metav1.APIGroupList
+	kinds       map[schema.GroupVersion]*metav1.APIResourceList
+	owners      map[xp.ID]*unstructured.Unstructured
+	inventories map[schema.GroupKind]inventory
 }
 
 // Connect returns the cluster that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
@@ -67,10 +70,11 @@ func Connect() (*Cluster, error) {
 // NewCluster returns a Cluster that uses the given clients.
 func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 	return &Cluster{
-		client:    client,
-		discovery: resources,
-		kinds:     map[schema.GroupVersion]*metav1.APIResourceList{},
-		owners:    map[xp.ID]*unstructured.Unstructured{},
+		client:      client,
+		discovery:   resources,
+		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
+		owners:      map[xp.ID]*unstructured.Unstructured{},
+		inventories: map[schema.GroupKind]inventory{},
 	}
 }
 
@@ -102,6 +106,54 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	}
 
 	return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
+}
+
+// Served returns the preferred version in which the API server served a kind when it was first asked about the group; ok is false if it didn't
+// serve it.
+func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
+	c.mu.Lock()
+	if c.groups == nil {
+		c.groups, err = c.discovery.ServerGroups()
+	}
+	groups := c.groups
+	c.mu.Unlock()
+	if err != nil {
+		return gvk, false, fmt.Errorf("cannot ask which groups are served: %w", err)
+	}
+	for _, g := range groups.Groups {
+		if g.Name != gk.Group {
+			continue
+		}
+		gvk = gk.WithVersion(g.PreferredVersion.Version)
+		list, err := c.kindsOf(gvk.GroupVersion())
+		if apierrors.IsNotFound(err) {
+			return gvk, false, nil
+		}
+		if err != nil {
+			return gvk, false, err
+		}
+		_, ok = find(list, gvk.Kind)
+
+		return gvk, ok, nil
+	}
+
+	return gvk, false, nil
+}
+
+// kindsOf returns what a group and version served when it was first asked for.
+func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if list, ok := c.kinds[gv]; ok {
+		return list, nil
+	}
+	list, err := c.discovery.ServerResourcesForGroupVersion(gv.String())
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
+	}
+	c.kinds[gv] = list
+
+	return list, nil
 }
 
 // wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
@@ -141,6 +193,11 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 // now. It asks once for each owner that is there. Errors are those of Get.
 func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
+		return nil, err
+	} else if !namespaced {
+		r.Namespace = "" // Objects of all namespaces share such an owner.
+	}
 	c.mu.Lock()
 	u, ok := c.owners[r.ID()]
 	c.mu.Unlock()

@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -88,6 +90,75 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 	}
 }
 
+func TestServed(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	bucket := gvkOf(xptest.MR("b"))
+	for range 3 {
+		if gvk, ok, err := c.Served(bucket.GroupKind()); err != nil || !ok || gvk != bucket {
+			t.Errorf("A kind is served in the version that its group prefers; got %v, %v, %v", gvk, ok, err)
+		}
+	}
+	for _, gk := range []schema.GroupKind{{Group: bucket.Group, Kind: "ProviderConfig"}, {Group: "gone.org", Kind: "Gone"}} {
+		if _, ok, err := c.Served(gk); ok || err != nil {
+			t.Errorf("%s is not served; got %v, %v", gk, ok, err)
+		}
+	}
+	if s.groupings != 1 {
+		t.Errorf("Each MR of a backup asks, and the groups stay the same; asked for them %d times", s.groupings)
+	}
+	s.down = errDown
+	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || !errors.Is(err, errDown) {
+		t.Errorf("A kind that could not be asked for is not one that is not served; got %v, %v", ok, err)
+	}
+	c = s.cluster()
+	if _, ok, err := c.Served(bucket.GroupKind()); ok || !errors.Is(err, errDown) {
+		t.Errorf("The same for the groups; got %v, %v", ok, err)
+	}
+	s.down = nil
+	if _, ok, err := c.Served(bucket.GroupKind()); !ok || err != nil {
+		t.Errorf("A failure is not remembered; got %v, %v", ok, err)
+	}
+	delete(s.kinds, xptest.LegacyVersion)
+	if _, ok, err := c.Served(schema.GroupKind{Group: "example.org", Kind: "XOrder"}); ok || err != nil {
+		t.Errorf("A group that went away since serves nothing; got %v, %v", ok, err)
+	}
+}
+
+func TestConnect(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config")
+	t.Setenv("KUBECONFIG", config)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	if _, err := Connect(); err == nil {
+		t.Error("Outside of a cluster and without KUBECONFIG there is nothing to connect to.")
+	}
+	for name, tc := range map[string]struct{ cluster, want string }{
+		"Fine":   {cluster: "server: https://127.0.0.1:1"},
+		"Broken": {cluster: "server: https://127.0.0.1:1, certificate-authority-data: eA==", want: "cannot make a client for the API server: "},
+	} {
+		document := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {` + tc.cluster + `}}]}`
+		if err := os.WriteFile(config, []byte(document), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Connect()
+		if (err == nil) != (tc.want == "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) || (c == nil) != (err != nil) {
+			t.Errorf("%s: got %v, error %v, want %q", name, c, err, tc.want)
+		}
+	}
+}
+
+func TestPatchErrors(t *testing.T) {
+	s := newServer(xptest.XR("x"))
+	if err := s.cluster().Patch(context.Background(), xptest.Object("gone.org/v1", "Gone", "", "g"), []byte(`{}`)); !meta.IsNoMatchError(err) {
+		t.Errorf("What is not served can't be patched; got error %v", err)
+	}
+	s.failOn("patch", "xorders", 1, errDown)
+	err := s.cluster().Patch(context.Background(), xptest.XR("x"), []byte(`{}`))
+	if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "cannot patch XOrder x: ") {
+		t.Errorf("got error %v", err)
+	}
+}
+
 func TestGet(t *testing.T) {
 	x, claim := xptest.XR("x"), xptest.Claim("o")
 	c := newServer(x, claim).cluster()
@@ -140,6 +211,52 @@ func TestOwner(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"xorders /x", "xorders /x"}, s.requests("get")); diff != "" {
 		t.Errorf("An owner that is there is asked for once, one that is not can come: -want, +asked:\n%s", diff)
+	}
+}
+
+// Objects of a thousand namespaces can have the same owner.
+func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
+	of := func(kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: kind, Name: name, UID: "old"}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		ref    metav1.OwnerReference
+		// want are the UIDs of the owners of objects in team-a, team-b, nowhere and team-a again.
+		want  []string
+		asked []string
+	}{
+		"Cluster": {
+			reason: "A cluster-scoped owner is asked for once.", ref: of(xptest.LegacyKind, "x"), want: []string{"x", "x", "x", "x"}, asked: []string{"xorders /x"},
+		},
+		"Namespaced": {
+			reason: "A namespaced one is another in each.", ref: of(xptest.ClaimKind, "o"), want: []string{"a", "b", "", "a"},
+			asked: []string{"orderclaims team-a/o", "orderclaims team-b/o", "orderclaims /o"},
+		},
+		"Unserved": {reason: "One of a kind that is not served is nowhere, and not asked for.", ref: of("Gone", "g"), want: []string{"", "", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xptest.XR("x", xptest.UID("x")), xptest.Claim("o", xptest.UID("a")), xptest.Claim("o", xptest.In("team-b"), xptest.UID("b")))
+			c := s.cluster()
+			var got []string
+			for _, namespace := range []string{"team-a", "team-b", "", "team-a"} {
+				owner, err := c.Owner(context.Background(), tc.ref, namespace)
+				if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+					t.Fatal(err)
+				}
+				uid := ""
+				if owner != nil {
+					uid = string(owner.GetUID())
+				}
+				got = append(got, uid)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.asked, s.requests("get")); diff != "" {
+				t.Errorf("%s\n-want, +asked:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 

@@ -2,12 +2,8 @@ package live
 
 import (
 	"context"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -22,7 +18,7 @@ const pageSize = 500
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
 	o := &observer{cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{}}
 	for {
-		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Composites(), refs...)))
+		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Subjects(), refs...)))
 		if err != nil {
 			return nil, err
 		}
@@ -66,44 +62,23 @@ func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref)
 }
 
 func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, selector string) error {
-	gvr, _, err := o.cluster.Resource(gvk)
-	if meta.IsNoMatchError(err) {
-		o.world.AddUnserved(gvk.GroupKind())
-		o.whole[gvk] = true
-
-		return nil
+	all := []metav1.ListOptions{{LabelSelector: selector}}
+	if gvk.Group == "" && gvk.Kind == "Secret" && selector == "" {
+		// No other Secrets of the cluster are anybody's business here.
+		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
-	if err != nil {
-		return err
-	}
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
-		list, err := o.cluster.client.Resource(gvr).List(ctx, options)
-		// A kind that can only be created, such as a TokenReview, has no objects.
-		if apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+	for _, options := range all {
+		err := o.cluster.each(ctx, gvk, "", options, o.world.Add)
+		if isUnserved(err) {
 			o.world.AddUnserved(gvk.GroupKind())
 			o.whole[gvk] = true
 
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
+			return err
 		}
-		for i := range list.Items {
-			o.world.Add(ofKind(&list.Items[i], gvk))
-		}
-		if list.GetContinue() == "" {
-			return nil
-		}
-		options.Continue = list.GetContinue()
-	}
-}
-
-// ofKind gives an item of a list its kind, which some servers leave out.
-func ofKind(u *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {
-	if u.GetKind() == "" {
-		u.SetGroupVersionKind(gvk)
 	}
 
-	return u
+	return nil
 }

@@ -23,7 +23,7 @@ const selector = "velero.io/restore-name=monday"
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
 	if xp.IsComposite(u) || xp.IsClaim(u) {
-		if _, err := adoption.Put(u, "velero/monday", ""); err != nil {
+		if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday"}); err != nil {
 			panic(err) // The test is wrong.
 		}
 	}
@@ -148,13 +148,32 @@ func TestObserve(t *testing.T) {
 					t.Errorf("%s\n%s was observed", tc.reason, xp.String(u))
 				}
 			}
-			if held := w.Composites(); len(held) != tc.want.Held {
+			if held := w.Subjects(); len(held) != tc.want.Held {
 				t.Errorf("%s\nheld: %v", tc.reason, held)
 			}
 			if other := append(s.requests("get"), s.requests("patch")...); len(other) > 0 {
 				t.Errorf("to observe is to list: %v", other)
 			}
 		})
+	}
+}
+
+// Of the Secrets of a cluster only those that Crossplane publishes or composes are read.
+func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
+	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s")))
+	s := newServer(xr, xptest.Secret("s", xptest.In("infra")))
+	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	if err != nil || w.Get(xp.RefTo(xptest.Secret("s", xptest.In("infra")))) == nil {
+		t.Fatalf("what was live before the restore is observed; got error %v", err)
+	}
+	var lists []string
+	for _, a := range s.Actions() {
+		if a, ok := a.(clienttesting.ListActionImpl); ok && a.GetResource() == secrets {
+			lists = append(lists, a.GetListRestrictions().Labels.String()+" "+a.GetListRestrictions().Fields.String())
+		}
+	}
+	if diff := cmp.Diff([]string{selector + " ", " type=connection.crossplane.io/v1alpha1", "crossplane.io/composite "}, lists); diff != "" {
+		t.Errorf("-want, +listed:\n%s", diff)
 	}
 }
 
@@ -175,8 +194,8 @@ func TestObserveReadsEveryPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(w.Composites()) != 2 || len(s.requests("list")) != 2 {
-		t.Errorf("held %v, asked %v", w.Composites(), s.requests("list"))
+	if len(w.Subjects()) != 2 || len(s.requests("list")) != 2 {
+		t.Errorf("held %v, asked %v", w.Subjects(), s.requests("list"))
 	}
 }
 

@@ -27,6 +27,8 @@ type server struct {
 	kinds map[string][]metav1.APIResource
 	// asked are the groups and versions that discovery was asked for.
 	asked []string
+	// groupings counts how often discovery was asked for the groups.
+	groupings int
 	// down is what discovery fails with.
 	down error
 }
@@ -37,6 +39,8 @@ var (
 	buckets      = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
 	revisions    = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositionrevisions"}
 	compositions = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositions"}
+	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	configmaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 )
 
@@ -48,7 +52,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	s := &server{
 		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
-			revisions: "CompositionRevisionList", compositions: "CompositionList", events: "EventList",
+			revisions: "CompositionRevisionList", compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList",
 		}, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {
@@ -56,6 +60,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 				{Name: "xorders", Kind: xptest.LegacyKind},
 				{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
 			},
+			"v1":                          {{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "secrets", Kind: "Secret", Namespaced: true}},
 			xptest.ManagedVersion:         {{Name: "buckets", Kind: xptest.ManagedKind}},
 			xp.GroupAPIExtensions + "/v1": {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositions", Kind: "Composition"}},
 		},
@@ -156,6 +161,25 @@ func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.AP
 	}
 
 	return &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: list}, nil
+}
+
+func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
+	s.groupings++
+	if s.down != nil {
+		return nil, s.down
+	}
+	list := &metav1.APIGroupList{}
+	for groupVersion := range s.kinds {
+		gv, err := schema.ParseGroupVersion(groupVersion)
+		if err != nil {
+			return nil, err
+		}
+		list.Groups = append(list.Groups, metav1.APIGroup{
+			Name: gv.Group, PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: gv.Version},
+		})
+	}
+
+	return list, nil
 }
 
 func (s *server) cluster() *Cluster { return NewCluster(s, s) }

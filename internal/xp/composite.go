@@ -2,6 +2,8 @@ package xp
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,6 +49,11 @@ func (i Instance) SetUpdatePolicy(policy string) error {
 	}
 
 	return nil
+}
+
+// RemoveUpdatePolicy removes the composition update policy, which means Automatic.
+func (i Instance) RemoveUpdatePolicy() {
+	unstructured.RemoveNestedField(i.Object, i.path("compositionUpdatePolicy")...)
 }
 
 // Revision returns the name of the CompositionRevision that is in use, "" if there is none yet.
@@ -104,6 +111,25 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 	return refs, nil
 }
 
+// SavedRefs returns what the backup's copy of an XR composes, without what a restore must not wait for. A list of the latter that can't be
+// read is not this plugin's; without it what is missing is waited for, which is safe.
+func (c Composite) SavedRefs() ([]Ref, error) {
+	refs, err := c.ResourceRefs()
+	if err != nil {
+		return nil, err
+	}
+	dangling, _ := Dangling(c.Unstructured)
+
+	return slices.DeleteFunc(refs, func(r Ref) bool {
+		return slices.ContainsFunc(dangling, func(d Ref) bool { return d.ID() == r.ID() })
+	}), nil
+}
+
+// RemoveResourceRefs takes off what the XR composes, so that it composes anew.
+func (c Composite) RemoveResourceRefs() {
+	unstructured.RemoveNestedField(c.Object, c.path("resourceRefs")...)
+}
+
 // ClaimRef returns the claim that the XR is bound to; ok is false if there is none, as for all XRs of Crossplane v2's own schema.
 func (c Composite) ClaimRef() (Ref, bool) {
 	r, ok := refAt(c.Unstructured, "spec", "claimRef")
@@ -146,6 +172,24 @@ func Controls(owner, u *unstructured.Unstructured) bool {
 	return c != nil && c.UID != "" && c.UID == owner.GetUID()
 }
 
+// Composed tells whether the live object u, which the XR references, is one that it composed: it controls it, or nothing does and u carries the
+// label of the XR's tree. A restore without this plugin leaves it like that until Crossplane reconciles the XR.
+func Composed(xr Composite, u *unstructured.Unstructured) bool {
+	if _, ok := Controller(u); ok {
+		return Controls(xr.Unstructured, u)
+	}
+	// A tenant can write labels on an XR of their own, which composes in its own namespace only.
+	if xr.GetNamespace() != "" && u.GetNamespace() != xr.GetNamespace() {
+		return false
+	}
+	root := xr.GetLabels()[LabelComposite]
+	if root == "" {
+		root = xr.GetName()
+	}
+
+	return u.GetLabels()[LabelComposite] == root
+}
+
 // SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok is false if it publishes none. A
 // namespaced object publishes in its own namespace.
 func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
@@ -167,6 +211,8 @@ type Condition struct {
 	Status  string
 	Reason  string
 	Message string
+	// Since is when the status last changed; zero if it does not say.
+	Since time.Time
 }
 
 // ConditionOf returns the condition of the given type; ok is false if the object has none.
@@ -184,6 +230,8 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 		c.Status, _ = m["status"].(string)
 		c.Reason, _ = m["reason"].(string)
 		c.Message, _ = m["message"].(string)
+		since, _ := m["lastTransitionTime"].(string)
+		c.Since, _ = time.Parse(time.RFC3339, since)
 
 		return c, true
 	}

@@ -2,6 +2,7 @@ package xp_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -73,6 +74,14 @@ func TestConditionOf(t *testing.T) {
 		"WrongTypes": {
 			reason: "Malformed fields are empty.",
 			status: `{"conditions":[{"type":"Synced","status":true,"reason":1,"message":[]}]}`, want: want{OK: true},
+		},
+		"Since": {
+			reason: "When its status last changed.",
+			status: `{"conditions":[{"type":"Synced","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
+			want:   want{Condition: xp.Condition{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, OK: true},
+		},
+		"SinceUnreadable": {
+			reason: "A time that can't be read is none.", status: `{"conditions":[{"type":"Synced","lastTransitionTime":"now"}]}`, want: want{OK: true},
 		},
 		"TypeIsMap": {reason: "Comparing with it must not panic.", status: `{"conditions":[{"type":{}},{"type":[]}]}`},
 	}

@@ -13,6 +13,7 @@ import (
 // proves nothing by itself, since a tenant can write any, so the owner must name the item too (P7).
 //   - An XR lists what it composes in its resourceRefs.
 //   - A Composition's revision carries its name in a label that Crossplane wrote.
+//   - A package's revision carries its name in a label that Crossplane wrote.
 //   - Whatever publishes connection details names the Secret.
 //
 // itemNamespace is the namespace that the item is restored to.
@@ -25,6 +26,10 @@ func OwnedBothWays(owner, item *unstructured.Unstructured, itemNamespace string)
 		}
 	case IsRevision(item):
 		if owner.GetKind() != "Composition" || item.GetLabels()[LabelCompositionName] != owner.GetName() {
+			return "it is not labelled as a revision of it"
+		}
+	case IsPackageRevision(item):
+		if owner.GroupVersionKind().Group != GroupPackage || item.GetLabels()[LabelPackage] != owner.GetName() {
 			return "it is not labelled as a revision of it"
 		}
 	default:

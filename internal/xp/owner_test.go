@@ -24,6 +24,10 @@ func TestOwnedBothWays(t *testing.T) {
 	bucket, local := xptest.MR("b"), xptest.NamespacedMR("b")
 	const notListed, notPublished, notLabelled = "the owner does not list it in its resourceRefs",
 		"the owner does not publish its connection details in it", "it is not labelled as a revision of it"
+	pkg := xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")
+	pkgRevision := func(of string) *unstructured.Unstructured {
+		return xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.Labelled(xp.LabelPackage, of))
+	}
 	cases := map[string]struct {
 		reason string
 		args   args
@@ -81,6 +85,9 @@ func TestOwnedBothWays(t *testing.T) {
 			reason: "It is labelled with another.",
 			args:   args{owner: xptest.Composition("others", xptest.XR("x")), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,
 		},
+		"PackageRevision":      {reason: "Crossplane labelled it with its package.", args: args{owner: pkg, item: pkgRevision("p")}},
+		"OtherPackageRevision": {reason: "It is labelled with another.", args: args{owner: pkg, item: pkgRevision("q")}, want: notLabelled},
+		"PackageRevisionsXR":   {reason: "Only a package has revisions.", args: args{owner: xptest.XR("p"), item: pkgRevision("p")}, want: notLabelled},
 		"RevisionsXR": {
 			reason: "Only a Composition has revisions.",
 			args:   args{owner: xptest.XR("orders"), item: xptest.Revision("r", xptest.XR("x"))}, want: notLabelled,

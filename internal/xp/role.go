@@ -47,6 +47,13 @@ func IsManaged(u *unstructured.Unstructured) bool {
 	return named && spec
 }
 
+// Publishes tells whether u is an MR that publishes connection details in a Secret.
+func Publishes(u *unstructured.Unstructured) bool {
+	_, ok := SecretRef(u)
+
+	return ok && IsManaged(u) && !IsComposite(u) && !IsClaim(u)
+}
+
 // IsComposed tells whether u says that an XR composed it. Only its controller reference and that XR's resourceRefs together prove it.
 func IsComposed(u *unstructured.Unstructured) bool {
 	_, name := u.GetAnnotations()[AnnotationResourceName]
@@ -66,6 +73,38 @@ func IsRevision(u *unstructured.Unstructured) bool {
 	return u.GetKind() == "CompositionRevision" && u.GroupVersionKind().Group == GroupAPIExtensions
 }
 
+// IsUsage tells whether u is a Usage or ClusterUsage, which protects what it uses from deletion.
+func IsUsage(u *unstructured.Unstructured) bool {
+	switch group := u.GroupVersionKind().Group; u.GetKind() {
+	case "Usage":
+		return group == GroupAPIExtensions || group == GroupProtection
+	case "ClusterUsage":
+		return group == GroupProtection
+	default:
+		return false
+	}
+}
+
+// IsProviderConfig tells whether u says how a provider authenticates, which many MRs share.
+func IsProviderConfig(u *unstructured.Unstructured) bool {
+	return IsProviderConfigKind(u.GetKind()) && IsCustom(u.GroupVersionKind().Group)
+}
+
+// IsProviderConfigKind tells whether providers name what they authenticate with like that.
+func IsProviderConfigKind(kind string) bool {
+	return kind == "ProviderConfig" || kind == "ClusterProviderConfig"
+}
+
+// IsSchedule tells whether u is a CronOperation or WatchOperation, which starts Operations by itself.
+func IsSchedule(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().Group == GroupOperations && (u.GetKind() == "CronOperation" || u.GetKind() == "WatchOperation")
+}
+
+// IsPackageRevision tells whether u is a revision of a package: of a provider, a function or a configuration.
+func IsPackageRevision(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().Group == GroupPackage && strings.HasSuffix(u.GetKind(), "Revision")
+}
+
 // IsPlatform tells whether u is an XRD, a Composition or a CompositionRevision, which all XRs of a kind share.
 func IsPlatform(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
@@ -76,21 +115,13 @@ func IsPlatform(u *unstructured.Unstructured) bool {
 	}
 }
 
-// Rebuilt tells whether u is something that the control plane makes anew by itself and that does harm when it is restored. It returns
-// the reason for a person, "" for anything else.
-func Rebuilt(u *unstructured.Unstructured) string {
-	group, kind := u.GroupVersionKind().Group, u.GetKind()
-	switch {
-	case group == GroupPackage && kind == "Lock":
-		return "the package manager rebuilds the Lock; a restored one makes missing packages look installed"
-	case group == GroupPackage && strings.HasSuffix(kind, "Revision"):
-		return "its package makes it again; a restored one is left without its controller"
-	case group == GroupOperations && kind == "Operation":
-		return "a restored Operation would run again"
-	case kind == "ProviderConfigUsage" && u.GetLabels()["crossplane.io/provider-config"] != "":
-		return "its managed resource makes it again; Crossplane deletes one without its owner"
+// IsOwn tells whether a group is one of Crossplane's own, rather than a provider's or of people's XRDs.
+func IsOwn(group string) bool {
+	switch group {
+	case GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection:
+		return true
 	default:
-		return ""
+		return false
 	}
 }
 

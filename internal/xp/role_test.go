@@ -12,7 +12,7 @@ import (
 
 // roles are what an object is taken for.
 type roles struct {
-	Composite, Claim, Managed, Composed, ConnectionSecret, Revision, Rebuilt bool
+	Composite, Claim, Managed, Composed, ConnectionSecret, Revision, Usage, ProviderConfig, Schedule, PackageRevision, Platform bool
 }
 
 func TestRoles(t *testing.T) {
@@ -66,7 +66,7 @@ func TestRoles(t *testing.T) {
 		"Secret":       {reason: "By its type.", object: xptest.Secret("s"), want: roles{ConnectionSecret: true}},
 		"OpaqueSecret": {reason: "Any other Secret is nobody's.", object: xptest.Secret("s", xptest.Field("Opaque", "type"))},
 		"TypedThing":   {reason: "Only a Secret is a connection secret.", object: document("a", `{"type":"connection.crossplane.io/v1alpha1"}`)},
-		"Revision":     {reason: "A revision of a Composition.", object: xptest.Revision("r", xptest.XR("x")), want: roles{Revision: true}},
+		"Revision":     {reason: "A revision of a Composition.", object: xptest.Revision("r", xptest.XR("x")), want: roles{Revision: true, Platform: true}},
 		"FakeRevision": {reason: "A kind of that name in another group is no revision.", object: xptest.Object("example.org/v1", "CompositionRevision", "", "r")},
 
 		"UpboundControlPlane": {
@@ -88,26 +88,42 @@ func TestRoles(t *testing.T) {
 		"FinalizersIsMap": {reason: "Malformed is nothing.", object: document("team-a", `{"metadata":{"finalizers":{},"annotations":7,"labels":[]}}`)},
 		"Empty":           {reason: "Nothing is nothing.", object: &unstructured.Unstructured{}},
 
-		"Lock": {
-			reason: "A restored Lock hides missing packages.",
-			object: xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), want: roles{Rebuilt: true},
+		"Usage":           {reason: "Of Crossplane v1.", object: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u"), want: roles{Usage: true}},
+		"NamespacedUsage": {reason: "Of Crossplane v2.", object: xptest.Object("protection.crossplane.io/v1beta1", "Usage", "a", "u"), want: roles{Usage: true}},
+		"ClusterUsage": {
+			reason: "Of Crossplane v2.",
+			object: xptest.Object("protection.crossplane.io/v1beta1", "ClusterUsage", "", "u"), want: roles{Usage: true},
 		},
+		"OldClusterUsage": {reason: "There is none in that group.", object: xptest.Object("apiextensions.crossplane.io/v1", "ClusterUsage", "", "u")},
+		"SomebodysUse":    {reason: "A Usage of another group is somebody else's.", object: xptest.Object("example.org/v1", "Usage", "", "u")},
+		"ProviderConfig": {
+			reason: "Which group has one is up to the provider.",
+			object: xptest.Object("aws.example.org/v1", "ProviderConfig", "", "default"), want: roles{ProviderConfig: true},
+		},
+		"ClusterConfig": {
+			reason: "The same of a provider for Crossplane v2.",
+			object: xptest.Object("aws.m.example.org/v1", "ClusterProviderConfig", "", "default"), want: roles{ProviderConfig: true},
+		},
+		"CoreConfig": {reason: "Kubernetes has none.", object: xptest.Object("v1", "ProviderConfig", "", "default")},
+		"CronOperation": {
+			reason: "It starts Operations.",
+			object: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "o"), want: roles{Schedule: true},
+		},
+		"WatchOperation": {
+			reason: "It starts Operations.",
+			object: xptest.Object("ops.crossplane.io/v1alpha1", "WatchOperation", "", "o"), want: roles{Schedule: true},
+		},
+		"SomebodysCron": {reason: "One of another group is somebody else's.", object: xptest.Object("example.org/v1", "CronOperation", "", "o")},
 		"ProviderRevision": {
-			reason: "Its Provider makes it.",
-			object: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"), want: roles{Rebuilt: true},
+			reason: "A revision of a package.",
+			object: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"), want: roles{PackageRevision: true},
 		},
-		"Provider":      {reason: "Nothing makes a Provider.", object: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")},
-		"Operation":     {reason: "It would run again.", object: xptest.Object("ops.crossplane.io/v1alpha1", "Operation", "", "o"), want: roles{Rebuilt: true}},
-		"CronOperation": {reason: "Nothing makes a CronOperation.", object: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "o")},
-		"SomebodysUsage": {
-			reason: "A kind of that name without Crossplane's label is somebody else's.",
-			object: xptest.Object("example.org/v1", "ProviderConfigUsage", "", "u"),
-		},
-		"SomebodysLock": {reason: "A Lock of another group is somebody else's.", object: xptest.Object("example.org/v1", "Lock", "", "l")},
-		"ProviderConfigUse": {
-			reason: "Its MR makes it.",
-			object: xptest.Object("aws.example.org/v1", "ProviderConfigUsage", "", "u", xptest.Labelled("crossplane.io/provider-config", "default")),
-			want:   roles{Rebuilt: true},
+		"Provider":    {reason: "A package is not its own revision.", object: xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")},
+		"XRD":         {reason: "All XRs of a kind share it.", object: xptest.XRD("xorders.example.org"), want: roles{Platform: true}},
+		"Composition": {reason: "All XRs of a kind share it.", object: xptest.Composition("c", xptest.XR("x")), want: roles{Platform: true}},
+		"SomebodysXRD": {
+			reason: "A kind of that name in another group is somebody else's.",
+			object: xptest.Object("example.org/v1", "CompositeResourceDefinition", "", "x"),
 		},
 	}
 	for name, tc := range cases {
@@ -115,7 +131,8 @@ func TestRoles(t *testing.T) {
 			u := tc.object
 			got := roles{
 				Composite: xp.IsComposite(u), Claim: xp.IsClaim(u), Managed: xp.IsManaged(u), Composed: xp.IsComposed(u),
-				ConnectionSecret: xp.IsConnectionSecret(u), Revision: xp.IsRevision(u), Rebuilt: xp.Rebuilt(u) != "",
+				ConnectionSecret: xp.IsConnectionSecret(u), Revision: xp.IsRevision(u), Usage: xp.IsUsage(u), ProviderConfig: xp.IsProviderConfig(u),
+				Schedule: xp.IsSchedule(u), PackageRevision: xp.IsPackageRevision(u), Platform: xp.IsPlatform(u),
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -124,13 +141,30 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-func TestCustom(t *testing.T) {
-	include, exclude := xp.Custom()
-	if len(include) == 0 || len(exclude) == 0 {
-		t.Error("An action without an include list applies to everything, and without an exclude list to CRDs, which can exceed a plugin call.")
-	}
-	include[0] = "changed"
-	if again, _ := xp.Custom(); again[0] == "changed" {
-		t.Error("The lists belong to whoever asked: an action appends to them.")
+func TestPublishes(t *testing.T) {
+	to := xptest.PublishesTo("infra", "s")
+	for name, tc := range map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"MR":         {reason: "A provider publishes for it.", object: xptest.MR("b", to), want: true},
+		"Namespaced": {reason: "In its own namespace.", object: xptest.NamespacedMR("b", xptest.PublishesTo("", "s")), want: true},
+		"NeverReconciled": {
+			reason: "An MR that its provider has not seen yet publishes soon.", object: xptest.MR("b", xptest.Without("metadata", "finalizers"), to), want: true,
+		},
+		"Silent":      {reason: "Most MRs publish nothing.", object: xptest.MR("b")},
+		"NoNamespace": {reason: "A cluster-scoped one that does not say where can't.", object: xptest.MR("b", xptest.PublishesTo("", "s"))},
+		"XR":          {reason: "Crossplane publishes for an XR, which is held for more.", object: xptest.XR("x", to)},
+		"Claim":       {reason: "The same for a claim.", object: xptest.Claim("o", xptest.PublishesTo("", "s"))},
+		"Other":       {reason: "What is no MR has no provider.", object: xptest.Object("example.org/v1", "Thing", "team-a", "t", to)},
+		"NestedXRWithAnExternalName": {
+			reason: "An XR can look like an MR.",
+			object: xptest.XR("x", to, xptest.Annotated(xp.AnnotationExternalName, "x"), xptest.JSON(`{"spec":{"forProvider":{}}}`)),
+		},
+	} {
+		if got := xp.Publishes(tc.object); got != tc.want {
+			t.Errorf("%s: %s\nPublishes: got %v, want %v", name, tc.reason, got, tc.want)
+		}
 	}
 }

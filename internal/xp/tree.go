@@ -1,7 +1,6 @@
 package xp
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -37,35 +36,26 @@ func parseItem(s string) (Item, error) {
 	return Item{GroupResource: schema.ParseGroupResource(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// SetTree writes what must come back before u onto the backup's copy of it. Without items it takes off what is there, since a tenant
-// can write any annotation.
+// SetTree writes what must come back before u onto the backup's copy of it, in place of what is there.
 func SetTree(u *unstructured.Unstructured, items []Item) {
-	if len(items) == 0 {
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", AnnotationTree)
-
-		return
-	}
-	list := make([]string, len(items))
+	list := make([]any, len(items))
 	for i, item := range items {
 		list[i] = item.String()
 	}
-	annotate(u, AnnotationTree, list)
+	setField(u, FieldTree, list)
 }
 
 // Tree reads what SetTree wrote; ok is false if there is nothing.
 func Tree(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
-	s, ok := u.GetAnnotations()[AnnotationTree]
-	if !ok {
-		return nil, false, nil
-	}
-	var list []string
-	if err := json.Unmarshal([]byte(s), &list); err != nil {
-		return nil, false, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationTree, String(u), err)
+	list, ok, err := field(u, FieldTree)
+	if err != nil || !ok {
+		return nil, false, err
 	}
 	for _, entry := range list {
-		item, err := parseItem(entry)
+		s, _ := entry.(string)
+		item, err := parseItem(s)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationTree, String(u), err)
+			return nil, false, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldTree, String(u), err)
 		}
 		items = append(items, item)
 	}
@@ -73,39 +63,93 @@ func Tree(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
 	return items, true, nil
 }
 
-// SetDangling writes the refs that lead nowhere onto the backup's copy of an XR, as SetTree does.
+// SetDangling writes refs that a restore must not wait for onto the backup's copy of an XR, as SetTree does.
 func SetDangling(u *unstructured.Unstructured, refs []Ref) {
-	if len(refs) == 0 {
-		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", AnnotationDangling)
-
-		return
+	list := make([]any, len(refs))
+	for i, r := range refs {
+		m := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name}
+		if r.Namespace != "" {
+			m["namespace"] = r.Namespace
+		}
+		list[i] = m
 	}
-	annotate(u, AnnotationDangling, refs)
+	setField(u, FieldDangling, list)
 }
 
 // Dangling reads what SetDangling wrote; it returns nil if there is nothing.
 func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
-	s, ok := u.GetAnnotations()[AnnotationDangling]
-	if !ok {
-		return nil, nil
+	list, ok, err := field(u, FieldDangling)
+	if err != nil || !ok {
+		return nil, err
 	}
 	var refs []Ref
-	if err := json.Unmarshal([]byte(s), &refs); err != nil {
-		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationDangling, String(u), err)
+	for _, entry := range list {
+		r, err := refFrom(entry)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldDangling, String(u), err)
+		}
+		refs = append(refs, r)
 	}
 
 	return refs, nil
 }
 
-func annotate(u *unstructured.Unstructured, key string, value any) {
-	b, err := json.Marshal(value)
-	if err != nil {
-		panic(fmt.Sprintf("cannot encode the annotation %s: %v", key, err)) // Strings and structs of strings always encode.
-	}
+// SetMustInclude has Velero take all that u's action asks for, whatever the backup's filters say.
+func SetMustInclude(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[key] = string(b)
+	annotations[AnnotationMustInclude] = "true"
 	u.SetAnnotations(annotations)
+}
+
+// WithoutNotes takes off u what only the backup's copy of it has.
+func WithoutNotes(u *unstructured.Unstructured) {
+	for _, name := range []string{FieldTree, FieldDangling} {
+		unstructured.RemoveNestedField(u.Object, "metadata", name)
+	}
+	for _, name := range []string{AnnotationMustInclude, AnnotationMustRestore} {
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
+	}
+}
+
+// HasNotes tells whether u has anything that WithoutNotes takes off.
+func HasNotes(u *unstructured.Unstructured) bool {
+	for _, name := range []string{FieldTree, FieldDangling} {
+		if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name); ok {
+			return true
+		}
+	}
+	annotations := u.GetAnnotations()
+	_, backup := annotations[AnnotationMustInclude]
+	_, restore := annotations[AnnotationMustRestore]
+
+	return backup || restore
+}
+
+// field reads a list from the metadata of the backup's copy of an object.
+func field(u *unstructured.Unstructured, name string) (list []any, ok bool, err error) {
+	v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name)
+	if !ok {
+		return nil, false, nil
+	}
+	if list, ok = v.([]any); !ok {
+		return nil, false, fmt.Errorf("cannot read metadata[%s] of %s: it is a %T, not a list", name, String(u), v)
+	}
+
+	return list, true, nil
+}
+
+func setField(u *unstructured.Unstructured, name string, list []any) {
+	if len(list) == 0 {
+		unstructured.RemoveNestedField(u.Object, "metadata", name)
+
+		return
+	}
+	metadata, ok := u.Object["metadata"].(map[string]any)
+	if !ok {
+		return // Every object that Velero backs up has metadata.
+	}
+	metadata[name] = list
 }

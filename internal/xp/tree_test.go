@@ -24,7 +24,7 @@ func TestTree(t *testing.T) {
 		OK    bool
 		Err   string
 	}
-	const prefix = "cannot read the annotation velero.crossplane.io/tree of XOrder x: "
+	const prefix = "cannot read metadata[velero.crossplane.io/tree] of XOrder x: "
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
@@ -33,33 +33,38 @@ func TestTree(t *testing.T) {
 		"None": {reason: "A backup without the plugin has no list.", object: xptest.XR("x")},
 		"List": {
 			reason: "In order, cluster-scoped and namespaced, with and without a group.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["xorders.example.org//x","buckets.c.example.org/team-a/b","secrets/team-a/s"]`)),
+			object: xptest.XR("x", xptest.Tree("xorders.example.org//x", "buckets.c.example.org/team-a/b", "secrets/team-a/s")),
 			want: want{OK: true, Items: []xp.Item{
 				item("example.org", "xorders", "", "x"), item("c.example.org", "buckets", "team-a", "b"), item("", "secrets", "team-a", "s"),
 			}},
 		},
-		"NotJSON": {
-			reason: "The error names the annotation and the object.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `x`)), want: want{Err: prefix + "invalid character 'x' looking for beginning of value"},
+		"Empty": {reason: "An empty list is one.", object: xptest.XR("x", xptest.Tree()), want: want{OK: true}},
+		"Annotation": {
+			reason: "Anybody can write an annotation; only a backup can have the field.",
+			object: xptest.XR("x", xptest.Annotated(xp.FieldTree, `["secrets/team-b/theirs"]`)),
+		},
+		"NotAList": {
+			reason: "The error names the field, the object and what is there instead.",
+			object: xptest.XR("x", xptest.Field("x", "metadata", xp.FieldTree)), want: want{Err: prefix + "it is a string, not a list"},
 		},
 		"NotStrings": {
-			reason: "The error names the annotation and the object.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `[1]`)), want: want{Err: prefix + "json: cannot unmarshal number into Go value of type string"},
+			reason: "What is not a string is no item.",
+			object: xptest.XR("x", xptest.Field([]any{int64(1)}, "metadata", xp.FieldTree)),
+			want:   want{Err: prefix + `cannot read "" as "resource.group/namespace/name"`},
 		},
 		"NoName": {
 			reason: "The error says what was expected.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a.b/c/"]`)),
-			want:   want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.Tree("a.b/c/")), want: want{Err: prefix + `cannot read "a.b/c/" as "resource.group/namespace/name"`},
 		},
 		"NoResource": {
 			reason: "The error says what was expected.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["/c/d"]`)), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.Tree("/c/d")), want: want{Err: prefix + `cannot read "/c/d" as "resource.group/namespace/name"`},
 		},
 		"TooManyPart": {
 			reason: "The error says what was expected.",
-			object: xptest.XR("x", xptest.Annotated(xp.AnnotationTree, `["a/b/c/d"]`)),
-			want:   want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
+			object: xptest.XR("x", xptest.Tree("a/b/c/d")), want: want{Err: prefix + `cannot read "a/b/c/d" as "resource.group/namespace/name"`},
 		},
+		"NoMetadata": {reason: "Without metadata there is no list.", object: &unstructured.Unstructured{Object: map[string]any{"metadata": 7}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,33 +77,28 @@ func TestTree(t *testing.T) {
 }
 
 func TestSetTree(t *testing.T) {
-	forged := xptest.Annotated(xp.AnnotationTree, `["secrets/team-b/theirs"]`)
-	other := xptest.Annotated("theirs", "kept")
+	forged := xptest.Tree("secrets/team-b/theirs")
+	items := []xp.Item{item("g", "r", "", "n")}
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
 		items  []xp.Item
-		want   map[string]string
+		want   *unstructured.Unstructured
 	}{
-		"New": {
-			reason: "It is written.",
-			object: xptest.XR("x"), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`},
+		"New":         {reason: "It is written.", object: xptest.XR("x"), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
+		"Overwritten": {reason: "What was there is gone.", object: xptest.XR("x", forged), items: items, want: xptest.XR("x", xptest.Tree("r.g//n"))},
+		"Removed":     {reason: "What was there is gone, though there is nothing to write.", object: xptest.XR("x", forged), want: xptest.XR("x")},
+		"Nothing":     {reason: "There is nothing to take off.", object: xptest.XR("x"), want: xptest.XR("x")},
+		"NoMetadata": {
+			reason: "What has no metadata is no object, and stays as it is.",
+			object: &unstructured.Unstructured{Object: map[string]any{"metadata": "x"}}, items: items,
+			want: &unstructured.Unstructured{Object: map[string]any{"metadata": "x"}},
 		},
-		"Overwritten": {
-			reason: "What a tenant wrote there is gone; the rest stays.",
-			object: xptest.XR("x", forged, other), items: []xp.Item{item("g", "r", "", "n")}, want: map[string]string{xp.AnnotationTree: `["r.g//n"]`, "theirs": "kept"},
-		},
-		"Removed": {
-			reason: "What a tenant wrote there is gone, though there is nothing to write.",
-			object: xptest.XR("x", forged, other), want: map[string]string{"theirs": "kept"},
-		},
-		"Nothing":    {reason: "There is nothing to take off.", object: xptest.XR("x")},
-		"NoMetadata": {reason: "There is nothing to take off.", object: &unstructured.Unstructured{Object: map[string]any{}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			xp.SetTree(tc.object, tc.items)
-			if diff := cmp.Diff(tc.want, tc.object.GetAnnotations()); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.object); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -106,22 +106,66 @@ func TestSetTree(t *testing.T) {
 }
 
 func TestDangling(t *testing.T) {
-	refs := []xp.Ref{{APIVersion: "c.org/v1", Kind: "Bucket", Name: "b"}, {APIVersion: "v1", Kind: "Secret", Namespace: "team-a", Name: "s"}}
-	u := xptest.XR("x", xptest.Annotated(xp.AnnotationDangling, "what a tenant wrote"))
-	if _, err := xp.Dangling(u); err == nil || !strings.HasPrefix(err.Error(), "cannot read the annotation velero.crossplane.io/dangling of XOrder x: ") {
-		t.Errorf("The error must name the annotation and the object; got %v", err)
+	const prefix = "cannot read metadata[velero.crossplane.io/dangling] of XOrder x: "
+	for name, tc := range map[string]struct {
+		value any
+		want  string
+	}{
+		"NotAList":   {value: "what a tenant wrote", want: prefix + "it is a string, not a list"},
+		"NotObjects": {value: []any{"x"}, want: prefix + "it is a string, not an object"},
+	} {
+		if _, err := xp.Dangling(xptest.XR("x", xptest.Field(tc.value, "metadata", xp.FieldDangling))); message(err) != tc.want {
+			t.Errorf("%s: the error must name the field and the object; got %v, want %s", name, err, tc.want)
+		}
+	}
+	if got, err := xp.Dangling(xptest.XR("x", xptest.Annotated(xp.FieldDangling, `[1]`))); got != nil || err != nil {
+		t.Errorf("Anybody can write an annotation; only a backup can have the field. Got %v, %v", got, err)
 	}
 
+	refs := []xp.Ref{{APIVersion: "c.org/v1", Kind: "Bucket", Name: "b"}, {APIVersion: "v1", Kind: "Secret", Namespace: "team-a", Name: "s"}}
+	u := xptest.XR("x")
 	xp.SetDangling(u, refs)
-	got, err := xp.Dangling(u)
+	got, err := xp.Dangling(xptest.Merge(u, nil))
 	if diff := cmp.Diff(refs, got); err != nil || diff != "" {
-		t.Errorf("What was written must come back: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("What was written must come back, from JSON too: error %v, -want, +got:\n%s", err, diff)
 	}
 
 	xp.SetDangling(u, nil)
 	got, err = xp.Dangling(u)
-	if got != nil || err != nil {
-		t.Errorf("Without refs the annotation is taken off; got %v, %v", got, err)
+	if got != nil || err != nil || xp.HasNotes(u) {
+		t.Errorf("Without refs the field is taken off; got %v, %v", got, err)
+	}
+}
+
+// Nothing of what a backup notes on its copy of an object gets into a cluster, and nothing else is taken off.
+func TestNotes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		note xptest.Option
+		want bool
+	}{
+		"Tree":     {note: xptest.Tree("a.b//c"), want: true},
+		"Dangling": {note: xptest.Dangling(xptest.MR("b")), want: true},
+		"Empty":    {note: xptest.Tree(), want: true},
+		"NotAList": {note: xptest.Field("x", "metadata", xp.FieldTree), want: true},
+		"Must":     {note: xp.SetMustInclude, want: true},
+		"Restore":  {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
+		"AnyValue": {note: xptest.Annotated(xp.AnnotationMustRestore, ""), want: true},
+		"None":     {note: xptest.Annotated("theirs", "kept")},
+	} {
+		bare := xptest.XR("x", xptest.Annotated("theirs", "kept"))
+		u := xptest.With(bare, tc.note)
+		if got := xp.HasNotes(u); got != tc.want {
+			t.Errorf("%s: HasNotes: got %v, want %v", name, got, tc.want)
+		}
+		xp.WithoutNotes(u)
+		if diff := cmp.Diff(bare, u); diff != "" || xp.HasNotes(u) {
+			t.Errorf("%s: WithoutNotes: -want, +got:\n%s", name, diff)
+		}
+	}
+	u := xptest.XR("x")
+	xp.SetMustInclude(u)
+	if u.GetAnnotations()[xp.AnnotationMustInclude] != "true" {
+		t.Errorf("Velero asks for the exact value true; got %v", u.GetAnnotations())
 	}
 }
 
@@ -145,53 +189,40 @@ func FuzzTreeRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever a tenant writes is read or refused, and what is read is written and read as the same.
-func FuzzTree(f *testing.F) {
-	for _, s := range []string{`["r.g/ns/n"]`, `[]`, `null`, `{}`, `["/","//","a//b"]`, `[1]`, `"x"`, ``} {
+// Whatever is in the place of the notes is read or refused, what is read is written and read as the same, and all of it is taken off.
+func FuzzNotes(f *testing.F) {
+	for _, s := range []string{`["r.g/ns/n"]`, `[]`, `null`, `{}`, `["/","//","a//b"]`, `[1]`, `"x"`, `[{"apiVersion":"a/b","kind":"K","name":"n"}]`, `[null]`, `[{"name":1}]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		u := xptest.XR("x", xptest.Annotated(xp.AnnotationTree, s))
+		var value any
+		if json.Unmarshal([]byte(s), &value) != nil {
+			t.Skip()
+		}
+		u := decoded(t, map[string]any{"metadata": map[string]any{"name": "x", xp.FieldTree: value, xp.FieldDangling: value}})
 		items, ok, err := xp.Tree(u)
 		if err != nil && (ok || items != nil) {
 			t.Errorf("An error comes with nothing else; got %v, %v", items, ok)
 		}
 		for _, i := range items {
-			if i.Name == "" {
-				t.Errorf("%q has no name", i)
+			if i.Name == "" || i.Resource == "" && i.Group == "" {
+				t.Errorf("%q names nothing", i)
 			}
 		}
+		refs, _ := xp.Dangling(u)
 		xp.SetTree(u, items)
+		xp.SetDangling(u, refs)
 		again, _, err := xp.Tree(u)
 		if diff := cmp.Diff(items, again); err != nil || diff != "" {
 			t.Errorf("error %v, -read, +read again:\n%s", err, diff)
 		}
-	})
-}
-
-// Whatever a tenant writes is read or refused, and what is read is written and read as the same.
-func FuzzDangling(f *testing.F) {
-	for _, s := range []string{`[{"apiVersion":"a/b","kind":"K","name":"n"}]`, `[]`, `null`, `[null]`, `{}`, `[{"name":1}]`, ``} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		u := xptest.XR("x", xptest.Annotated(xp.AnnotationDangling, s))
-		refs, err := xp.Dangling(u)
-		if err != nil {
-			return
+		refsAgain, err := xp.Dangling(u)
+		if diff := cmp.Diff(refs, refsAgain); err != nil || diff != "" {
+			t.Errorf("error %v, -read, +read again:\n%s", err, diff)
 		}
-		if !json.Valid([]byte(s)) {
-			t.Errorf("%q was read", s)
-		}
-		xp.SetDangling(u, refs)
-		again, err := xp.Dangling(u)
-		if len(refs) != len(again) || err != nil {
-			t.Errorf("error %v, read %v, read again %v", err, refs, again)
-		}
-		for i := range again {
-			if refs[i] != again[i] {
-				t.Errorf("read %v, read again %v", refs, again)
-			}
+		xp.WithoutNotes(u)
+		if xp.HasNotes(u) {
+			t.Errorf("%s is left", s)
 		}
 	})
 }

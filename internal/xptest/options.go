@@ -86,6 +86,26 @@ func Deleting() Option {
 	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
 }
 
+// Tree sets the list of what must come back before the object, as the backup's copy of it has it: "resource.group/namespace/name" each.
+func Tree(items ...string) Option {
+	list := make([]any, 0, len(items))
+	for _, i := range items {
+		list = append(list, i)
+	}
+
+	return Field(list, "metadata", xp.FieldTree)
+}
+
+// Dangling sets the refs that a restore must not wait for, as the backup's copy of an XR has them.
+func Dangling(to ...*unstructured.Unstructured) Option {
+	list := make([]any, 0, len(to))
+	for _, t := range to {
+		list = append(list, ref(t, true))
+	}
+
+	return Field(list, "metadata", xp.FieldDangling)
+}
+
 // Refs sets the resourceRefs of an XR, where its schema has them.
 func Refs(to ...*unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {

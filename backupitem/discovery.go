@@ -1,0 +1,169 @@
+package backupitem
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	biav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/backupitemaction/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Velero looks for new kinds when its server starts and every five minutes after that (velero pkg/cmd/server/server.go, initDiscoveryHelper). The time
+// that it takes to look is added to each round.
+const discoveryPeriod = 5*time.Minute + 15*time.Second
+
+// Discovery is the BackupItemAction that warns of what Velero does not see, and says Completed all the same: claims and XRs in a namespace whose kind
+// is so new that Velero may not know it, and what is cluster-scoped in a backup of all namespaces. It is asked about each Namespace, since
+// nothing else in one is sure to be in a backup.
+type Discovery struct {
+	reader Reader
+	log    logrus.FieldLogger
+	// started tells when the server was started.
+	started func() (time.Time, error)
+
+	whole sync.Once
+	mu    sync.Mutex
+	known bool
+	young []xp.DefinedKind
+}
+
+var _ biav2.BackupItemAction = &Discovery{}
+
+// NewDiscovery returns the action. Velero uses it for one backup.
+func NewDiscovery(reader Reader, log logrus.FieldLogger) *Discovery {
+	return &Discovery{reader: reader, log: log, started: serverStarted}
+}
+
+// serverStarted tells when the parent process was started, which is Velero's server.
+func serverStarted() (time.Time, error) {
+	p, err := procfs.NewProc(os.Getppid())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot find the parent process: %w", err)
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot read the state of the parent process: %w", err)
+	}
+	seconds, err := stat.StartTime()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cannot tell when the parent process started: %w", err)
+	}
+
+	return time.Unix(int64(seconds), 0), nil
+}
+
+// Name is not called by Velero.
+func (d *Discovery) Name() string { return "discovery" }
+
+// AppliesTo selects Namespaces.
+func (d *Discovery) AppliesTo() (velero.ResourceSelector, error) {
+	return velero.ResourceSelector{IncludedResources: []string{"namespaces"}}, nil
+}
+
+// Execute returns the Namespace as it is.
+func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
+	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
+) {
+	if lacksClusterScoped(backup) {
+		d.whole.Do(func() {
+			d.log.Warn("This backup of all namespaces takes nothing cluster-scoped by itself, since Velero excludes VolumeSnapshotContents and takes that for a " +
+				"choice: XRs without a claim, MRs that nothing composes, EnvironmentConfigs and packages are not in it. Back up with --include-cluster-resources=true")
+		})
+	}
+	namespace := (&unstructured.Unstructured{Object: item.UnstructuredContent()}).GetName()
+	if err := d.check(context.Background(), namespace, backup); err != nil {
+		// A backup that lacks this warning is better than one that lacks the Namespace.
+		d.log.WithField("namespace", namespace).WithError(err).Warn("Cannot find out whether Velero knows all kinds of XRs and claims")
+	}
+
+	return item, nil, "", nil, nil
+}
+
+// lacksClusterScoped tells whether a backup of all namespaces takes what is cluster-scoped only if something asks for it (velero
+// pkg/util/collections/includes_excludes.go, ScopeIncludesExcludes.ShouldInclude).
+func lacksClusterScoped(backup *velerov1.Backup) bool {
+	s := backup.Spec
+	all := len(s.ExcludedNamespaces) == 0 && (len(s.IncludedNamespaces) == 0 || slices.Equal(s.IncludedNamespaces, []string{"*"}))
+	byScope := s.IncludeClusterResources == nil && len(s.IncludedResources) == 0 && len(s.ExcludedResources) == 0
+
+	chosen := len(s.IncludedClusterScopedResources) > 0 || slices.Contains(s.ExcludedClusterScopedResources, "*")
+
+	return all && byScope && !chosen && len(s.ExcludedClusterScopedResources) > 0
+}
+
+func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov1.Backup) error {
+	young, err := d.youngKinds(ctx, backup)
+	if err != nil {
+		return err
+	}
+	for _, k := range young {
+		list, err := d.reader.List(ctx, k.GroupVersionKind, namespace, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 || list[0].GetNamespace() == "" {
+			continue
+		}
+		d.log.WithFields(logrus.Fields{"namespace": namespace, "kind": k.GroupKind().String(), "since": k.Since.UTC().Format(time.RFC3339), "objects": len(list)}).
+			Warnf("%d of kind %s in namespace %s may be missing in this backup: the XRD %s is as new as %s, and Velero looks for new kinds every 5 minutes. "+
+				"Back up again after %s, or restart the Velero server first", len(list), k.GroupKind(), namespace, k.XRD, k.Since.UTC().Format(time.TimeOnly),
+				k.Since.Add(discoveryPeriod).UTC().Format(time.TimeOnly))
+	}
+
+	return nil
+}
+
+// youngKinds returns the kinds that came after Velero's last look, as far as can be told. It finds out once.
+func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known {
+		return d.young, nil
+	}
+	looked := time.Now()
+	if backup.Status.StartTimestamp != nil {
+		looked = backup.Status.StartTimestamp.Time
+	}
+	looked = looked.Add(-discoveryPeriod)
+	if started, err := d.started(); err == nil && started.After(looked) {
+		looked = started
+	}
+	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
+	xrds, err := d.reader.List(ctx, gvk, "", metav1.ListOptions{})
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	for _, xrd := range xrds {
+		for _, k := range xp.DefinedKinds(xrd) {
+			if k.Since.After(looked) {
+				d.young = append(d.young, k)
+			}
+		}
+	}
+	d.known = true
+
+	return d.young, nil
+}
+
+// Progress has nothing to tell: the action starts no operation.
+func (d *Discovery) Progress(string, *velerov1.Backup) (velero.OperationProgress, error) {
+	return velero.OperationProgress{}, biav2.AsyncOperationsNotSupportedError()
+}
+
+// Cancel has nothing to cancel.
+func (d *Discovery) Cancel(string, *velerov1.Backup) error { return nil }

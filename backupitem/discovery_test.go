@@ -1,0 +1,182 @@
+package backupitem
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// backedUpAt is when the backups of these tests start.
+func backedUpAt() time.Time { return time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC) }
+
+// definition is an XRD whose kinds were served that long before the backup.
+func definition(name, kind, claimKind, version string, before time.Duration) *unstructured.Unstructured {
+	since := backedUpAt().Add(-before).Format(time.RFC3339)
+
+	return xptest.XRD(name, xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"`+kind+`"},"claimNames":{"kind":"`+claimKind+`"},
+		"versions":[{"name":"`+version+`","served":true}]},"status":{"conditions":[{"type":"Established","status":"True","lastTransitionTime":"`+since+`"},
+		{"type":"Offered","status":"True","lastTransitionTime":"`+since+`"}]}}`))
+}
+
+// A lister lists, or fails for one kind.
+type lister struct {
+	*cluster
+
+	failing string
+	err     error
+}
+
+func (l *lister) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	if gvk.Kind == l.failing {
+		return nil, l.err
+	}
+
+	return l.cluster.List(ctx, gvk, namespace, options)
+}
+
+func TestDiscovery(t *testing.T) {
+	x, claim, modern := xptest.XR("x"), xptest.Claim("o"), xptest.ModernXR("m")
+	legacy := func(before time.Duration) *unstructured.Unstructured {
+		return definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", before)
+	}
+	long := func() (time.Time, error) { return backedUpAt().Add(-time.Hour), nil }
+	const young = `1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:58:00, and Velero looks for new ` +
+		`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`
+	cases := map[string]struct {
+		reason  string
+		reader  *lister
+		started func() (time.Time, error)
+		want    []string
+	}{
+		"Young": {
+			reason: "Velero may have looked before, and would say Completed without a word.",
+			reader: &lister{cluster: clusterOf(legacy(2*time.Minute), x, claim)}, started: long, want: []string{young},
+		},
+		"Modern": {
+			reason: "The same for namespaced XRs of Crossplane v2.", started: long,
+			reader: &lister{cluster: clusterOf(definition("orders.example.org", xptest.ModernKind, "", "v1", 2*time.Minute), modern)},
+			want: []string{`1 of kind Order.example.org in namespace team-a may be missing in this backup: the XRD orders.example.org is as new as 11:58:00, and Velero looks for new ` +
+				`kinds every 5 minutes. Back up again after 12:03:15, or restart the Velero server first`},
+		},
+		"Old": {
+			reason: "Velero has looked since.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+15*time.Second), claim)}, started: long,
+		},
+		"JustYoung": {
+			reason: "Looking takes a while itself.", reader: &lister{cluster: clusterOf(legacy(5*time.Minute+14*time.Second), claim)}, started: long,
+			want: []string{`1 of kind OrderClaim.example.org in namespace team-a may be missing in this backup: the XRD xorders.example.org is as new as 11:54:46, and Velero looks for ` +
+				`new kinds every 5 minutes. Back up again after 12:00:01, or restart the Velero server first`},
+		},
+		"Restarted": {
+			reason: "Velero looks when it starts.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
+			started: func() (time.Time, error) { return backedUpAt().Add(-time.Minute), nil },
+		},
+		"NoStart": {
+			reason: "If nobody can tell when it started, one warning too many is better.", reader: &lister{cluster: clusterOf(legacy(2*time.Minute), claim)},
+			started: func() (time.Time, error) { return backedUpAt(), errAPI }, want: []string{young},
+		},
+		"Empty": {reason: "Nothing is missing where there is nothing.", reader: &lister{cluster: clusterOf(legacy(time.Minute))}, started: long},
+		"Elsewhere": {
+			reason: "What is in another namespace is that one's.",
+			reader: &lister{cluster: clusterOf(legacy(time.Minute), xptest.Claim("o", xptest.In("b")))}, started: long,
+		},
+		"Cluster": {
+			reason: "Cluster-scoped XRs are in no namespace.", reader: &lister{cluster: clusterOf(legacy(time.Minute), x)}, started: long,
+		},
+		"NoCrossplane": {
+			reason: "Without Crossplane there are no XRs.", started: long,
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: &meta.NoKindMatchError{}},
+		},
+		"NoXRDs": {
+			reason: "Nor while its CRDs go away.", started: long,
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: apierrors.NewNotFound(schema.GroupResource{}, "")},
+		},
+		"APIOfXRDs": {
+			reason: "A backup that lacks this warning is better than one that lacks the Namespace.", started: long,
+			reader: &lister{cluster: clusterOf(), failing: "CompositeResourceDefinition", err: errAPI},
+			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
+		},
+		"APIOfClaims": {
+			reason: "The same for what is in it.", started: long,
+			reader: &lister{cluster: clusterOf(legacy(time.Minute), claim), failing: xptest.ClaimKind, err: errAPI},
+			want:   []string{"Cannot find out whether Velero knows all kinds of XRs and claims"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			d := NewDiscovery(tc.reader, log)
+			d.started = tc.started
+			at := metav1.NewTime(backedUpAt())
+			namespace := xptest.Object("v1", "Namespace", "", "team-a")
+			out, items, operation, after, err := d.Execute(namespace, &velerov1.Backup{Status: velerov1.BackupStatus{StartTimestamp: &at}})
+			if diff := cmp.Diff(namespace, out); diff != "" || err != nil || items != nil || operation != "" || after != nil {
+				t.Errorf("the Namespace is backed up as it is: %v, %v, %q, %v, %v", diff, items, operation, after, err)
+			}
+			var got []string
+			for _, e := range hook.AllEntries() {
+				if e.Level != logrus.WarnLevel {
+					t.Errorf("only a warning counts in the Backup's status; got %s", e.Level)
+				}
+				got = append(got, e.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A backup of a thousand namespaces asks for the XRDs once, and if none is young for nothing else.
+func TestDiscoveryAsksOnce(t *testing.T) {
+	log, hook := logtest.NewNullLogger()
+	reader := &lister{
+		cluster: clusterOf(definition("xorders.example.org", xptest.LegacyKind, xptest.ClaimKind, "v1alpha1", time.Hour)),
+		failing: "CompositeResourceDefinition", err: errAPI,
+	}
+	d := NewDiscovery(reader, log)
+	d.started = func() (time.Time, error) { return time.Time{}, nil }
+	for range 3 {
+		if _, _, _, _, err := d.Execute(xptest.Object("v1", "Namespace", "", "team-a"), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+		reader.failing = ""
+	}
+	if len(hook.AllEntries()) != 1 || len(reader.lists) != 1 {
+		t.Errorf("A failure is not remembered, what is known is: %d warnings, %v", len(hook.AllEntries()), reader.lists)
+	}
+}
+
+func TestServerStarted(t *testing.T) {
+	started, err := serverStarted()
+	if err != nil || started.After(time.Now()) || started.IsZero() {
+		t.Errorf("The parent, %d, was started before now; got %v, %v", os.Getppid(), started, err)
+	}
+}
+
+func TestDiscoveryHasNoOperations(t *testing.T) {
+	d := NewDiscovery(nil, nil)
+	if _, err := d.Progress("id", nil); err == nil {
+		t.Error("An operation that was never started must not look as if it were under way.")
+	}
+	if err := d.Cancel("id", nil); err != nil {
+		t.Error(err)
+	}
+	got, err := d.AppliesTo()
+	if diff := cmp.Diff(velero.ResourceSelector{IncludedResources: []string{"namespaces"}}, got); err != nil || diff != "" || d.Name() == "" {
+		t.Errorf("error %v, -want, +got:\n%s", err, diff)
+	}
+}

@@ -1,0 +1,104 @@
+package backupitem
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// However many resources an XR composes, and however many XRs there are, the API server is asked once for each kind: a backup of a thousand XRs with a
+// hundred MRs each would otherwise ask a hundred thousand times.
+func TestComposedResourcesCostOneList(t *testing.T) {
+	const xrs, mrs = 3, 50
+	objects, _ := platform()
+	var items []*unstructured.Unstructured
+	for x := range xrs {
+		claim := xptest.Claim(fmt.Sprint("o", x))
+		xr := xptest.XR(fmt.Sprint("x", x))
+		var composed []*unstructured.Unstructured
+		for m := range mrs {
+			name := fmt.Sprint("b", x, "-", m)
+			mr := xptest.MR(name, xptest.ControlledBy(xr), xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.PublishesTo("infra", name))
+			composed = append(composed, mr, xptest.Secret(name, xptest.In("infra"), xptest.ControlledBy(mr)))
+			items = append(items, mr)
+		}
+		var refs []*unstructured.Unstructured
+		for i := 0; i < len(composed); i += 2 {
+			refs = append(refs, composed[i])
+		}
+		claim = xptest.With(claim, xptest.OfXR(xr))
+		xr = xptest.With(xr, xptest.ClaimedBy(claim), xptest.Refs(refs...))
+		items = append(items, claim, xr)
+		objects = append(objects, append(composed, claim, xr)...)
+	}
+	c := clusterOf(objects...)
+	links := NewLinks(c)
+	log, _ := logtest.NewNullLogger()
+	followed := 0
+	for _, item := range items {
+		if _, err := NewBlock(links).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+			t.Fatal(err)
+		}
+		_, related, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		followed += len(related)
+	}
+	// An MR brings its Secret, a claim its XR, and an XR its MRs, its claim, the XRD, the Composition and the revision.
+	if want := xrs * (mrs + 1 + mrs + 4); followed != want {
+		t.Errorf("%d were followed, not %d", followed, want)
+	}
+	c.checkCost(t)
+	if diff := cmp.Diff([]string{"Bucket  crossplane.io/claim-namespace=team-a", "Secret infra type=connection.crossplane.io/v1alpha1"}, c.lists); diff != "" {
+		t.Errorf("-want, +listed:\n%s", diff)
+	}
+	for id := range c.asked {
+		if id.Kind == xptest.ManagedKind || id.Kind == "Secret" {
+			t.Errorf("%v was asked for, though it is in the list", id)
+		}
+	}
+}
+
+// What the list doesn't have is asked for by itself: a label can have been taken off.
+func TestComposedResourcesOutsideOfTheList(t *testing.T) {
+	x := xptest.XR("x", xptest.NeverComposed(), xptest.Without("spec", "compositionRef"))
+	unlabelled := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "labels"))
+	c := clusterOf(unlabelled, xptest.XRD("xorders.example.org"))
+	got := backUp(c, xptest.With(x, xptest.Refs(unlabelled)), &velerov1.Backup{})
+	if len(got.Items) != 2 || got.Items[1].Name != "b" || len(got.Left) > 0 {
+		t.Errorf("got %+v", got)
+	}
+	if diff := cmp.Diff([]string{"Bucket  crossplane.io/composite"}, c.lists); diff != "" || c.asked[xp.RefTo(unlabelled).ID()] != 1 {
+		t.Errorf("asked %v, -want, +listed:\n%s", c.asked, diff)
+	}
+	c = clusterOf(unlabelled)
+	c.down = true
+	if got := backUp(c, xptest.With(x, xptest.Refs(unlabelled)), &velerov1.Backup{}); got.Err == nil {
+		t.Error("A list that failed is not one without the resource.")
+	}
+}
+
+// A nested XR's own resources are found in what was listed, of which only what links need is kept.
+func TestTrimmed(t *testing.T) {
+	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.PublishesTo("infra", "s"), xptest.Reconciled(),
+		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]}}`))
+	want := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("spec"), xptest.PublishesTo("infra", "s"))
+	if diff := cmp.Diff(want, trimmed(mr)); diff != "" {
+		t.Errorf("An MR: -want, +got:\n%s", diff)
+	}
+	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
+	if diff := cmp.Diff(xptest.XR("x", xptest.Refs(mr)), trimmed(xr)); diff != "" {
+		t.Errorf("An XR: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(xptest.Secret("s", xptest.Without("type")), trimmed(xptest.Secret("s", xptest.JSON(`{"data":{"password":"x"}}`)))); diff != "" {
+		t.Errorf("A Secret: -want, +got:\n%s", diff)
+	}
+}

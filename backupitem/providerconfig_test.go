@@ -1,0 +1,171 @@
+package backupitem
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func configured(ref any) xptest.Option { return xptest.Field(ref, "spec", "providerConfigRef") }
+
+func TestTreeOfAProviderConfig(t *testing.T) {
+	byName := configured(map[string]any{"name": "default"})
+	in := func(group string) xptest.Option { return xptest.JSON(`{"apiVersion":"` + group + `/v1"}`) }
+	config := func(group, kind, namespace string) *unstructured.Unstructured {
+		return xptest.Object(group+"/v1beta1", kind, namespace, "default")
+	}
+	own, family := config("cloud.example.org", "ProviderConfig", ""), config("example.org", "ProviderConfig", "")
+	local, shared := config("m.example.org", "ProviderConfig", "team-a"), config("m.example.org", "ClusterProviderConfig", "")
+	found := func(group, resource, namespace string) result {
+		items := []velero.ResourceIdentifier{id(group, resource, namespace, "default")}
+
+		return result{Items: items, Before: items}
+	}
+	runTrees(t, map[string]treeCase{
+		"Own": {
+			reason: "The group of the MR has one; it must be there before the MR is reconciled.", cluster: clusterOf(own, family), item: xptest.MR("b", byName),
+			want: found("cloud.example.org", "providerconfigs", ""),
+		},
+		"Family": {
+			reason: "In a family of providers the group that they share has it.", cluster: clusterOf(family), item: xptest.MR("b", byName, in("s3.aws.example.org")),
+			want: found("example.org", "providerconfigs", ""),
+		},
+		"OwnIsMissing": {
+			reason: "A kind of that name in the MR's own group may be another's.", cluster: clusterOf(family), item: xptest.MR("b", byName),
+			want: found("example.org", "providerconfigs", ""),
+		},
+		"Namespaced": {
+			reason: "Of Crossplane v2, in the MR's namespace.", cluster: clusterOf(local),
+			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ProviderConfig"})),
+			want: found("m.example.org", "providerconfigs", "team-a"),
+		},
+		"Cluster": {
+			reason: "Of Crossplane v2, for all namespaces.", cluster: clusterOf(local, shared),
+			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ClusterProviderConfig"})),
+			want: found("m.example.org", "clusterproviderconfigs", ""),
+		},
+		"Elsewhere": {
+			reason: "That of another namespace is another's, whatever the MR says.", cluster: clusterOf(config("m.example.org", "ProviderConfig", "team-b")),
+			item: xptest.NamespacedMR("b", in("s3.m.example.org"), configured(map[string]any{"name": "default", "kind": "ProviderConfig", "namespace": "team-b"})),
+		},
+		"AnyKind": {
+			reason: "An MR could name anything that is served; what is no ProviderConfig is not followed.", cluster: clusterOf(xptest.MR("default")),
+			item: xptest.NamespacedMR("b", configured(map[string]any{"name": "default", "kind": "Bucket"})),
+		},
+		"Missing":   {reason: "There may be none.", cluster: clusterOf(), item: xptest.MR("b", byName)},
+		"Unserved":  {reason: "Or no such kind.", cluster: clusterOf(), item: xptest.MR("b", byName, in("gone.com"))},
+		"None":      {reason: "An MR may name none.", cluster: clusterOf(own), item: xptest.MR("b")},
+		"Malformed": {reason: "What is not a reference names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured("default"))},
+		"Nameless":  {reason: "What has no name names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
+		"API": {
+			reason: "What could not be read is an error.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName), want: result{Err: errAPI},
+		},
+	})
+	c := clusterOf(own)
+	c.down = true
+	if got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{}); !errors.Is(got.Err, errAPI) {
+		t.Errorf("Groups that could not be asked for are an error; got %v", got.Err)
+	}
+}
+
+// All MRs of a backup share what they are reconciled with, so it is in no block of theirs.
+func TestBlockLeavesProviderConfigsOut(t *testing.T) {
+	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
+	items, err := NewBlock(NewLinks(clusterOf(config))).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
+	if err != nil || len(items) > 0 {
+		t.Errorf("got %v, %v", items, err)
+	}
+}
+
+func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
+	config := func(namespace, credentials string) *unstructured.Unstructured {
+		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default", xptest.JSON(`{"spec":{"credentials":`+credentials+`}}`))
+	}
+	const named = `{"source":"Secret","secretRef":{"namespace":"infra","name":"creds","key":"k"}}`
+	include, exclude := map[string]string{"provider-credentials": "include"}, map[string]string{"velero.crossplane.io/provider-credentials": "exclude"}
+	secret := func(namespace string) []velero.ResourceIdentifier {
+		return []velero.ResourceIdentifier{id("", "secrets", namespace, "creds")}
+	}
+	cases := map[string]struct {
+		reason      string
+		item        *unstructured.Unstructured
+		config      map[string]string
+		annotations map[string]string
+		down        bool
+		want        []velero.ResourceIdentifier
+		err         string
+	}{
+		"Default":   {reason: "Credentials are in no backup unless somebody wants them there.", item: config("", named)},
+		"Included":  {reason: "The cluster says so.", item: config("", named), config: include, want: secret("infra")},
+		"Annotated": {reason: "One backup says otherwise.", item: config("", named), config: include, annotations: exclude},
+		"Own": {
+			reason: "A namespaced ProviderConfig has them in its own namespace, whatever it says.",
+			item:   config("team-a", named), config: include, want: secret("team-a"),
+		},
+		"Nowhere":   {reason: "A cluster-scoped one must say where.", item: config("", `{"secretRef":{"name":"creds"}}`), config: include},
+		"Another":   {reason: "Credentials may come from elsewhere.", item: config("", `{"source":"InjectedIdentity"}`), config: include},
+		"Malformed": {reason: "Malformed names nothing.", item: config("", `{"secretRef":"creds"}`), config: include},
+		"Unknown": {
+			reason: "A setting that is not understood must not look as if it were.", item: config("", named), config: map[string]string{"credentials": "include"},
+			err: `cannot back up ProviderConfig default: cannot read the ConfigMap of settings: there is no setting "credentials"`,
+		},
+		"API": {reason: "Nor one that can't be read.", item: config("", named), down: true, err: "cannot back up ProviderConfig default: " + errAPI.Error()},
+		"Other": {
+			reason: "Only a ProviderConfig has credentials.",
+			item:   xptest.Object("m.example.org/v1", "Thing", "", "t", xptest.JSON(`{"spec":{"credentials":`+named+`}}`)), config: include,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf()
+			c.settings, c.down = tc.config, tc.down
+			got := backUp(c, tc.item, &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}})
+			if tc.err != "" {
+				if got.Err == nil || !strings.HasPrefix(got.Err.Error(), tc.err) {
+					t.Errorf("%s\ngot error %v, want %s", tc.reason, got.Err, tc.err)
+				}
+
+				return
+			}
+			if diff := cmp.Diff(tc.want, got.Items); got.Err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
+			}
+		})
+	}
+}
+
+func TestTreeReadsTheSettingsOnce(t *testing.T) {
+	c := clusterOf()
+	log, _ := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for range 3 {
+		for _, item := range []*unstructured.Unstructured{xptest.Object("m.example.org/v1", "ProviderConfig", "", "default"), xptest.MR("b")} {
+			if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if c.settled != 1 {
+		t.Errorf("read %d times", c.settled)
+	}
+	c = clusterOf()
+	c.down = true
+	tree = NewTree(NewLinks(c), log)
+	item := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default")
+	if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); !errors.Is(err, errAPI) {
+		t.Errorf("got error %v", err)
+	}
+	c.down = false
+	if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
+		t.Errorf("A failure is not remembered; got %v", err)
+	}
+}

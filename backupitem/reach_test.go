@@ -1,0 +1,174 @@
+package backupitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What Velero excludes from every backup, by resource or, if nobody has chosen resources, by scope.
+const snapshots, contents = "volumesnapshots.snapshot.storage.k8s.io", "volumesnapshotcontents.snapshot.storage.k8s.io"
+
+func TestReaches(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		spec   velerov1.BackupSpec
+		want   bool
+	}{
+		"None": {reason: "Nobody has chosen resources.", want: true},
+		"ByResource": {
+			reason: "Velero excludes snapshots by itself.", spec: velerov1.BackupSpec{
+				IncludeClusterResources: ptr.To(true), ExcludedResources: []string{snapshots, contents},
+			}, want: true,
+		},
+		"ByScope": {
+			reason: "The same in the way that it has now.", spec: velerov1.BackupSpec{
+				ExcludedNamespaceScopedResources: []string{snapshots}, ExcludedClusterScopedResources: []string{contents},
+			}, want: true,
+		},
+		"Included":          {reason: "Whoever chooses resources has chosen.", spec: velerov1.BackupSpec{IncludedResources: []string{"buckets.cloud.example.org"}}},
+		"ExcludedToo":       {reason: "Beside those that Velero excludes.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
+		"IncludedByScope":   {reason: "The same by scope.", spec: velerov1.BackupSpec{IncludedClusterScopedResources: []string{"*"}}},
+		"IncludedInScope":   {reason: "The same.", spec: velerov1.BackupSpec{IncludedNamespaceScopedResources: []string{"configmaps"}}},
+		"ExcludedByScope":   {reason: "The same.", spec: velerov1.BackupSpec{ExcludedClusterScopedResources: []string{contents, "nodes"}}},
+		"ExcludedInScope":   {reason: "The same.", spec: velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{snapshots, "secrets"}}},
+		"ExcludedNamespace": {reason: "So has whoever excludes the namespace.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"inf*"}}},
+		"OtherNamespace":    {reason: "Another is another.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"team-b"}}, want: true},
+	} {
+		if got := reaches(&velerov1.Backup{Spec: tc.spec}, "infra"); got != tc.want {
+			t.Errorf("%s: %s\ngot %v, want %v", name, tc.reason, got, tc.want)
+		}
+	}
+}
+
+// Credentials are taken from wherever they are if somebody asks for them, and only then.
+func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
+	config := func(namespace string) *unstructured.Unstructured {
+		return xptest.Object("m.example.org/v1", "ProviderConfig", namespace, "default",
+			xptest.JSON(`{"spec":{"credentials":{"source":"Secret","secretRef":{"namespace":"infra","name":"creds","key":"k"}}}}`))
+	}
+	include := map[string]string{"provider-credentials": "include"}
+	teamA := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedClusterScopedResources: []string{contents}}
+	some := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}
+	but := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, ExcludedNamespaces: []string{"infra"}}
+	const left = "secrets infra/creds: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"
+	creds := func(namespace string) []velero.ResourceIdentifier {
+		return []velero.ResourceIdentifier{id("", "secrets", namespace, "creds")}
+	}
+	type want struct {
+		Items []velero.ResourceIdentifier
+		Left  []string
+		// Beyond is the mark that has Velero look beyond its filters.
+		Beyond string
+	}
+	cases := map[string]struct {
+		reason              string
+		item                *unstructured.Unstructured
+		spec                velerov1.BackupSpec
+		config, annotations map[string]string
+		want                want
+	}{
+		"Asked":    {reason: "The cluster asks for them.", item: config(""), spec: teamA, config: include, want: want{Items: creds("infra"), Beyond: "true"}},
+		"NotAsked": {reason: "Nobody does.", item: config(""), spec: teamA},
+		"Annotated": {
+			reason: "One backup asks for them.", item: config(""), spec: teamA, annotations: map[string]string{"velero.crossplane.io/provider-credentials": "include"},
+			want: want{Items: creds("infra"), Beyond: "true"},
+		},
+		"Refused": {
+			reason: "One backup does not.", item: config(""), spec: teamA, config: include,
+			annotations: map[string]string{"velero.crossplane.io/provider-credentials": "exclude"},
+		},
+		"Everything": {reason: "Nothing is beyond a backup of everything.", item: config(""), config: include, want: want{Items: creds("infra")}},
+		"Own": {
+			reason: "A namespaced one has them in its own namespace.", item: config("team-a"), spec: teamA, config: include, want: want{Items: creds("team-a")},
+		},
+		"SomeResources": {
+			reason: "Whoever chooses resources chooses what is left out.", item: config(""), spec: some, config: include, want: want{Left: []string{left}},
+		},
+		"Excluded": {reason: "The same for namespaces.", item: config(""), spec: but, config: include, want: want{Left: []string{left}}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf()
+			c.settings = tc.config
+			res := backUp(c, xptest.With(tc.item, xp.SetMustInclude), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: tc.spec})
+			if res.Err != nil {
+				t.Fatal(res.Err)
+			}
+			got := want{Items: res.Items, Left: res.Left, Beyond: res.Stored.GetAnnotations()[xp.AnnotationMustInclude]}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDiscoveryWarnsOfWhatIsClusterScoped(t *testing.T) {
+	byScope := func(change func(s *velerov1.BackupSpec)) velerov1.BackupSpec {
+		s := velerov1.BackupSpec{ExcludedNamespaceScopedResources: []string{snapshots}, ExcludedClusterScopedResources: []string{contents}}
+		if change != nil {
+			change(&s)
+		}
+
+		return s
+	}
+	cases := map[string]struct {
+		reason string
+		spec   velerov1.BackupSpec
+		want   int
+	}{
+		"All": {reason: "Velero takes what it excludes itself for a choice.", spec: byScope(nil), want: 1},
+		"Star": {
+			reason: "A star is all.", want: 1, spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*"} }),
+		},
+		"Users": {
+			reason: "The same if somebody excludes more.", want: 1,
+			spec: byScope(func(s *velerov1.BackupSpec) { s.ExcludedClusterScopedResources = []string{"nodes", contents} }),
+		},
+		"WithCluster": {
+			reason: "Whoever asks for all has all.",
+			spec:   velerov1.BackupSpec{IncludeClusterResources: ptr.To(true), ExcludedResources: []string{snapshots, contents}},
+		},
+		"WithoutCluster": {
+			reason: "Whoever asks for none knows.", spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false), ExcludedResources: []string{snapshots, contents}},
+		},
+		"Resources": {reason: "Whoever chooses resources has those.", spec: velerov1.BackupSpec{IncludedResources: []string{"*"}}},
+		"Excluded":  {reason: "The same for all but some.", spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets", snapshots, contents}}},
+		"Cluster":   {reason: "The same by scope.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedClusterScopedResources = []string{"*"} })},
+		"OneNamespace": {
+			reason: "A backup of some namespaces takes what is cluster-scoped with what needs it.",
+			spec:   byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"team-a"} }),
+		},
+		"StarAndMore": {
+			reason: "Velero refuses a star beside others.", spec: byScope(func(s *velerov1.BackupSpec) { s.IncludedNamespaces = []string{"*", "team-a"} }),
+		},
+		"WithoutNamespace": {
+			reason: "All but one are some.", spec: byScope(func(s *velerov1.BackupSpec) { s.ExcludedNamespaces = []string{"team-b"} }),
+		},
+		"OldVelero": {reason: "One that excludes nothing by itself takes all.", spec: velerov1.BackupSpec{}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			d := NewDiscovery(clusterOf(), log)
+			for _, namespace := range []string{"team-a", "team-b", "team-c"} {
+				if _, _, _, _, err := d.Execute(xptest.Object("v1", "Namespace", "", namespace), &velerov1.Backup{Spec: tc.spec}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := len(hook.AllEntries()); got != tc.want {
+				t.Errorf("%s\ngot %d warnings, want %d: %v", tc.reason, got, tc.want, hook.AllEntries())
+			}
+		})
+	}
+}

@@ -1,0 +1,99 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// copied is u on hold as a copy of something alive.
+func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return u
+}
+
+// A copy must not start to work because all that it composes is there: both would manage the same external resources.
+func TestNextLeavesCopiesHeld(t *testing.T) {
+	x := xptest.ModernXR("x")
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))
+	bucket := xptest.With(mr, xptest.Reconciled())
+	xr := xptest.ModernXR("x", xptest.Refs(bucket), xptest.SeenPaused())
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	runPlans(t, map[string]planCase{
+		"XR": {
+			reason: "Though nothing is missing.", world: world(copied(xr), bucket, revision), ref: xp.RefTo(x),
+			want: outcome{Failed: "Order team-a/x stays held: it is a copy"},
+		},
+		"Claim": {
+			reason: "The same for a claim, whatever its XR is.", world: world(copied(claim), xptest.XR("x", xptest.ClaimedBy(claim))), ref: xp.RefTo(claim),
+			want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
+		},
+		"Composed": {
+			reason: "An XR whose MR is held as a copy waits for nothing that could come.", world: world(held(xr, xptest.SeenPaused()), copied(mr), revision),
+			ref:  xp.RefTo(x),
+			want: outcome{Failed: "Order team-a/x stays held: Bucket team-a/b: it is a copy", Total: 1},
+		},
+		"ComposedXR": {
+			reason: "The same for a nested XR.",
+			world: world(held(xptest.ModernXR("x", xptest.Refs(xptest.ModernXR("child"))), xptest.SeenPaused()),
+				copied(xptest.ModernXR("child", xptest.ControlledBy(x))), revision),
+			ref:  xp.RefTo(x),
+			want: outcome{Failed: "Order team-a/x stays held: Order team-a/child: it is a copy", Total: 1},
+		},
+		"OtherHold": {
+			reason: "An MR that is on hold for another reason is not taken for a copy, but released.",
+			world:  world(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
+			want: outcome{
+				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it was held until its connection secret was back"},
+			},
+		},
+	})
+}
+
+func TestPutOfACopy(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   Hold
+	}{
+		"MR": {
+			reason: "An MR has no revision to be pinned to.", object: xptest.NamespacedMR("b"),
+			want: Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy"},
+		},
+		"XR": {
+			reason: "An XR is held as for adoption, which a person may choose later.", object: xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
+			want: Hold{
+				Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy", Pinned: true, Refs: refs(xptest.NamespacedMR("b")),
+			},
+		},
+		"Again": {
+			reason: "A copy that was backed up and comes back as another's has the person's own settings still.",
+			object: copied(xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationPaused, "false"))),
+			want:   Hold{Restore: restoreName, Since: restoredAt, Clone: "Bucket team-a/b", Reason: "it is a copy", Paused: new("false")},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := copied(tc.object)
+			got, err := HoldOf(u)
+			if diff := cmp.Diff(&tc.want, got); err != nil || diff != "" || !xp.IsPaused(u) {
+				t.Errorf("%s\npaused %v, error %v, -want, +got:\n%s", tc.reason, xp.IsPaused(u), err, diff)
+			}
+		})
+	}
+
+	// An original that is restored in place of its copy is no copy any more.
+	original := copied(xptest.ModernXR("x"))
+	if h, err := Put(original, Hold{Restore: restoreName, Since: restoredAt}); err != nil || h.Clone != "" || h.Reason != reasonRestored {
+		t.Errorf("a hold of another restore says what that one says; got %+v, %v", h, err)
+	}
+}

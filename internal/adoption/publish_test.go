@@ -1,0 +1,181 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const stepLetGo = "its connection secret is back; give its own settings back"
+
+// forSecret is u on hold until its connection secret is back, changed by the options after that.
+func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+// An MR that nothing composes has a plan of its own.
+func TestNextForManaged(t *testing.T) {
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
+	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
+	x := xptest.XR("x", xptest.Refs(mr))
+	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
+	runPlans(t, map[string]planCase{
+		"Held": {
+			reason: "All items are restored when a plan is made, so the Secret is back if the backup has it.",
+			world:  world(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+		},
+		"Namespaced": {reason: "The same for Crossplane v2.", world: world(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
+		"Released":   {reason: "It was let go, or was live before the restore.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
+		"OwnPause": {
+			reason: "What a person has paused is not held.", world: world(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
+			want: outcome{Done: true},
+		},
+		"MarkOfAClaim": {
+			reason: "A mark by either name is one.", world: world(xptest.With(local, xptest.Annotated(AnnotationClaimHold, "{}"))), ref: xp.RefTo(local),
+			want: letGo("Bucket team-a/b"),
+		},
+		"XRLiveAllAlong": {
+			reason: "The XR that composes it is not held, so its plan does not care.", world: world(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
+			want: letGo("Bucket b"),
+		},
+		"Copy": {
+			reason: "A copy of something alive is up to a person.", world: world(copied(local)), ref: xp.RefTo(local),
+			want: outcome{Failed: "Bucket team-a/b stays held: it is a copy"},
+		},
+		"Gone": {
+			reason: "An MR that did not come back is told.", world: world(), ref: xp.RefTo(mr),
+			want: outcome{Failed: "Bucket b does not exist: it was not restored, or was deleted since; see the errors of the restore"},
+		},
+		"Unreadable": {
+			reason: "A mark that can't be read is for a person to correct.",
+			world:  world(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
+				"correct or remove the annotation, then restore again"},
+		},
+	})
+}
+
+// An MR that a held XR composes is let go by the plan of the XR, which is not unpaused before.
+func TestNextLetsComposedGo(t *testing.T) {
+	x := xptest.XR("x")
+	publishes := xptest.PublishesTo("infra", "s")
+	mr, other := xptest.MR("b", xptest.ControlledBy(x), publishes), xptest.MR("c", xptest.ControlledBy(x), publishes)
+	revision := xptest.Revision(xptest.RevisionName, x)
+	paused := held(xptest.XR("x", xptest.Refs(mr, other)), xptest.SeenPaused())
+	free := xptest.With(paused, unpaused(), xptest.Reconciled())
+	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
+	const waitB, waitC = "Bucket b: it was held until its connection secret was back", "Bucket c: it was held until its connection secret was back"
+	waiting := func(adopted int, also []string, why ...string) outcome {
+		return outcome{Adopted: adopted, Total: 2, Moving: true, Also: also, Waiting: why}
+	}
+	runPlans(t, map[string]planCase{
+		"Both": {
+			reason: "They don't wait for one another, and the XR waits for both.", world: world(paused, forSecret(mr), forSecret(other), revision), ref: xp.RefTo(x),
+			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, waitC),
+		},
+		"One": {
+			reason: "An XR isn't unpaused while one of its MRs is on hold.", ref: xp.RefTo(x),
+			world: world(paused, xptest.With(mr, xptest.Reconciled()), forSecret(other, xptest.Reconciled()), revision), want: waiting(1, []string{"Bucket c"}, waitC),
+		},
+		"NotObserved": {
+			reason: "What is let go must be observed by its provider then.", world: world(paused, mr, xptest.With(other, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			want: waiting(1, nil, "Bucket b: its provider has not observed it yet"),
+		},
+		"Observed": {
+			reason: "Then the XR is unpaused.", ref: xp.RefTo(x),
+			world: world(paused, xptest.With(mr, xptest.Reconciled()), xptest.With(other, xptest.Reconciled()), revision),
+			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
+		},
+		"OtherMissing": {
+			reason: "What can be let go is, though the XR waits for something else.", world: world(paused, forSecret(mr), revision), ref: xp.RefTo(x),
+			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"AfterTheUnpause": {
+			reason: "A person who put the MR back by another restore has it let go.", world: world(free, forSecret(mr), other), ref: xp.RefTo(x),
+			want: waiting(1, []string{"Bucket b"}, waitB),
+		},
+		"OwnPause": {
+			reason: "The person's pause of the XR is not one of its MRs.", world: world(ownPause, forSecret(mr)), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{waitB}},
+		},
+		"OwnPauseLetGo": {
+			reason: "Then the XR has its own settings back.", world: world(ownPause, mr), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"OwnPauseOfTheMR": {
+			reason: "An MR that a person had paused is not observed, and not waited for, once it is let go.", ref: xp.RefTo(x),
+			world: world(held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused()), xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()),
+				revision),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"Unheld": {
+			reason: "The plan of an XR that is not held is not about what it composes.", world: world(xptest.XR("x", xptest.Refs(mr)), forSecret(mr)), ref: xp.RefTo(x),
+			want: outcome{Done: true, Adopted: 1, Total: 1},
+		},
+	})
+}
+
+// What a person has set on an MR comes back, however often it is backed up while it is held, and whoever lets it go.
+func TestLetGoGivesOwnSettingsBack(t *testing.T) {
+	x := xptest.XR("x")
+	for name, options := range map[string][]xptest.Option{
+		"None": nil, "Paused": {xptest.Annotated(xp.AnnotationPaused, "true")}, "NotPaused": {xptest.Annotated(xp.AnnotationPaused, "false")},
+		"Empty": {xptest.Annotated(xp.AnnotationPaused, ""), xptest.Annotated("theirs", "kept")},
+	} {
+		own := xptest.MR("b", append(options, xptest.ControlledBy(x), xptest.PublishesTo("infra", "s"), xptest.Version("7"))...)
+		mr := forSecret(forSecret(own))
+		h, err := HoldOf(mr)
+		want := &Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret}
+		if paused, ok := own.GetAnnotations()[xp.AnnotationPaused]; ok {
+			want.Paused = ptr.To(paused)
+		}
+		if diff := cmp.Diff(want, h); err != nil || diff != "" || !xp.IsPaused(mr) || !IsMarked(mr) {
+			t.Errorf("%s: an MR is held, and pinned to nothing: error %v, -want, +got:\n%s", name, err, diff)
+		}
+		composed := Next(world(held(xptest.XR("x", xptest.Refs(own))), mr), xp.RefTo(x))
+		if len(composed.Also) != 1 {
+			t.Fatalf("%s: got %+v", name, composed)
+		}
+		for by, change := range map[string]Change{"itself": Next(world(mr), xp.RefTo(mr)).Change, "its XR": composed.Also[0]} {
+			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(change.Target, change.Patch))); diff != "" {
+				t.Errorf("%s: let go by %s: -own, +now:\n%s", name, by, diff)
+			}
+			if v, _, _ := unstructured.NestedString(change.Patch, "metadata", "resourceVersion"); v != "7" {
+				t.Errorf("%s: the API server must refuse it if the MR has changed since; got %v", name, change.Patch)
+			}
+		}
+	}
+}
+
+// A held copy of a claim that never had an XR has no finalizer, and nothing else of a claim but its mark.
+func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
+	claim := copied(xptest.Claim("o"))
+	claim.SetFinalizers(nil)
+	if xp.IsClaim(claim) {
+		t.Fatal("The test is about something else.")
+	}
+	runPlans(t, map[string]planCase{"Copy": {
+		reason: "It is not taken for adopted.", world: world(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
+	}})
+	patch, err := Explain(claim, "why")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := HoldOf(xptest.Merge(claim, patch))
+	if err != nil || h == nil || h.Reason != "why" {
+		t.Errorf("What is held can be explained; got %+v, %v", h, err)
+	}
+	if again := copied(claim); again.GetAnnotations()[AnnotationHold] != "" {
+		t.Errorf("A mark is put where one is; got %v", again.GetAnnotations())
+	}
+}

@@ -1,0 +1,109 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	stepControl      = "make XOrder x its controller again"
+	stepClaimControl = "make OrderClaim team-a/o its controller again"
+)
+
+// A connection secret that was live before the restore lost its owner when that was deleted, if the garbage collector has not come to it, and
+// Crossplane publishes in it again only if it differs.
+func TestNextTakesConnectionSecrets(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.PublishesTo("", "s"))
+	xr := xptest.XR("x", xptest.PublishesTo("infra", "s"))
+	paused := held(xr, xptest.SeenPaused())
+	revision := xptest.Revision(xptest.RevisionName, xr)
+	secret := xptest.Secret("s", xptest.In("infra"))
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	ready := held(claim, xptest.SeenPaused())
+	take, unpause := outcome{Step: stepControl, Target: "Secret infra/s"}, outcome{Step: stepUnpause, Target: "XOrder x"}
+	runPlans(t, map[string]planCase{
+		"Uncontrolled": {reason: "It must be the XR's before the XR publishes.", world: world(paused, revision, secret), ref: xp.RefTo(xr), want: take},
+		"Controlled": {
+			reason: "It is the XR's.", world: world(paused, revision, xptest.With(secret, xptest.ControlledBy(xr))), ref: xp.RefTo(xr), want: unpause,
+		},
+		"SomebodyElses": {
+			reason: "What another controls is the other's; Crossplane says so itself.", ref: xp.RefTo(xr), want: unpause,
+			world: world(paused, revision, xptest.With(secret, xptest.ControlledBy(xptest.XR("y")))),
+		},
+		"Opaque": {
+			reason: "A Secret that Crossplane did not publish is not Crossplane's.", ref: xp.RefTo(xr), want: unpause,
+			world: world(paused, revision, xptest.With(secret, xptest.Field("Opaque", "type"))),
+		},
+		"Deleting": {reason: "It is gone soon.", world: world(paused, revision, xptest.With(secret, xptest.Deleting())), ref: xp.RefTo(xr), want: unpause},
+		"Absent":   {reason: "It is published anew.", world: world(paused, revision), ref: xp.RefTo(xr), want: unpause},
+		"NotYet": {
+			reason: "First what else is missing.", world: world(paused, secret), ref: xp.RefTo(xr),
+			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
+				"restore it, or set another compositionRevisionRef on XOrder x"}},
+		},
+		"Claim": {
+			reason: "The same for the claim's own.", world: world(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),
+			want: outcome{Step: stepClaimControl, Target: "Secret team-a/s"},
+		},
+		"ClaimControls": {
+			reason: "Then the claim is released.", world: world(adopted, ready, xptest.Secret("s", xptest.ControlledBy(claim))), ref: xp.RefTo(xr),
+			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+		},
+		"ClaimReaches": {
+			reason: "A claim publishes in its own namespace only, whatever it says.", ref: xp.RefTo(xr), want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+			world: world(adopted, held(xptest.With(claim, xptest.PublishesTo("infra", "s")), xptest.SeenPaused()), secret),
+		},
+	})
+}
+
+func TestControlKeepsOtherOwners(t *testing.T) {
+	xr := xptest.XR("x")
+	helper := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: "h"}
+	s := xptest.Secret("s", xptest.OwnedBy(helper), xptest.Version("7"))
+	patch := control(xr, s)
+	got := xptest.Merge(s, patch)
+	want := []metav1.OwnerReference{helper, {
+		APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}}
+	if diff := cmp.Diff(want, got.GetOwnerReferences()); diff != "" || !xp.Controls(xr, got) {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if v := got.GetResourceVersion(); v != "7" || patch["metadata"].(map[string]any)["resourceVersion"] != "7" { //nolint:forcetypeassert // The test fails.
+		t.Errorf("The API server must refuse it if the Secret has changed since; got %v", patch)
+	}
+}
+
+// An owner reference to the XR that does not control is not written beside one that does: the API server refuses two with one UID.
+func TestControlReplacesItsOwnReference(t *testing.T) {
+	xr := xptest.XR("x")
+	s := xptest.Secret("s", xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID()}))
+	got := xptest.Merge(s, control(xr, s))
+	if refs := got.GetOwnerReferences(); len(refs) != 1 || !xp.Controls(xr, got) {
+		t.Errorf("got %v", refs)
+	}
+}
+
+func TestNeedsConnectionSecrets(t *testing.T) {
+	claim := xptest.Claim("o", xptest.PublishesTo("", "s"))
+	xr := xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))
+	secret := xptest.Secret("s", xptest.In("infra"))
+	for name, tc := range map[string]struct {
+		world      *World
+		from, want []xp.Ref
+	}{
+		"XR":    {world: world(held(xr)), from: refs(xr), want: refs(xr, secret)},
+		"Claim": {world: world(held(claim)), from: refs(claim), want: refs(claim, xptest.Secret("s"))},
+		"Free":  {world: world(xr), from: refs(xr), want: refs(xr)},
+		"MR":    {world: world(held(xptest.MR("b", xptest.PublishesTo("infra", "s")))), from: refs(xptest.MR("b")), want: refs(xptest.MR("b"))},
+	} {
+		if diff := cmp.Diff(tc.want, tc.world.Needs(tc.from)); diff != "" {
+			t.Errorf("%s: the Secret of what is held matters: -want, +got:\n%s", name, diff)
+		}
+	}
+}

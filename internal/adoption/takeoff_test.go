@@ -1,0 +1,141 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTakeOff(t *testing.T) {
+	paused, kept := xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated("theirs", "kept")
+	refs := xptest.Refs(xptest.MR("b"))
+	hold := func(u *unstructured.Unstructured) *unstructured.Unstructured { return held(u) }
+	same := func(u *unstructured.Unstructured) *unstructured.Unstructured { return u }
+	cases := map[string]struct {
+		reason string
+		own    *unstructured.Unstructured
+		// held makes of it what a backup has.
+		held func(*unstructured.Unstructured) *unstructured.Unstructured
+	}{
+		"XR":       {reason: "Without settings of its own it has none then.", own: xptest.XR("x", refs, kept), held: hold},
+		"ModernXR": {reason: "The same for Crossplane v2.", own: xptest.ModernXR("x", kept), held: hold},
+		"Claim":    {reason: "A claim has another mark.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), held: hold},
+		"OwnPause": {reason: "The person's own pause comes back.", own: xptest.XR("x", paused), held: hold},
+		"OwnNoPause": {
+			reason: "So does what is no pause.", own: xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false")), held: hold,
+		},
+		"Policy":       {reason: "The person's own policy comes back.", own: xptest.XR("x", xptest.Policy("Automatic")), held: hold},
+		"Manual":       {reason: "Also if it is that of the hold.", own: xptest.Claim("o", xptest.Policy(xp.UpdateManual)), held: hold},
+		"ModernPolicy": {reason: "The same for Crossplane v2.", own: xptest.ModernXR("x", xptest.Policy("Automatic"), paused), held: hold},
+		"NotPinned": {
+			reason: "A hold from before the first revision changed no policy.", own: xptest.XR("x", xptest.NeverComposed(), xptest.Policy("Automatic")), held: hold,
+		},
+		"Twice": {
+			reason: "One that was backed up twice while it was held has its own settings still.", own: xptest.XR("x", xptest.Policy("Automatic"), paused),
+			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return held(held(u)) },
+		},
+		"Copy": {reason: "A copy is held too.", own: xptest.ModernXR("x", paused), held: copied},
+		"MR": {
+			reason: "An MR has no policy.", own: xptest.MR("b", xptest.PublishesTo("infra", "s"), paused),
+			held: func(u *unstructured.Unstructured) *unstructured.Unstructured { return forSecret(u) },
+		},
+		"None": {reason: "What is not held stays as it is.", own: xptest.XR("x", paused, xptest.Policy(xp.UpdateManual)), held: same},
+		"Bare": {reason: "The same without any annotation.", own: xptest.XR("x"), held: same},
+		"Unreadable": {
+			reason: "A mark that can't be read says nothing of what is the person's own.",
+			own:    xptest.XR("x", xptest.Annotated(AnnotationHold, "?"), paused, xptest.Policy(xp.UpdateManual)), held: same,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := tc.held(tc.own).DeepCopy()
+			err := TakeOff(got)
+			if diff := cmp.Diff(asStored(tc.own), asStored(got)); err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func TestTakeOffErrors(t *testing.T) {
+	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
+	if err := TakeOff(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
+		t.Errorf("What can't have its own policy back must not be restored as if it had; got error %v", err)
+	}
+}
+
+// What is no MR, or another's, is not held for its connection secret.
+func TestNextLetsOnlyItsMRsGo(t *testing.T) {
+	x, other := xptest.XR("x"), xptest.XR("other")
+	cron := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly", xptest.ControlledBy(x))
+	claim, mr := xptest.Claim("o", xptest.ControlledBy(x)), xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("infra", "s"))
+	anothers := xptest.MR("b", xptest.ControlledBy(other))
+	composing := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return held(xptest.XR("x", xptest.Refs(u)), xptest.SeenPaused())
+	}
+	revision := xptest.Revision(xptest.RevisionName, x)
+	unpause := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it was held until its connection secret was back"}}
+	runPlans(t, map[string]planCase{
+		"CronOperation": {
+			reason: "A person lifts the hold of what starts Operations.", world: world(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,
+		},
+		"Claim": {
+			reason: "A claim has a plan of its own.", world: world(composing(claim), held(claim), revision), ref: xp.RefTo(x), want: unpause,
+		},
+		"Anothers": {
+			reason: "The refs in a mark are what somebody wrote into it.", world: world(composing(anothers), forSecret(anothers), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
+		},
+		"Nobodys": {
+			reason: "What nobody controls has an operation of its own, which the XR waits for.", ref: xp.RefTo(x),
+			world: world(composing(mr), forSecret(xptest.With(mr, xptest.Without("metadata", "ownerReferences"))), revision), want: waits,
+		},
+		"StillSaysPaused": {
+			reason: "The last that the provider of an MR that was let go has said is that it is paused.", ref: xp.RefTo(x),
+			world: world(composing(mr), xptest.With(mr, xptest.SeenPaused()), revision),
+			want:  outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: its provider has not observed it yet"}},
+		},
+	})
+}
+
+// What a held XR composes is part of the plan for that.
+func TestSubjectsOfAHeldXR(t *testing.T) {
+	x, free := xptest.XR("x"), xptest.XR("free")
+	unreadable := xptest.XR("u", xptest.Annotated(AnnotationHold, "?"))
+	publishes := xptest.PublishesTo("infra", "s")
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	claim := xptest.Claim("o")
+	mr := func(name string, controller *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.MR(name, xptest.ControlledBy(controller), publishes)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		world  *World
+		want   []xp.Ref
+	}{
+		"Held": {
+			reason: "Its MRs are let go by its plan, marked or not.",
+			world:  world(held(x), forSecret(mr("b", x)), mr("c", x), xptest.MR("d", xptest.Annotated(AnnotationHold, "{}"), xptest.ControlledBy(x))), want: refs(x),
+		},
+		"Unheld":     {reason: "The plan of an XR that is not held is not about them.", world: world(free, forSecret(mr("b", free))), want: refs(mr("b", free), free)},
+		"Unreadable": {reason: "Nor is there one for an XR whose mark can't be read.", world: world(unreadable, mr("b", unreadable)), want: refs(mr("b", x), unreadable)},
+		"Earlier": {
+			reason: "An earlier XR of the same name is somebody else.", world: world(held(x), mr("b", xptest.XR("x", xptest.UID("old")))), want: refs(mr("b", x), x),
+		},
+		"Nobodys":   {reason: "What nobody controls is nobody's.", world: world(held(x), xptest.MR("b", publishes)), want: refs(mr("b", x), x)},
+		"NestedXR":  {reason: "An XR has a plan of its own wherever it is.", world: world(held(x), held(child)), want: refs(child, x)},
+		"HeldClaim": {reason: "A claim composes nothing.", world: world(held(claim), mr("b", claim)), want: refs(mr("b", x))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.world.Subjects()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

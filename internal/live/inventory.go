@@ -1,0 +1,110 @@
+package live
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An inventory is what there was of a kind when it was first asked for.
+type inventory struct {
+	objects map[xp.ID]bool
+	// named are the objects by external-name.
+	named map[string][]xp.Ref
+}
+
+// Exists tells whether the object that r names was there when it was first asked about the kind, which it lists once.
+func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.objects[r.ID()], err
+}
+
+// Named returns the objects of a kind that had the external-name when it was first asked about the kind, which it lists once.
+func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+	i, err := c.inventoryOf(ctx, gvk)
+
+	return i.named[externalName], err
+}
+
+func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) (inventory, error) {
+	c.mu.Lock()
+	i, ok := c.inventories[gvk.GroupKind()]
+	c.mu.Unlock()
+	if ok {
+		return i, nil
+	}
+	i = inventory{objects: map[xp.ID]bool{}, named: map[string][]xp.Ref{}}
+	err := c.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		r := xp.RefTo(u)
+		i.objects[r.ID()] = true
+		if name := u.GetAnnotations()[xp.AnnotationExternalName]; name != "" {
+			i.named[name] = append(i.named[name], r)
+		}
+	})
+	if err != nil && !isUnserved(err) {
+		return inventory{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inventories[gvk.GroupKind()] = i
+
+	return i, nil
+}
+
+// List returns what the options select of a kind, in the namespace or, if that is "" or the kind is cluster-scoped, in all of them. Errors are
+// those of Resource and of the API server.
+func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	err := c.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
+
+	return all, err
+}
+
+// each calls the function with every object of a kind, in the namespace or in all of them. Errors are those of Resource and of the API server.
+func (c *Cluster) each(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
+) error {
+	gvr, namespaced, err := c.Resource(gvk)
+	if err != nil {
+		return err
+	}
+	if !namespaced {
+		namespace = ""
+	}
+	options.Limit = pageSize
+	for {
+		list, err := c.client.Resource(gvr).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
+		}
+		for i := range list.Items {
+			do(ofKind(&list.Items[i], gvk))
+		}
+		if list.GetContinue() == "" {
+			return nil
+		}
+		options.Continue = list.GetContinue()
+	}
+}
+
+// isUnserved tells whether there can be no objects of a kind: it is not served, or can only be created, such as a TokenReview.
+func isUnserved(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// ofKind gives an item of a list its kind, which some servers leave out.
+func ofKind(u *unstructured.Unstructured, gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	if u.GetKind() == "" {
+		u.SetGroupVersionKind(gvk)
+	}
+
+	return u
+}

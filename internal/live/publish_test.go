@@ -1,0 +1,108 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// publishing is an MR that a restore has put on hold until its Secret is back.
+func publishing(o ...xptest.Option) *unstructured.Unstructured {
+	u := restored(xptest.MR("b", append(o, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))...))
+	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return u
+}
+
+func checkLetGo(t *testing.T, s *server) {
+	t.Helper()
+	u := s.get(t, buckets, "", "b")
+	if h, err := adoption.HoldOf(u); h != nil || err != nil || u.GetAnnotations()[xp.AnnotationPaused] != "false" {
+		t.Errorf("The MR has its own settings back; got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
+	}
+}
+
+func TestAdoptLetsAnMRGo(t *testing.T) {
+	mr := publishing()
+	s := newServer(mr)
+	for range 2 {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(mr))
+		if err != nil || !plans[xp.RefTo(mr).ID()].Done {
+			t.Fatalf("The first poll lets it go, since all is restored by then; got %+v, %v", plans, err)
+		}
+		checkLetGo(t, s)
+	}
+	if patches := s.requests("patch"); len(patches) != 1 {
+		t.Errorf("Once it is let go nothing changes any more: %v", patches)
+	}
+}
+
+// The operation of an XR lets go what the XR composes, before Crossplane reconciles the XR.
+func TestAdoptLetsComposedMRsGo(t *testing.T) {
+	x := xptest.XR("x")
+	mr := publishing(xptest.ControlledBy(x), xptest.Reconciled())
+	xr := xptest.XR("x", xptest.Refs(mr))
+	s := newServer(restored(xr), mr, restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Fatalf("got %+v, %v", plans, err)
+	}
+	checkLetGo(t, s)
+	// The plan of the MR itself may have asked for the same.
+	if diff := cmp.Diff([]string{"buckets /b", "xorders /x"}, slices.Compact(s.requests("patch"))); diff != "" {
+		t.Errorf("First the MR is let go, then the XR is unpaused and released: -want, +asked:\n%s", diff)
+	}
+}
+
+// A refusal of one does not keep the others.
+func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
+	mr := publishing()
+	s := newServer(mr)
+	s.failOn("patch", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "b", errDown))
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(mr))
+	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 {
+		t.Errorf("What an admission policy refuses is told; got %+v, %v", p, err)
+	}
+}
+
+// A provider's kind can be called Secret too. It has no type to select by.
+func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
+	const gv = "secretsmanager.example.org/v1beta1"
+	gvr := schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
+	mr := xptest.Object(gv, "Secret", "", "s")
+	xr := restored(xptest.XR("x", xptest.Refs(mr)))
+	revision := restored(xptest.Revision(xptest.RevisionName, xr))
+	s := newServer()
+	s.FakeDynamicClient = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		xorders: xptest.LegacyKind + "List", revisions: "CompositionRevisionList", gvr: "SecretList", secrets: "SecretList",
+	}, xr, revision, mr)
+	s.kinds[gv] = []metav1.APIResource{{Name: "secrets", Kind: "Secret"}}
+	s.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		l, _ := action.(clienttesting.ListActionImpl)
+		if action.GetResource() == gvr && !l.GetListRestrictions().Fields.Empty() {
+			return true, nil, apierrors.NewBadRequest("field label not supported: type") // As for every custom resource.
+		}
+
+		return false, nil, nil
+	})
+	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	if err != nil || w.Get(xp.RefTo(mr)) == nil {
+		t.Errorf("what was there before the restore is observed; got error %v", err)
+	}
+}

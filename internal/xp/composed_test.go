@@ -1,0 +1,109 @@
+package xp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestComposed(t *testing.T) {
+	xr := xptest.XR("x")
+	nested := xptest.XR("child", xptest.Labelled(xp.LabelComposite, "x"))
+	cases := map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"Controlled": {reason: "The UID is the XR's.", xr: xr, object: xptest.MR("b", xptest.ControlledBy(xr)), want: true},
+		"SomebodyElse": {
+			reason: "A label proves nothing against a controller.",
+			xr:     xr, object: xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("other")))),
+		},
+		"Ownerless": {reason: "A restore without this plugin leaves it so.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true},
+		"OwnerlessOfATree": {
+			reason: "All of a tree have the name of its root.",
+			xr:     nested, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
+		},
+		"OwnerlessOfTheChild": {reason: "A nested XR's name is not the tree's.", xr: nested, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "child"))},
+		"OfAnotherTree":       {reason: "It has the label of another tree.", xr: xr, object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "y"))},
+		"OwnerlessInItsNamespace": {
+			reason: "The same for Crossplane v2.",
+			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
+		},
+		"OwnerlessClusterScoped": {
+			reason: "A tenant who names their XR as another's tree, or copies its label, does not get what is outside of their namespace.",
+			xr:     xptest.ModernXR("x", xptest.Labelled(xp.LabelComposite, "x")), object: xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x")),
+		},
+		"OwnerlessElsewhere": {
+			reason: "The same for another namespace.",
+			xr:     xptest.ModernXR("x"), object: xptest.NamespacedMR("b", xptest.In("team-b"), xptest.Labelled(xp.LabelComposite, "x")),
+		},
+		"OwnerlessOfAClusterXR": {
+			reason: "A cluster-scoped XR composes anywhere.",
+			xr:     xr, object: xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x")), want: true,
+		},
+		"Unlabelled": {reason: "Nothing says that it belongs to an XR.", xr: xr, object: xptest.MR("b")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := xp.Composed(xp.CompositeFrom(tc.xr), tc.object); got != tc.want {
+				t.Errorf("%s\nComposed: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSavedRefs(t *testing.T) {
+	bucket, gone := xptest.MR("b"), xptest.MR("gone")
+	local := xptest.NamespacedMR("gone")
+	type want struct {
+		Refs []xp.Ref
+		Err  string
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"All": {reason: "Nothing dangles.", object: xptest.XR("x", xptest.Refs(bucket, gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket), xp.RefTo(gone)}}},
+		"Dangling": {
+			reason: "What was not there is not waited for.",
+			object: xptest.XR("x", xptest.Refs(gone, bucket), xptest.Dangling(gone)), want: want{Refs: []xp.Ref{xp.RefTo(bucket)}},
+		},
+		"Modern": {
+			reason: "A ref without a namespace means the XR's.",
+			object: xptest.ModernXR("x", xptest.Refs(local, xptest.NamespacedMR("b")), xptest.Dangling(local)), want: want{Refs: []xp.Ref{xp.RefTo(xptest.NamespacedMR("b"))}},
+		},
+		"Unreadable": {
+			reason: "Without a list of what dangles all is waited for, which is safe.",
+			object: xptest.XR("x", xptest.Refs(gone), xptest.Field("x", "metadata", xp.FieldDangling)), want: want{Refs: []xp.Ref{xp.RefTo(gone)}},
+		},
+		"Malformed": {
+			reason: "Refs that can't be read are an error.", object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`)),
+			want: want{Err: "cannot read the resourceRefs of XOrder x: they are a int64, not a list"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refs, err := xp.CompositeFrom(tc.object).SavedRefs()
+			if diff := cmp.Diff(tc.want, want{Refs: refs, Err: message(err)}); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRemoveResourceRefs(t *testing.T) {
+	for name, build := range map[string]func(string, ...xptest.Option) *unstructured.Unstructured{"V1": xptest.XR, "V2": xptest.ModernXR} {
+		u := build("x", xptest.Refs(xptest.MR("b")))
+		xp.CompositeFrom(u).RemoveResourceRefs()
+		if diff := cmp.Diff(build("x"), u); diff != "" {
+			t.Errorf("%s: only the refs are taken off, where the schema has them: -want, +got:\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package restoreitem
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A cluster is the one that is restored to.
+type cluster struct {
+	objects []*unstructured.Unstructured
+	// config are the settings.
+	config map[string]string
+
+	// Errors of the questions that there are. Owners, what exists and names share one.
+	err, rankErr, configErr error
+
+	// asked are the questions: which, and about what.
+	asked []string
+}
+
+// live is a cluster with the given objects.
+func live(objects ...*unstructured.Unstructured) *cluster { return &cluster{objects: objects} }
+
+// nobody is a cluster that can't tell what is live.
+func nobody(err error) *cluster { return &cluster{err: err} }
+
+// Owner finds cluster-scoped owners from any namespace.
+func (c *cluster) Owner(_ context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	c.asked = append(c.asked, "owner "+ref.Kind+" "+namespace+"/"+ref.Name)
+	if c.err != nil {
+		return nil, c.err
+	}
+	for _, u := range c.objects {
+		if u.GetAPIVersion() == ref.APIVersion && u.GetKind() == ref.Kind && u.GetName() == ref.Name && (u.GetNamespace() == "" || u.GetNamespace() == namespace) {
+			return u, nil
+		}
+	}
+
+	return nil, apierrors.NewNotFound(schema.GroupResource{}, ref.Name)
+}
+
+func (c *cluster) Exists(_ context.Context, r xp.Ref) (bool, error) {
+	c.asked = append(c.asked, "exists "+r.String())
+	for _, u := range c.objects {
+		if xp.RefTo(u).ID() == r.ID() {
+			return true, c.err
+		}
+	}
+
+	return false, c.err
+}
+
+func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
+	var named []xp.Ref
+	for _, u := range c.objects {
+		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && u.GetAnnotations()[xp.AnnotationExternalName] == externalName {
+			named = append(named, xp.RefTo(u))
+		}
+	}
+
+	return named, c.err
+}
+
+func (c *cluster) Outrank(_ context.Context, revision *unstructured.Unstructured) error {
+	c.asked = append(c.asked, "outrank "+xp.String(revision))
+
+	return c.rankErr
+}
+
+func (c *cluster) Settings(_ context.Context, namespace string) (map[string]string, error) {
+	c.asked = append(c.asked, "settings in "+namespace)
+
+	return c.config, c.configErr
+}
+
+func restoreOf(mapping map[string]string) *velerov1.Restore {
+	return &velerov1.Restore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"},
+		Spec:       velerov1.RestoreSpec{NamespaceMapping: mapping},
+	}
+}
+
+// at is a clock that stands still.
+func at(seconds int) func() time.Time {
+	return func() time.Time { return time.Date(2026, 1, 2, 3, 4, seconds, 0, time.UTC) }
+}
+
+// An adopted is what becomes of an item.
+type adopted struct {
+	*velero.RestoreItemActionExecuteOutput
+
+	// object is what Velero is to create; nil if that is the item as it was.
+	object *unstructured.Unstructured
+	// logged are the levels, messages and reasons of what was logged.
+	logged []string
+	err    error
+}
+
+// adopt runs the action on an item, and fails if the item in the backup was changed.
+func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) adopted {
+	t.Helper()
+	log, hook := logtest.NewNullLogger()
+	a := NewAdopt(Crossplane(), c, nil, log)
+	a.now = at(5)
+	before := item.DeepCopy()
+	out, err := a.Execute(inputFor(item, restore))
+	got := adopted{RestoreItemActionExecuteOutput: out, err: err}
+	if out != nil && out.UpdatedItem != nil {
+		got.object = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+	}
+	for _, e := range hook.AllEntries() {
+		line := e.Level.String() + ": " + e.Message
+		if reason, ok := e.Data["reason"].(string); ok && reason != "" {
+			line += ": " + reason
+		}
+		got.logged = append(got.logged, line)
+	}
+	if diff := cmp.Diff(before, item); diff != "" {
+		t.Errorf("the backed-up item was changed: %s", diff)
+	}
+
+	return got
+}

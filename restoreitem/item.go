@@ -1,0 +1,61 @@
+package restoreitem
+
+import (
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An item is an object on its way back.
+type item struct {
+	// What Velero is about to create. Its namespace is still that of the backup.
+	*unstructured.Unstructured
+
+	// original is the object as it is in the backup.
+	original *unstructured.Unstructured
+	// namespace is where it is restored to.
+	namespace string
+	restore   *velerov1.Restore
+	log       logrus.FieldLogger
+}
+
+// self is what the item is called once it is restored.
+func (i *item) self() xp.Ref {
+	r := xp.RefTo(i.Unstructured)
+	r.Namespace = i.namespace
+
+	return r
+}
+
+// isHeld tells whether Crossplane must not reconcile the item before it is adopted.
+func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
+
+// waitsForSecret tells whether the item's provider must not reconcile it before its connection secret is back, or was kept from it when the item was
+// backed up.
+func (i *item) waitsForSecret() bool {
+	return xp.Publishes(i.original) || adoption.IsMarked(i.original)
+}
+
+// restoreName names the Restore as holds do.
+func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }
+
+// isOwned tells whether the item's owners matter to Crossplane.
+func (i *item) isOwned() bool {
+	return xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original) || xp.IsRevision(i.original) || xp.IsPackageRevision(i.original) ||
+		xp.IsUsage(i.original)
+}
+
+// isCrossplanes tells whether the item is something that Crossplane or a provider works with.
+func (i *item) isCrossplanes() bool {
+	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsOwn(i.GroupVersionKind().Group)
+}
+
+// isAsItWas tells whether nothing of the item is to be changed. To say so saves Velero from reading it again.
+func (i *item) isAsItWas() bool {
+	mapped := len(i.restore.Spec.NamespaceMapping) > 0
+
+	return !i.isHeld() && !i.isOwned() && !i.waitsForSecret() && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original)
+}

@@ -1,0 +1,120 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// How a provider authenticates is the platform's, and of no namespace if it is cluster-scoped.
+func TestOrderOfProviderConfigs(t *testing.T) {
+	const group, modern = "cloud.example.org", "m.example.org"
+	config := func(group, kind, namespace string) *unstructured.Unstructured {
+		return xptest.Object(group+"/v1", kind, namespace, "default")
+	}
+	own := config(group, "ProviderConfig", "")
+	owned := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.NamespacedMR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"),
+			xptest.OwnedBy(metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}))
+	}
+	usage := func(kind, namespace string) *unstructured.Unstructured {
+		return xptest.Object("protection.crossplane.io/v1beta1", kind, namespace, "u",
+			xptest.JSON(`{"spec":{"of":{"apiVersion":"`+group+`/v1","kind":"ProviderConfig","resourceRef":{"name":"default"}}}}`))
+	}
+	outside := func(who, kind string) ordering {
+		return ordering{Warned: []string{"Not restored first: " + who + " names " + kind + " default, which is outside of its namespace"}}
+	}
+	first := func(group, resource, namespace string) ordering {
+		return ordering{First: []velero.ResourceIdentifier{id(group, resource, namespace, "default")}}
+	}
+	asked := []*unstructured.Unstructured{own, config(modern, "ClusterProviderConfig", ""), xptest.XR("default")}
+	labels := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}
+	runOrders(t, map[string]orderCase{
+		"Owner":   {reason: "A tenant can name any as an owner.", item: owned(own), want: outside("Bucket team-a/b", "ProviderConfig")},
+		"Cluster": {reason: "The same for Crossplane v2.", item: owned(asked[1]), want: outside("Bucket team-a/b", "ClusterProviderConfig")},
+		"Local": {
+			reason: "That of its own namespace is the tenant's.", item: owned(config(modern, "ProviderConfig", "team-a")),
+			want: first(modern, "providerconfigs", "team-a"),
+		},
+		"Usage":        {reason: "A Usage can name any too.", item: usage("Usage", "team-a"), want: outside("Usage team-a/u", "ProviderConfig")},
+		"ClusterUsage": {reason: "What is cluster-scoped is the platform's.", item: usage("ClusterUsage", ""), want: first(group, "providerconfigs", "")},
+		"XR": {
+			reason: "What a namespaced XR composes is in its namespace.", spec: labels, item: xptest.ModernXR("x", xptest.Tree(), xptest.Refs(own)),
+			want: outside("Order team-a/x", "ProviderConfig"),
+		},
+		"ClusterXR": {
+			reason: "A cluster-scoped XR can compose one.", spec: labels, item: xptest.XR("x", xptest.Tree(), xptest.Refs(own)),
+			want: first(group, "providerconfigs", ""),
+		},
+		"Asked": {reason: "Only what is cluster-scoped can have asked for it, so it comes.", item: own, asked: asked, spec: teamA()},
+		"AskedModern": {
+			reason: "The same for Crossplane v2.", item: asked[1], asked: asked, spec: teamA(),
+		},
+		"AskedOther": {
+			reason: "What is none must say whose it is, as ever.", item: asked[2], asked: asked, spec: teamA(),
+			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
+		},
+	})
+}
+
+// What a tenant wrote there would have Velero take what the restore's filters leave out.
+func TestOrderTakesMustRestoreOff(t *testing.T) {
+	x := xptest.XR("x")
+	kept := xptest.Annotated("theirs", "kept")
+	plain := xptest.Claim("o", xptest.OfXR(x), kept)
+	must := func(u *unstructured.Unstructured, value string) *unstructured.Unstructured {
+		return xptest.With(u, xptest.Annotated(xp.AnnotationMustRestore, value))
+	}
+	xr := []velero.ResourceIdentifier{xorder("x")}
+	type want struct {
+		// Updated is what Velero goes on with; nil if that is the item as it was.
+		Updated map[string]any
+		First   []velero.ResourceIdentifier
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		want   want
+	}{
+		"True":  {reason: "What comes first is asked for all the same.", item: must(plain, "true"), want: want{Updated: stripped(plain).Object, First: xr}},
+		"Other": {reason: "Whatever it says.", item: must(plain, "?"), want: want{Updated: stripped(plain).Object, First: xr}},
+		"None":  {reason: "Without it Velero need not read the item again.", item: plain, want: want{First: xr}},
+		"Filtered": {
+			reason: "The filters count.", item: must(plain, "true"), spec: velerov1.RestoreSpec{IncludeClusterResources: ptr.To(false)},
+			want: want{Updated: stripped(plain).Object},
+		},
+		"NothingFirst": {
+			reason: "Other actions ask for items too.", item: must(xptest.MR("b", kept), "true"), want: want{Updated: stripped(xptest.MR("b", kept)).Object},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			before := tc.item.DeepCopy()
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{First: out.AdditionalItems}
+			if out.UpdatedItem != nil {
+				got.Updated = out.UpdatedItem.UnstructuredContent()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || out.SkipRestore {
+				t.Errorf("%s\nskipped %v, -want, +got:\n%s", tc.reason, out.SkipRestore, diff)
+			}
+			if diff := cmp.Diff(before, tc.item); diff != "" {
+				t.Errorf("the backed-up item was changed: %s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sirupsen/logrus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// relink writes the item's owner references with the UIDs that the owners have now. An owner that is not live, or that does not know the
+// item, is dropped, never written with its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
+// pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource. It tells whether the item must not come back at
+// all, because the XR that composed it is at work without it.
+func (a *Adopt) relink(i *item) (refused bool, err error) {
+	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
+		i.log.Warn("Not restored: " + c.Kind + " " + c.Name + ", which published it, is not restored either")
+
+		return true, nil
+	}
+	uids := map[types.UID]types.UID{}
+	var refs []metav1.OwnerReference
+	for _, ref := range i.original.GetOwnerReferences() {
+		owner, reason, err := a.liveOwner(ref, i)
+		if err != nil {
+			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
+		}
+		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason})
+		switch {
+		case reason == "":
+			uids[ref.UID] = owner.GetUID()
+			ref.UID = owner.GetUID()
+			refs = append(refs, ref)
+		case isAtWorkWithout(owner, ref, i):
+			log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
+				"the XR's resourceRefs, and restore again; its external resource is left as it is")
+			a.refused.Store(i.self().ID(), true)
+
+			return true, nil
+		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original)):
+			log.Info("Restored before its owner, which takes it over")
+		default:
+			log.WithField("next", withoutOwner(i.original)).Warn("Restored without an owner that it had")
+		}
+	}
+	i.SetOwnerReferences(refs)
+	xp.RenameOwners(i.Unstructured, uids)
+
+	return false, nil
+}
+
+// hasRefused tells whether what an owner reference of an object in the namespace names was not to come back.
+func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	_, local := a.refused.Load(r.ID())
+	r.Namespace = ""
+	_, wide := a.refused.Load(r.ID())
+
+	return local || wide
+}
+
+// isAtWorkWithout tells whether the owner that is not to own the item is an XR that composed it and that Crossplane reconciles without it. An XR
+// that is held is as old as the item.
+func isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
+	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
+		return false
+	}
+	h, err := adoption.HoldOf(owner)
+
+	return h == nil && err == nil
+}
+
+// withoutOwner says what becomes of an item that is restored without its owner, and what a person can do.
+func withoutOwner(item *unstructured.Unstructured) string {
+	if xp.IsConnectionSecret(item) {
+		return "if what published it exists and can't publish again, delete this Secret"
+	}
+
+	return "if its XR lists it, Crossplane takes it over; if not, nothing looks after it: delete it, with its external resource kept if that is still in use"
+}
+
+// liveOwner returns the owner that ref means, if there is one, and the reason why the item is not to have it, "" if it is.
+func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
+	owner, err := a.cluster.Owner(context.Background(), ref, i.namespace)
+	if isAbsent(err) {
+		return nil, "it is not in the cluster", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if owner.GetDeletionTimestamp() != nil {
+		return owner, "it is being deleted", nil
+	}
+	if ref.Controller == nil || !*ref.Controller {
+		// Nothing in such an owner says that it knows the item, so it may not be anywhere that the item's own namespace doesn't reach.
+		if owner.GetNamespace() != i.namespace {
+			return owner, "it is not the controller, and in another scope", nil
+		}
+
+		return owner, "", nil
+	}
+
+	return owner, xp.OwnedBothWays(owner, i.original, i.namespace), nil
+}

@@ -1,0 +1,86 @@
+package restoreitem
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// The connection secret of what is not to come back has nobody who would look after it. It is restored after what published it.
+func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
+	old, now := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
+	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
+	oldLocal, nowLocal := xptest.ModernXR("x", xptest.UID("old")), xptest.ModernXR("x", xptest.UID("new"))
+	localMR := xptest.NamespacedMR("b", xptest.ControlledBy(oldLocal), xptest.PublishesTo("", "s"))
+	local := xptest.Secret("s", xptest.ControlledBy(localMR))
+	const why = "Not restored: Bucket b, which published it, is not restored either"
+	type want struct {
+		Publisher, Secret bool
+		// Why is the warning about the Secret.
+		Why bool
+	}
+	cases := map[string]struct {
+		reason            string
+		live              *cluster
+		publisher, secret *unstructured.Unstructured
+		mapping           map[string]string
+		// want are what is not restored.
+		want want
+	}{
+		"Cluster": {reason: "A cluster-scoped MR.", live: live(now), publisher: mr, secret: secret, want: want{Publisher: true, Secret: true, Why: true}},
+		"Namespaced": {
+			reason: "The same for Crossplane v2.", live: live(nowLocal), publisher: localMR, secret: local, want: want{Publisher: true, Secret: true, Why: true},
+		},
+		"Mapped": {
+			reason: "What counts is where both are restored to.", live: live(xptest.With(nowLocal, xptest.In("copy"))), publisher: localMR, secret: local,
+			mapping: toCopy(), want: want{Publisher: true, Secret: true, Why: true},
+		},
+		"Restored": {
+			reason: "That of an MR that comes back does too.", live: live(xptest.With(now, xptest.Refs(mr))), publisher: mr, secret: secret,
+		},
+		"Anothers": {
+			reason: "That of another MR does.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.MR("c"))),
+			want: want{Publisher: true},
+		},
+		"Elsewhere": {
+			reason: "So does that of one of the same name in another namespace.", live: live(nowLocal), publisher: localMR,
+			secret: xptest.With(local, xptest.In("team-b")), want: want{Publisher: true},
+		},
+		"AnotherKind": {
+			reason: "Or of another kind.", live: live(now), publisher: mr, secret: xptest.Secret("s", xptest.ControlledBy(xptest.XR("b"))), want: want{Publisher: true},
+		},
+		"NoConnectionSecret": {
+			reason: "What a person keeps is not the MR's, whoever controls it.", live: live(now), publisher: mr,
+			secret: xptest.With(secret, xptest.Field("Opaque", "type")), want: want{Publisher: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			restore := restoreOf(tc.mapping)
+			publisher, err := a.Execute(inputFor(tc.publisher, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := a.Execute(inputFor(tc.secret, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var told []string
+			for _, e := range hook.AllEntries() {
+				told = append(told, e.Message)
+			}
+			got := want{Publisher: publisher.SkipRestore, Secret: out.SkipRestore, Why: slices.Contains(told, why)}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\ntold %v", tc.reason, diff, told)
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package restoreitem
+
+import (
+	"path"
+	"slices"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Crossplane selects what Crossplane may have to do with: custom resources, and Secrets, which Velero would restore before all of these.
+func Crossplane() velero.ResourceSelector {
+	include, exclude := xp.Custom()
+
+	return velero.ResourceSelector{IncludedResources: append(include, "secrets"), ExcludedResources: exclude}
+}
+
+// Composed selects resources of Kubernetes' own that are labelled as composed by an XR.
+func Composed() velero.ResourceSelector {
+	include, exclude := xp.Kubernetes()
+
+	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelComposite}
+}
+
+// Runtime selects what can be made for a package or an XRD, and is not composed.
+func Runtime() velero.ResourceSelector {
+	return velero.ResourceSelector{IncludedResources: xp.Runtime(), LabelSelector: "!" + xp.LabelComposite}
+}
+
+// ofNamespaces tells whether a restore is of some namespaces only: then cluster-scoped items come only if an action asks for them.
+func ofNamespaces(restore *velerov1.Restore) bool {
+	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
+	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
+
+	return !all && (restore.Spec.IncludeClusterResources == nil || !*restore.Spec.IncludeClusterResources)
+}
+
+// selective tells whether a restore is of what has some labels only.
+func selective(restore *velerov1.Restore) bool {
+	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0
+}
+
+// included tells whether a restore takes a namespace. Velero allows globs in its lists.
+func included(restore *velerov1.Restore, namespace string) bool {
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+
+		return ok && err == nil
+	}
+
+	return (len(restore.Spec.IncludedNamespaces) == 0 || slices.ContainsFunc(restore.Spec.IncludedNamespaces, matches)) &&
+		!slices.ContainsFunc(restore.Spec.ExcludedNamespaces, matches)
+}
+
+// targetNamespace is the namespace that what is in the given one is restored to; "" for what is cluster-scoped.
+func targetNamespace(namespace string, restore *velerov1.Restore) string {
+	if to, ok := restore.Spec.NamespaceMapping[namespace]; ok && namespace != "" {
+		return to
+	}
+
+	return namespace
+}

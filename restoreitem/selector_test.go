@@ -1,0 +1,99 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestAppliesTo(t *testing.T) {
+	for name, selector := range map[string]velero.ResourceSelector{"Crossplane": Crossplane(), "Composed": Composed(), "Runtime": Runtime()} {
+		order, _ := NewOrder(selector, nil, &Asks{}, nil).AppliesTo()
+		adopt, _ := NewAdopt(selector, nil, nil, nil).AppliesTo()
+		if diff := cmp.Diff(order, adopt); diff != "" {
+			t.Errorf("%s: what is ordered is adopted: -order, +adopt:\n%s", name, diff)
+		}
+		if len(selector.IncludedResources) == 0 {
+			t.Errorf("%s: an action without an include list is asked about everything", name)
+		}
+	}
+	want := velero.ResourceSelector{IncludedResources: []string{"*.*.*", "secrets"}, ExcludedResources: []string{"*.k8s.io", "*.velero.io"}}
+	if diff := cmp.Diff(want, Crossplane()); diff != "" {
+		t.Errorf("CRDs can exceed a plugin call, and Velero's own kinds are not Crossplane's: -want, +got:\n%s", diff)
+	}
+	if composed, runtime := Composed().LabelSelector, Runtime().LabelSelector; composed == "" || runtime != "!"+composed {
+		t.Errorf("Velero asks two actions about one item one after the other; got %q and %q", composed, runtime)
+	}
+}
+
+func TestFilters(t *testing.T) {
+	restore := func(spec velerov1.RestoreSpec) *velerov1.Restore { return &velerov1.Restore{Spec: spec} }
+	type want struct{ OfNamespaces, Selective, TeamA bool }
+	cases := map[string]struct {
+		reason string
+		spec   velerov1.RestoreSpec
+		want   want
+	}{
+		"All":  {reason: "All of the backup.", want: want{TeamA: true}},
+		"Star": {reason: "A star is all.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}}, want: want{TeamA: true}},
+		"One":  {reason: "One namespace.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true, TeamA: true}},
+		"Glob": {
+			reason: "Velero allows globs.",
+			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}}, want: want{OfNamespaces: true, TeamA: true},
+		},
+		"Another": {reason: "Another namespace.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-b"}}, want: want{OfNamespaces: true}},
+		"Malformed": {
+			reason: "A pattern that can't be read matches nothing.",
+			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"["}}, want: want{OfNamespaces: true},
+		},
+		"WithCluster": {
+			reason: "Cluster-scoped items come by themselves.",
+			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(true)}, want: want{TeamA: true},
+		},
+		"WithoutCluster": {
+			reason: "They don't come at all.",
+			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}, IncludeClusterResources: ptr.To(false)}, want: want{OfNamespaces: true, TeamA: true},
+		},
+		"Excluded": {
+			reason: "An exclusion counts for more, and can be a glob too.",
+			spec:   velerov1.RestoreSpec{IncludedNamespaces: []string{"team-*"}, ExcludedNamespaces: []string{"*-a"}}, want: want{OfNamespaces: true},
+		},
+		"OnlyExcluded": {
+			reason: "All but some are some.",
+			spec:   velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}}, want: want{OfNamespaces: true, TeamA: true},
+		},
+		"StarWithout": {
+			reason: "The same.", spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"*"}, ExcludedNamespaces: []string{"team-a"}}, want: want{OfNamespaces: true},
+		},
+		"OnlyExcludedWithCluster": {
+			reason: "Cluster-scoped items come by themselves.", want: want{TeamA: true},
+			spec: velerov1.RestoreSpec{ExcludedNamespaces: []string{"team-b"}, IncludeClusterResources: ptr.To(true)},
+		},
+		"Labels": {reason: "What has a label.", spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}, want: want{Selective: true, TeamA: true}},
+		"OrLabels": {
+			reason: "What has one of some labels.", spec: velerov1.RestoreSpec{OrLabelSelectors: []*metav1.LabelSelector{{}}}, want: want{Selective: true, TeamA: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := restore(tc.spec)
+			got := want{OfNamespaces: ofNamespaces(r), Selective: selective(r), TeamA: included(r, "team-a")}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTargetNamespace(t *testing.T) {
+	restore := restoreOf(map[string]string{"team-a": "copy", "": "nowhere"})
+	for namespace, want := range map[string]string{"team-a": "copy", "team-b": "team-b", "": ""} {
+		if got := targetNamespace(namespace, restore); got != want {
+			t.Errorf("What is cluster-scoped stays so: %q is restored to %q, want %q", namespace, got, want)
+		}
+	}
+}
