@@ -35,7 +35,7 @@ func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
 }
 
 // Name of the i-th instance.
-func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.Namespace, i) }
+func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.prefix(), i) }
 
 func (p Platform) environment(i int) *unstructured.Unstructured {
 	spec := map[string]any{"region": "eu-central", "cidr": fmt.Sprintf("10.%d.0.0/16", i)}
@@ -123,14 +123,18 @@ func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured
 	return all, nil
 }
 
-// mine lists a kind: cluster-scoped objects have names that begin with an instance's.
+// mine lists a kind: cluster-scoped objects have names that begin with an instance's, and a label with its namespace.
 func (p Platform) mine(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	all, err := list(ctx, c, gvk, p.Namespace, "")
 	if err != nil {
 		return nil, err
 	}
 
-	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), p.Namespace+"-") }), nil
+	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool {
+		namespace, labelled := u.GetLabels()["crossplane.io/claim-namespace"]
+
+		return !strings.HasPrefix(u.GetName(), p.prefix()+"-") || labelled && namespace != p.Namespace
+	}), nil
 }
 
 // Patch carries out a merge patch on an object.

@@ -172,7 +172,7 @@ func (p Platform) Watch(ctx context.Context, c *stack.Cluster) (*History, error)
 		if err != nil {
 			return nil, fmt.Errorf("cannot watch %s: %w", kind.Kind, err)
 		}
-		go h.collect(w, p.Namespace+"-")
+		go h.collect(w, p.prefix()+"-")
 	}
 
 	return h, nil

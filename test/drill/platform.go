@@ -32,8 +32,10 @@ type Platform struct {
 	Native bool
 	// Orphan keeps the external resources when MRs are deleted.
 	Orphan bool
-	// Namespace of the instances, and the prefix of their names.
+	// Namespace of the instances.
 	Namespace string
+	// Prefix of the instances' names, if it is not the namespace: what is restored into another one has the names that it had.
+	Prefix string
 	// Without names composed resources that the Composition leaves out.
 	Without []string
 }
@@ -169,7 +171,15 @@ func resourcesOf(u *unstructured.Unstructured) []any {
 	return nil
 }
 
-func (p Platform) compositionName() string { return "environments-" + p.Namespace }
+func (p Platform) compositionName() string { return "environments-" + p.prefix() }
+
+func (p Platform) prefix() string {
+	if p.Prefix != "" {
+		return p.Prefix
+	}
+
+	return p.Namespace
+}
 
 // composition returns the Composition of the example with the changes that p asks for.
 func (p Platform) composition() (*unstructured.Unstructured, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -95,7 +96,7 @@ func (p Platform) Record(ctx context.Context, c *stack.Cluster, cloud *api.Clien
 
 // caused tells whether a call to the cloud was made for this namespace's instances.
 func (p Platform) caused(by api.Caller) bool {
-	return len(by.Composite) > len(p.Namespace) && by.Composite[:len(p.Namespace)+1] == p.Namespace+"-"
+	return strings.HasPrefix(by.Composite, p.prefix()+"-")
 }
 
 // Refs returns what an XR references, as Kind/name.

@@ -29,7 +29,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	}
 	s.settings(t, own)
 	s.backUpAlone(t, alone)
-	for _, n := range tenants {
+	s.backUpCounted(t, lost)
+	for _, n := range tenants[1:] {
 		s.backUp(t, s.source, n)
 	}
 	s.loseSource(t, append(tenants, alone)...)

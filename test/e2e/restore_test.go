@@ -33,7 +33,9 @@ func (s *suite) testVeleroAlone(t *testing.T, n *tenant) {
 
 // testClusterLost restores into a cluster that has just the platform. More arguments go to the velero command.
 func (s *suite) testClusterLost(t *testing.T, n *tenant, args ...string) {
+	before := len(asked(t, s.target, 0))
 	s.restore(t, n, n.Namespace, args...)
+	wantCheapRestore(t, s.target, n.Namespace, before)
 	s.settle(t, n)
 	s.wantSound(t, n)
 }

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// plugin is what the plugin calls itself when it asks the API server.
+const plugin = "velero-plugin-for-crossplane"
+
+// asked returns what the plugin has asked a cluster for, after the given number of requests.
+func asked(t *testing.T, c *stack.Cluster, after int) []stack.Request {
+	t.Helper()
+	requests, err := c.Requests(t.Context())
+	must(t, err)
+	requests = slices.DeleteFunc(requests, func(r stack.Request) bool { return r.UserAgent != plugin })
+
+	return requests[after:]
+}
+
+// wantCheap checks that none of the requests is for one object of these resources, and none is made twice.
+func wantCheap(t *testing.T, what string, items int64, requests []stack.Request, never ...string) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, r := range requests {
+		seen[r.Verb+" "+r.URI]++
+		if r.Verb == "get" && slices.Contains(never, r.Resource) {
+			t.Errorf("the %s asked for %s %s/%s by itself", what, r.Resource, r.Namespace, r.Name)
+		}
+	}
+	for request, n := range seen {
+		if n > 1 && strings.HasPrefix(request, "get ") {
+			t.Errorf("the %s asked %d times: %s", what, n, request)
+		}
+	}
+	t.Logf("the %s of %d items took %d requests of the plugin", what, items, len(requests))
+	if items < 4*count || int64(len(requests)) > items/2 {
+		t.Errorf("that is too much for so few items: %v", seen)
+	}
+}
+
+// backUpCounted backs up and counts.
+func (s *suite) backUpCounted(t *testing.T, n *tenant) {
+	t.Helper()
+	before := len(asked(t, s.source, 0))
+	s.backUp(t, s.source, n)
+	wantCheap(t, "backup", itemsOf(t, s.source, "Backup", n.Namespace, "totalItems"), asked(t, s.source, before),
+		"buckets", "networks", "databases", "secrets")
+}
+
+// wantCheapRestore checks, where a Database is the owner of a Secret, the requests from before a restore until its first operation was polled, which begins with a list of what the restore
+// made.
+func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
+	t.Helper()
+	requests := asked(t, c, before)
+	poll := slices.IndexFunc(requests, func(r stack.Request) bool { return strings.Contains(r.URI, "velero.io%2Frestore-name") })
+	if poll < 0 {
+		t.Fatal("no operation of the restore was polled")
+	}
+	wantCheap(t, "restore", itemsOf(t, c, "Restore", name, "itemsRestored"), requests[:poll], "buckets", "networks", "secrets")
+}
+
+// itemsOf reads how many items a backup or restore has had.
+func itemsOf(t *testing.T, c *stack.Cluster, kind, name, field string) int64 {
+	t.Helper()
+	r, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")
+	must(t, err)
+	u, err := r.Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+	items, _, _ := unstructured.NestedInt64(u.Object, "status", "progress", field)
+
+	return items
+}

@@ -1,0 +1,241 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// mustInclude makes Velero, from v1.18 on, restore what an action asks for whatever the restore leaves out. It is for actions to write, but
+// anybody can.
+const mustInclude = "restore.velero.io/must-include-additional-items"
+
+func forgeriesOf(version stack.Version) map[string]*forgery {
+	all := map[string]*forgery{
+		"OwnAnnotations": {
+			reason:    "The lists and marks of this plugin are what a backup wrote, never what a tenant did.",
+			namespace: "scribe", forge: forgeAnnotations,
+		},
+		"OwnerReferences": {
+			reason:    "A label and an owner reference are what anybody can write on their own objects.",
+			namespace: "heir", forge: forgeOwners,
+		},
+	}
+	if version == stack.V2 {
+		all["ResourceRefs"] = &forgery{
+			reason:    "What an XR lists is its own only if it is controlled by it.",
+			namespace: "lister", forge: forgeRefs,
+		}
+		all["Usage"] = &forgery{
+			reason:    "A Usage in a namespace can name anything.",
+			namespace: "user", forge: forgeUsage,
+		}
+
+		return all
+	}
+	all["ResourceRef"] = &forgery{
+		reason:    "An XR belongs to the claim that it names.",
+		namespace: "claimant", forge: forgeResourceRef,
+	}
+	all["BindingRef"] = &forgery{
+		reason:    "A claim can name any kind as its XR.",
+		namespace: "usurper", forge: forgeBindingRef,
+	}
+	all["ClaimRef"] = &forgery{
+		reason:    "A claim belongs to the XR that it names.",
+		namespace: "stray", forge: forgeClaimRef,
+	}
+	all["ConnectionSecret"] = &forgery{
+		reason:    "A connection secret belongs to what controls it.",
+		namespace: "leaker", forge: forgeSecretRef,
+	}
+
+	return all
+}
+
+// forgeAnnotations writes everything that could make a backup or a restore take more.
+func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	tree := fmt.Sprintf(`["clusterrolebindings.rbac.authorization.k8s.io//%s","%s/%s/%s","secrets/%s/%s-connection"]`,
+		crown, resource(l.composite), l.composite.GetNamespace(), l.composite.GetName(), victim, l.instance.GetName())
+	refs := fmt.Sprintf(`[{"apiVersion":%q,"kind":%q,"name":%q},{"apiVersion":%q,"kind":%q,"name":%q}]`,
+		l.crown.GetAPIVersion(), l.crown.GetKind(), crown, l.managed[0].GetAPIVersion(), l.managed[0].GetKind(), l.managed[0].GetName())
+	hold := `{"restore":"velero/forged","since":"2020-01-01T00:00:00Z","reason":"forged","resourceRefs":` + refs + `}`
+	s.forge(t, n, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		"velero.crossplane.io/tree":                      tree,
+		"velero.crossplane.io/dangling":                  refs,
+		"velero.crossplane.io/hold":                      hold,
+		"velero.crossplane.io/claim-hold":                hold,
+		"backup.velero.io/must-include-additional-items": "true",
+		mustInclude: "true",
+	}}})
+}
+
+// forgeOwners makes a connection secret and an MR that say they are the victim's. A cluster-scoped owner with its right UID keeps the
+// garbage collector away.
+func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	owners := map[string]*unstructured.Unstructured{"binding": l.crown, "composition": l.composition}
+	if s.version == stack.V1 {
+		owners["composite"] = l.composite
+	}
+	labels := map[string]string{"crossplane.io/composite": l.composite.GetName(), "crossplane.io/claim-name": l.instance.GetName(), "crossplane.io/claim-namespace": victim}
+	for name, owner := range owners {
+		yes := true
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "connection.crossplane.io/v1alpha1"}}
+		u.SetNamespace(n.Namespace)
+		u.SetName(n.Namespace + "-" + name)
+		u.SetLabels(labels)
+		u.SetAnnotations(map[string]string{"crossplane.io/composition-resource-name": "bucket", mustInclude: "true"})
+		u.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: &yes,
+		}})
+		must(t, s.source.ApplyObjects(t.Context(), u))
+		u = u.DeepCopy()
+		u.SetKind("ConfigMap")
+		delete(u.Object, "type")
+		must(t, s.source.ApplyObjects(t.Context(), u))
+	}
+}
+
+// forgeRefs has an XR, which its owner keeps Crossplane from correcting, list what is the victim's.
+func forgeRefs(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	refs := []any{
+		map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown},
+		map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "name": l.composite.GetName(), "namespace": victim},
+	}
+	for _, u := range l.managed {
+		refs = append(refs, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "namespace": victim})
+	}
+	s.forge(t, n, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true", mustInclude: "true"}},
+		"spec":     map[string]any{"crossplane": map[string]any{"resourceRefs": refs}},
+	})
+}
+
+// forgeUsage makes a Usage that names what is the victim's and what is nobody's.
+func forgeUsage(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	must(t, s.source.ApplyObjects(t.Context(),
+		forgedUsage(n, "binding", map[string]any{
+			"reason": "forged",
+			"of":     map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "resourceRef": map[string]any{"name": crown}},
+		}),
+		forgedUsage(n, "composite", map[string]any{
+			"of": map[string]any{
+				"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(),
+				"resourceRef": map[string]any{"name": l.composite.GetName(), "namespace": victim},
+			},
+			"by": map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "resourceRef": map[string]any{"name": n.Name(0)}},
+		}),
+	))
+}
+
+func forgedUsage(n *tenant, name string, spec map[string]any) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "protection.crossplane.io/v1beta1", "kind": "Usage", "spec": spec}}
+	u.SetNamespace(n.Namespace)
+	u.SetName(n.Namespace + "-" + name)
+
+	return u
+}
+
+// forgeResourceRef makes a claim that says the victim's XR is its own.
+func forgeResourceRef(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	s.forgeClaim(t, n, map[string]any{"apiVersion": l.composite.GetAPIVersion(), "kind": l.composite.GetKind(), "name": l.composite.GetName()})
+}
+
+func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	s.forgeClaim(t, n, map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown})
+}
+
+// forgeClaimRef makes an XR, by a cluster administrator's mistake, that names the victim's claim, and has a claim name that.
+func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace},
+		"claimRef": map[string]any{
+			"apiVersion": l.instance.GetAPIVersion(), "kind": l.instance.GetKind(), "namespace": victim, "name": l.instance.GetName(),
+		},
+	}}}
+	u.SetGroupVersionKind(l.composite.GroupVersionKind())
+	u.SetName("nobodys")
+	u.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
+	must(t, s.source.ApplyObjects(t.Context(), u))
+	s.forgeClaim(t, n, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()})
+}
+
+// forgeSecretRef leads the connection details of an XR and of its MRs to where the victim's are.
+func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *loot) {
+	t.Helper()
+	ctx := t.Context()
+	xrs, err := n.Composites(ctx, s.source)
+	must(t, err)
+	mrs, err := n.Managed(ctx, s.source)
+	must(t, err)
+	to := map[string]any{"writeConnectionSecretToRef": map[string]any{"namespace": victim, "name": l.instance.GetName() + "-connection"}}
+	for _, u := range append(xrs, mrs...) {
+		patch := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}, "spec": to}
+		must(t, drill.Patch(ctx, s.source, &u, patch))
+	}
+}
+
+// forgeClaim makes another claim in the namespace, which its owner keeps Crossplane from correcting.
+func (s *suite) forgeClaim(t *testing.T, n *tenant, ref map[string]any) {
+	t.Helper()
+	instances, err := n.Instances(t.Context(), s.source)
+	must(t, err)
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"region": "eu-central", "cidr": "10.0.0.0/16", "compositionRef": map[string]any{"name": "environments-" + n.Namespace}, "resourceRef": ref,
+	}}}
+	u.SetGroupVersionKind(instances[0].GroupVersionKind())
+	u.SetNamespace(n.Namespace)
+	u.SetName(n.Namespace + "-forged")
+	u.SetAnnotations(map[string]string{"crossplane.io/paused": "true", mustInclude: "true"})
+	u.SetFinalizers([]string{"finalizer.apiextensions.crossplane.io"})
+	must(t, s.source.ApplyObjects(t.Context(), u))
+}
+
+// forge patches the forger's instance.
+func (s *suite) forge(t *testing.T, n *tenant, patch map[string]any) {
+	t.Helper()
+	instances, err := n.Instances(t.Context(), s.source)
+	must(t, err)
+	must(t, drill.Patch(t.Context(), s.source, &instances[0], patch))
+	if s.version == stack.V1 {
+		s.awaitCopied(t, n, patch)
+	}
+}
+
+// awaitCopied waits until Crossplane has copied a claim's annotations to its XR.
+func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
+	t.Helper()
+	wanted, _, _ := unstructured.NestedMap(patch, "metadata", "annotations")
+	must(t, s.source.Wait(t.Context(), patience, "the annotations on the XR", func(ctx context.Context) error {
+		xrs, err := n.Composites(ctx, s.source)
+		if err != nil {
+			return err
+		}
+		for key := range wanted {
+			if _, ok := xrs[0].GetAnnotations()[key]; !ok {
+				return fmt.Errorf("%s is not there", key)
+			}
+		}
+
+		return nil
+	}))
+}
+
+// resource is the name of an object's resource as Velero has it, which in these tests is the plural that everybody expects.
+func resource(u *unstructured.Unstructured) string {
+	return strings.ToLower(u.GetKind()) + "s." + u.GroupVersionKind().Group
+}

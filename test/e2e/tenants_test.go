@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// crown is a binding that no tenant may write, and victim a tenant. Everything of the victim's has the word in its name.
+const (
+	crown  = "crown"
+	victim = "victim"
+)
+
+const crownObject = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: crown
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: cluster-admin
+subjects:
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: mallory
+`
+
+func TestTenantsV2(t *testing.T) { testTenants(t, stack.V2) }
+
+func TestTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
+
+// testTenants has tenants forge links to what is another's. Their namespaces are backed up with the plugin, and everything is backed up without
+// it; then each forger's namespace alone is restored in a cluster that has nothing of the victim's.
+func testTenants(t *testing.T, version stack.Version) {
+	t.Helper()
+	s := newSuite(t, version)
+	ctx := t.Context()
+	forgeries := forgeriesOf(version)
+	must(t, s.source.Apply(ctx, []byte(crownObject)))
+	robbed := s.few(t, s.source, drill.Platform{Namespace: victim}, 1)
+	var tenants []*tenant
+	for _, f := range forgeries {
+		f.tenant = s.few(t, s.source, drill.Platform{Namespace: f.namespace}, 1)
+		tenants = append(tenants, f.tenant)
+	}
+	must(t, robbed.AwaitReady(ctx, s.source, 1))
+	l := s.loot(t, robbed)
+	for _, f := range forgeries {
+		must(t, f.tenant.AwaitReady(ctx, s.source, 1))
+		f.forge(t, s, f.tenant, l)
+		backupWith(t, s.source, f.namespace, "--include-namespaces", f.namespace)
+		f.contents = contents(t, s.source, f.namespace)
+	}
+	must(t, s.source.UsePlugin(ctx, false))
+	backupWith(t, s.source, "everything", clusterResources+"=true")
+
+	s.loseSource(t, tenants...)
+	// What nothing checked comes first, while there is nothing that it could already be.
+	for _, f := range forgeries {
+		s.startForged(t, f, "everything")
+	}
+	for _, f := range forgeries {
+		s.startForged(t, f, f.namespace)
+	}
+	written := s.written(t)
+	for name, f := range forgeries {
+		t.Run(name, func(t *testing.T) { s.testForgery(t, f, written) })
+	}
+}
+
+// startForged restores the forger's namespace from a backup, and does not wait for what can't be adopted.
+func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
+	t.Helper()
+	restore := f.namespace + "-from-" + backup
+	_, err := s.target.Velero(t.Context(), "restore", "create", restore, "--from-backup", backup, "--include-namespaces", f.namespace,
+		"--item-operation-timeout", "1s")
+	must(t, err)
+	f.restores = append(f.restores, restore)
+	must(t, s.target.Wait(t.Context(), patience, "the items of Restore "+restore, func(ctx context.Context) error {
+		r, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", restore)
+		if err != nil {
+			return err
+		}
+		if phase := drill.Phase(r); phase == "" || phase == "New" || phase == "InProgress" {
+			return errors.New("its phase is " + phase)
+		}
+
+		return nil
+	}))
+}
+
+// A forgery is what a tenant writes to get at what is another's.
+type forgery struct {
+	reason    string
+	namespace string
+	forge     func(t *testing.T, s *suite, n *tenant, l *loot)
+
+	tenant   *tenant
+	contents map[string]string
+	restores []string
+}
+
+// loot is what forgers are after.
+type loot struct {
+	instance, composite, composition, crown *unstructured.Unstructured
+	managed                                 []unstructured.Unstructured
+}
+
+func (s *suite) loot(t *testing.T, robbed *tenant) *loot {
+	t.Helper()
+	ctx := t.Context()
+	instances, err := robbed.Instances(ctx, s.source)
+	must(t, err)
+	xrs, err := robbed.Composites(ctx, s.source)
+	must(t, err)
+	mrs, err := robbed.Managed(ctx, s.source)
+	must(t, err)
+	binding, err := get(ctx, s.source, schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"}, "", crown)
+	must(t, err)
+	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
+	composition, err := get(ctx, s.source, kind, "", "environments-"+victim)
+	must(t, err)
+
+	return &loot{instance: &instances[0], composite: &xrs[0], composition: composition, crown: binding, managed: mrs}
+}
+
+// testForgery checks that neither the forger's backup nor a restore of the forger's namespace has anything that is not the forger's.
+func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]string) {
+	for path := range f.contents {
+		if strings.Contains(path, victim) || strings.Contains(path, crown) {
+			t.Errorf("%s The backup of %s has %s", f.reason, f.namespace, path)
+		}
+	}
+	if len(f.contents) == 0 {
+		t.Error("the backup is empty")
+	}
+	for i, restore := range f.restores {
+		mine := 0
+		for _, object := range written[restore] {
+			switch {
+			case strings.Contains(object, f.namespace):
+				mine++
+			case strings.HasPrefix(object, "CustomResourceDefinition "), strings.HasPrefix(object, "CompositeResourceDefinition "):
+			default:
+				t.Errorf("%s The restore %s wrote %s", f.reason, restore, object)
+			}
+		}
+		if i == 0 && mine == 0 {
+			t.Errorf("the restore %s wrote nothing, so it tests nothing", restore)
+		}
+		t.Logf("%s wrote %d objects of the forger's: %v", restore, mine, written[restore])
+		if t.Failed() {
+			logs, err := s.target.Velero(t.Context(), "restore", "logs", restore)
+			must(t, err)
+			for line := range strings.Lines(logs) {
+				if strings.Contains(line, victim) || strings.Contains(line, crown) {
+					t.Log(line)
+				}
+			}
+		}
+	}
+}
+
+// written returns what restores created, by the name of the restore, as kind and namespace/name.
+func (s *suite) written(t *testing.T) map[string][]string {
+	t.Helper()
+	disco, err := discovery.NewDiscoveryClientForConfig(s.target.REST())
+	must(t, err)
+	lists, err := disco.ServerPreferredResources()
+	must(t, err)
+	client, err := dynamic.NewForConfig(s.target.REST())
+	must(t, err)
+	const label = "velero.io/restore-name"
+	written := map[string][]string{}
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		must(t, err)
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			objects, err := client.Resource(gv.WithResource(r.Name)).List(t.Context(), metav1.ListOptions{LabelSelector: label})
+			must(t, err)
+			for _, u := range objects.Items {
+				restore := u.GetLabels()[label]
+				written[restore] = append(written[restore], u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+			}
+		}
+	}
+
+	return written
+}
