@@ -36,6 +36,10 @@ func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) err
 
 // StartRestore waits until the backup is known to the cluster and starts to restore it. More arguments go to the velero command.
 func (p Platform) StartRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
+	return startRestore(ctx, c, name, backup, args...)
+}
+
+func startRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
 	if _, err := await(ctx, c, "Backup", backup, func(phase string) bool { return phase == "Completed" }); err != nil {
 		return err
 	}
@@ -80,6 +84,16 @@ func await(ctx context.Context, c *stack.Cluster, kind, name string, done func(p
 	})
 
 	return u, err
+}
+
+// Problems returns the warnings and errors in the log of a restore.
+func Problems(ctx context.Context, c *stack.Cluster, name string) string {
+	logs, err := c.Velero(ctx, "restore", "logs", name)
+	if err != nil {
+		return err.Error()
+	}
+
+	return problems(logs)
 }
 
 // problems returns the lines of a log that are not mere information.

@@ -1,0 +1,97 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Ledger is what the cloud has for a scene, and since when.
+type Ledger struct {
+	// External are the resources, as kind and ID.
+	External map[string]bool
+	// Seq is the last entry of the cloud's journal.
+	Seq int64
+}
+
+// Ledger returns what the cloud has for the scene now.
+func (s Scene) Ledger(ctx context.Context, cloud *api.Client) (*Ledger, error) {
+	l := &Ledger{External: map[string]bool{}}
+	resources, err := cloud.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range resources {
+		if s.caused(r.CreatedBy) {
+			l.External[string(r.Kind)+" "+r.ID] = true
+		}
+	}
+	journal, err := cloud.Journal(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(journal) > 0 {
+		l.Seq = journal[len(journal)-1].Seq
+	}
+
+	return l, nil
+}
+
+// caused tells whether a call was made for an object of this scene. The provider says which MR it calls for, as version, kind, name, UID.
+func (s Scene) caused(by api.Caller) bool {
+	parts := strings.Split(by.ManagedBy, ", ")
+	if len(parts) != 4 {
+		return strings.HasPrefix(by.Composite, s.Name+"-")
+	}
+	if namespace, _, ok := strings.Cut(parts[2], "/"); ok {
+		return slices.Contains(s.namespaces(), namespace)
+	}
+
+	return strings.HasPrefix(parts[2], s.Name+"-") || strings.HasPrefix(by.Composite, s.Name+"-")
+}
+
+// Changes returns what was made for the scene, or deleted of it or of the given resources, since the entry of the cloud's journal. Crossplane takes the
+// labels off what it garbage-collects.
+func (s Scene) Changes(ctx context.Context, cloud *api.Client, since int64, external map[string]bool) ([]api.Entry, error) {
+	entries, err := cloud.Journal(ctx, since, api.Create, api.Delete)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(entries, func(e api.Entry) bool {
+		return e.Status >= http.StatusBadRequest || !s.caused(e.Caller) && !external[string(e.Kind)+" "+e.ID]
+	}), nil
+}
+
+// AwaitReads waits until each MR of the scene has been reconciled since the entry of the cloud's journal, so that damage would show.
+func (s Scene) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, since int64) error {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return err
+	}
+
+	return c.Wait(ctx, patience, "every MR of "+s.Name+" to be reconciled once more", func(ctx context.Context) error {
+		entries, err := cloud.Journal(ctx, since, api.Read)
+		if err != nil {
+			return err
+		}
+		read := map[string]bool{}
+		for _, e := range entries {
+			read[string(e.Kind)+" "+e.ID] = true
+		}
+		var missing []error
+		for id, u := range all.objects {
+			external := u.GetAnnotations()["crossplane.io/external-name"]
+			if strings.HasPrefix(id.Group, "cloud.") && !read[id.Kind+" "+external] {
+				missing = append(missing, fmt.Errorf("%s (%s) was not", id, external))
+			}
+		}
+
+		return summarize(missing)
+	})
+}

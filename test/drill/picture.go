@@ -1,0 +1,151 @@
+package drill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Picture is what a scene's objects are, without what every cluster makes anew: a restored scene's picture is the same as the original's.
+type Picture map[string]Likeness
+
+// A Likeness is what of an object a restore must bring back.
+type Likeness struct {
+	Labels, Annotations map[string]string
+	Finalizers          []string
+	// Owners are kind and name of each owner, whether it is the controller, and whether it is the one that lives now.
+	Owners []string
+	// Fields are all that the object has beside metadata and status; of a Secret's values the digests.
+	Fields any
+	// Dead are owner UIDs in its managedFields that none of its owners has.
+	Dead types.UID
+}
+
+// Picture returns the scene as it is now.
+func (s Scene) Picture(ctx context.Context, c *stack.Cluster) (Picture, error) {
+	all, err := s.objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	p := Picture{}
+	for _, r := range all.missing {
+		p[fmt.Sprintf("%s %s/%s", r.kind.Kind, r.namespace, r.name)] = Likeness{Fields: "named, but not there"}
+	}
+	for id, u := range all.objects {
+		l, err := s.likeness(ctx, c, u)
+		if err != nil {
+			return nil, err
+		}
+		p[id.String()] = l
+	}
+
+	return p, nil
+}
+
+// Only returns the part of the picture that the text is in the names of.
+func (p Picture) Only(text string) Picture {
+	part := Picture{}
+	for name, l := range p {
+		if strings.Contains(name, text) {
+			part[name] = l
+		}
+	}
+
+	return part
+}
+
+func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) (Likeness, error) {
+	owners, alive, err := owners(ctx, c, u)
+	if err != nil {
+		return Likeness{}, err
+	}
+	l := Likeness{
+		Labels: withoutVelero(u.GetLabels()), Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), Owners: owners,
+	}
+	for _, entry := range u.GetManagedFields() {
+		if uid := deadField(entry, alive); uid != "" {
+			l.Dead = uid
+		}
+	}
+	fields := runtime.DeepCopyJSON(u.Object)
+	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
+		delete(fields, key)
+	}
+	if s.Drift && !isManual(u) {
+		for _, path := range [][]string{{"spec", "crossplane"}, {"spec"}} {
+			unstructured.RemoveNestedField(fields, append(path, "compositionRevisionRef")...)
+		}
+	}
+	l.Fields = fields
+	if u.GetKind() == "Secret" {
+		digest(fields)
+	}
+
+	return l, nil
+}
+
+// digest replaces the values of a Secret, so that a difference tells the key and not the secret.
+func digest(secret map[string]any) {
+	data, _ := secret["data"].(map[string]any)
+	for key, value := range data {
+		sum := sha256.Sum256([]byte(fmt.Sprint(value)))
+		data[key] = hex.EncodeToString(sum[:4])
+	}
+}
+
+// owners says of each owner whether it is there, and returns the UIDs of those that are.
+func owners(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) ([]string, map[types.UID]bool, error) {
+	var texts []string
+	alive := map[types.UID]bool{}
+	for _, o := range u.GetOwnerReferences() {
+		live, err := get(ctx, c, schema.FromAPIVersionAndKind(o.APIVersion, o.Kind), u.GetNamespace(), o.Name)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, nil, err
+		}
+		state := "dead"
+		if err == nil && live.GetUID() == o.UID {
+			state, alive[o.UID] = "alive", true
+		}
+		role := "owner"
+		if c := metav1.GetControllerOf(u); c != nil && c.UID == o.UID {
+			role = "controller"
+		}
+		texts = append(texts, fmt.Sprintf("%s %s, %s, %s", o.Kind, o.Name, role, state))
+	}
+	slices.Sort(texts)
+
+	return texts, alive, nil
+}
+
+// Revisions returns the revisions of a scene's Compositions by name, with their numbers and owners.
+func (s Scene) Revisions(ctx context.Context, c *stack.Cluster) (Picture, error) {
+	all, err := list(ctx, c, revisionKind, "", "")
+	if err != nil {
+		return nil, err
+	}
+	p := Picture{}
+	for _, u := range all {
+		if name := u.GetLabels()["crossplane.io/composition-name"]; name != s.Name && !strings.HasPrefix(name, s.Name+"-") {
+			continue
+		}
+		l, err := s.likeness(ctx, c, &u)
+		if err != nil {
+			return nil, err
+		}
+		p[u.GetName()] = l
+	}
+
+	return p, nil
+}

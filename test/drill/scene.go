@@ -1,0 +1,260 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Scene is a shape of tree that users have, as manifests in a directory of its own:
+//
+//	platform.yaml   XRDs and Compositions, in every cluster
+//	source.yaml     what of the platform only the source has from the start
+//	instances.yaml  what people make, Count times
+//	change.yaml     what the platform team changes in the source when the instances are Ready
+//	target.yaml     what of the platform only the target has
+//
+// All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store, and ${n} is the number of the instance. Every
+// name must begin with the scene's name and a dash, or be made up from such a name: that is how the cloud's journal is told apart.
+type Scene struct {
+	// Name of the scene, and of the namespace of its instances.
+	Name string
+	// Dir has the manifests. Two scenes can share one.
+	Dir string
+	// Count is how many instances there are of instances.yaml; 1 if it is 0.
+	Count int
+	// Size is how many objects the scene has when it is complete.
+	Size int
+	// Namespaces of what is composed; Name if there are none.
+	Namespaces []string
+	// Store is the namespace that XRs publish their connection details to; Name if it is empty.
+	Store string
+	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back up and restore; the namespaces if empty.
+	BackupArgs, RestoreArgs []string
+	// Drift says that the target has revisions of its own, so that an XR on Automatic runs on another one than before.
+	Drift bool
+}
+
+// Install applies what a cluster has of the platform from the start, and waits until it is there. Velero must be restarted to see the new
+// kinds at once. The extra file is source.yaml or target.yaml.
+func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) error {
+	var all []*unstructured.Unstructured
+	for _, file := range []string{"platform.yaml", extra} {
+		objects, err := s.read(file, 1)
+		if err != nil {
+			return err
+		}
+		all = append(all, objects...)
+	}
+
+	return s.platform(ctx, c, all)
+}
+
+// Change applies what the platform team changes when the instances are there.
+func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
+	objects, err := s.read("change.yaml", 1)
+	if err != nil {
+		return err
+	}
+
+	return s.platform(ctx, c, objects)
+}
+
+// platform applies XRDs and Compositions and waits until the XRDs are Established and Crossplane has revisions of the Compositions.
+func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
+	if err := c.ApplyObjects(ctx, objects...); err != nil {
+		return err
+	}
+
+	return c.Wait(ctx, patience, "the platform of "+s.Name, func(ctx context.Context) error {
+		for _, u := range objects {
+			if err := s.offered(ctx, c, u); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) error {
+	switch u.GetKind() {
+	case "CompositeResourceDefinition":
+		live, err := get(ctx, c, u.GroupVersionKind(), "", u.GetName())
+		if err != nil {
+			return err
+		}
+		if _, claims, _ := unstructured.NestedMap(u.Object, "spec", "claimNames"); claims {
+			err = stack.HasCondition(live, "Offered", "True")
+		}
+
+		return errors.Join(err, stack.HasCondition(live, "Established", "True"))
+	case "Composition":
+		revisions, err := newest(ctx, c)
+		if err != nil {
+			return err
+		}
+		newest := revisions[u.GetName()]
+		if have, want := templates(&newest), templates(u); have != want {
+			return fmt.Errorf("the newest revision of %s has %d resources, not %d", u.GetName(), have, want)
+		}
+
+		return nil
+	default:
+		return nil
+	}
+}
+
+// newest returns the newest revision of each Composition.
+func newest(ctx context.Context, c *stack.Cluster) (map[string]unstructured.Unstructured, error) {
+	all, err := list(ctx, c, revisionKind, "", "")
+	if err != nil {
+		return nil, err
+	}
+	number := func(u unstructured.Unstructured) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision")
+
+		return n
+	}
+	newest := map[string]unstructured.Unstructured{}
+	for _, r := range all {
+		composition := r.GetLabels()["crossplane.io/composition-name"]
+		if number(r) > number(newest[composition]) {
+			newest[composition] = r
+		}
+	}
+
+	return newest, nil
+}
+
+var revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
+
+// templates counts the resources that a Composition or revision is made of.
+func templates(u *unstructured.Unstructured) int {
+	native, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
+
+	return len(native) + len(resourcesOf(u))
+}
+
+// Make makes the namespaces and the instances. They take a while to be Ready.
+func (s Scene) Make(ctx context.Context, c *stack.Cluster) error {
+	for _, name := range s.namespaces() {
+		namespace := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name},
+		}}
+		if err := c.ApplyObjects(ctx, namespace); err != nil {
+			return err
+		}
+	}
+	objects, err := s.instances()
+	if err != nil {
+		return err
+	}
+
+	return c.ApplyObjects(ctx, objects...)
+}
+
+func (s Scene) namespaces() []string {
+	switch {
+	case len(s.Namespaces) > 0:
+		return s.Namespaces
+	case s.Store != "":
+		return []string{s.Name, s.Store}
+	default:
+		return []string{s.Name}
+	}
+}
+
+// instances are what people make.
+func (s Scene) instances() ([]*unstructured.Unstructured, error) {
+	return s.read("instances.yaml", max(s.Count, 1))
+}
+
+// read reads a file n times, with another number in it each time. There need not be such a file.
+func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(filepath.Join(s.Dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read scene %s: %w", s.Name, err)
+	}
+	store := s.Store
+	if store == "" {
+		store = s.Name
+	}
+	var all []*unstructured.Unstructured
+	for i := range n {
+		text := strings.NewReplacer("${scene}", s.Name, "${store}", store, "${n}", fmt.Sprintf("%02d", i)).Replace(string(b))
+		objects, err := stack.Parse([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("cannot parse %s of scene %s: %w", file, s.Name, err)
+		}
+		all = append(all, objects...)
+	}
+
+	return all, nil
+}
+
+// BackUp backs the scene up and waits until the backup is Completed. One after the other: Velero 1.18 at times leaves a second one in its queue
+// for a minute.
+func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
+	args := s.BackupArgs
+	if len(args) == 0 {
+		args = []string{"--include-namespaces", strings.Join(s.namespaces(), ",")}
+	}
+	if _, err := c.Velero(ctx, append([]string{"backup", "create", s.Name}, args...)...); err != nil {
+		return err
+	}
+	u, err := await(ctx, c, "Backup", s.Name, func(phase string) bool { return phase == "Completed" || strings.Contains(phase, "Failed") })
+	if err != nil {
+		return err
+	}
+	if phase := Phase(u); phase != "Completed" {
+		logs, _ := c.Velero(ctx, "backup", "logs", s.Name)
+
+		return fmt.Errorf("cannot back up %s: the Backup is %s\n%s", s.Name, phase, problems(logs))
+	}
+
+	return nil
+}
+
+// StartRestore waits until the backup is known to the cluster and starts to restore it.
+func (s Scene) StartRestore(ctx context.Context, c *stack.Cluster) error {
+	return startRestore(ctx, c, s.Name, s.Name, s.RestoreArgs...)
+}
+
+// AddOwner makes a named object of a kind an owner, but not the controller, of those of the kind that have a label.
+func AddOwner(ctx context.Context, objects dynamic.ResourceInterface, owner, label string) error {
+	u, err := objects.Get(ctx, owner, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot get the owner %s: %w", owner, err)
+	}
+	owned, err := objects.List(ctx, metav1.ListOptions{LabelSelector: label})
+	if err != nil {
+		return fmt.Errorf("cannot list what %s is to own: %w", owner, err)
+	}
+	for _, o := range owned.Items {
+		ref := metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName(), UID: u.GetUID()}
+		o.SetOwnerReferences(append(o.GetOwnerReferences(), ref))
+		if _, err := objects.Update(ctx, &o, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("cannot make %s an owner of %s: %w", owner, o.GetName(), err)
+		}
+	}
+
+	return nil
+}

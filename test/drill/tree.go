@@ -1,0 +1,267 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+const (
+	compositeLabel      = "crossplane.io/composite"
+	claimNamespaceLabel = "crossplane.io/claim-namespace"
+)
+
+// An ID names an object.
+type ID struct {
+	Group, Kind, Namespace, Name string
+}
+
+// String is the kind with its group, and the name.
+func (id ID) String() string {
+	return strings.TrimSuffix(id.Kind+"."+id.Group, ".") + " " + strings.TrimPrefix(id.Namespace+"/"+id.Name, "/")
+}
+
+func idOf(u *unstructured.Unstructured) ID {
+	return ID{Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// A ref names an object that another names. A cluster-scoped kind has no namespace, whatever the ref has.
+type ref struct {
+	kind            schema.GroupVersionKind
+	namespace, name string
+}
+
+// A forest is the scene's objects at one time.
+type forest struct {
+	objects map[ID]*unstructured.Unstructured
+	missing []ref
+	// newest is the newest revision of each Composition.
+	newest map[string]unstructured.Unstructured
+}
+
+// A walk finds the scene's objects. It lists each kind once.
+type walk struct {
+	scene   Scene
+	cluster *stack.Cluster
+	lists   map[ref][]unstructured.Unstructured
+	forest
+}
+
+// objects returns what people made, all that can be reached from there, and whatever else of the same kinds is in the scene's namespaces or
+// says that it belongs to them.
+func (s Scene) objects(ctx context.Context, c *stack.Cluster) (*forest, error) {
+	instances, err := s.instances()
+	if err != nil {
+		return nil, err
+	}
+	w := &walk{scene: s, cluster: c, lists: map[ref][]unstructured.Unstructured{}, forest: forest{objects: map[ID]*unstructured.Unstructured{}}}
+	for _, u := range instances {
+		if err := w.visit(ctx, ref{u.GroupVersionKind(), u.GetNamespace(), u.GetName()}); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := w.sweep(ctx); err != nil {
+		return nil, err
+	}
+	w.newest, err = newest(ctx, c)
+
+	return &w.forest, err
+}
+
+func (w *walk) visit(ctx context.Context, r ref) error {
+	u, err := w.find(ctx, r)
+	if err != nil {
+		return err
+	}
+	if u == nil {
+		w.missing = append(w.missing, r)
+
+		return nil
+	}
+	if w.objects[idOf(u)] != nil {
+		return nil
+	}
+	w.objects[idOf(u)] = u
+	for _, child := range children(u) {
+		if err := w.visit(ctx, child); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (w *walk) find(ctx context.Context, r ref) (*unstructured.Unstructured, error) {
+	all, err := w.list(ctx, r.kind, r.namespace)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(u unstructured.Unstructured) bool { return u.GetName() == r.name })
+	if i < 0 {
+		return nil, nil //nolint:nilnil // That there is none is no error.
+	}
+
+	return &all[i], nil
+}
+
+func (w *walk) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	key := ref{kind: kind, namespace: namespace}
+	all, ok := w.lists[key]
+	if ok {
+		return all, nil
+	}
+	all, err := list(ctx, w.cluster, kind, namespace, "")
+	w.lists[key] = all
+
+	return all, err
+}
+
+// children returns what an object names as its own: a claim its XR, an XR what it composes, and each its connection secret.
+func children(u *unstructured.Unstructured) []ref {
+	var all []ref
+	if m, ok, _ := unstructured.NestedMap(u.Object, "spec", "resourceRef"); ok {
+		all = append(all, refFrom(m, ""))
+	}
+	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}} {
+		refs, _, _ := unstructured.NestedSlice(u.Object, path...)
+		for _, entry := range refs {
+			m, _ := entry.(map[string]any)
+			all = append(all, refFrom(m, u.GetNamespace()))
+		}
+	}
+	if m, ok, _ := unstructured.NestedMap(u.Object, "spec", "writeConnectionSecretToRef"); ok {
+		r := refFrom(m, u.GetNamespace())
+		r.kind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+		all = append(all, r)
+	}
+
+	return all
+}
+
+func refFrom(m map[string]any, namespace string) ref {
+	text := func(key string) string {
+		s, _ := m[key].(string)
+
+		return s
+	}
+	if own := text("namespace"); own != "" {
+		namespace = own
+	}
+
+	return ref{kind: schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")), namespace: namespace, name: text("name")}
+}
+
+// sweep adds what is of a kind that was found, and belongs to the scene though nothing names it: that is what damage looks like.
+func (w *walk) sweep(ctx context.Context) error {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, u := range w.objects {
+		kinds[u.GroupVersionKind()] = true
+	}
+	for kind := range kinds {
+		for _, namespace := range w.scene.namespaces() {
+			all, err := w.list(ctx, kind, namespace)
+			if err != nil {
+				return err
+			}
+			for _, u := range all {
+				if w.scene.has(&u) {
+					w.objects[idOf(&u)] = &u
+				}
+			}
+		}
+	}
+
+	return nil
+}
+
+func (s Scene) has(u *unstructured.Unstructured) bool {
+	if u.GetNamespace() != "" {
+		return u.GetName() != "kube-root-ca.crt" // The control plane makes it in every namespace.
+	}
+
+	return slices.Contains(s.namespaces(), u.GetLabels()[claimNamespaceLabel]) || strings.HasPrefix(u.GetName(), s.Name+"-")
+}
+
+// AwaitReady waits until the scene is complete: all that is named is there, no hold is left, XRs, claims, MRs and Usages are Synced and Ready, and every XR
+// runs on the revision that it should.
+func (s Scene) AwaitReady(ctx context.Context, c *stack.Cluster) error {
+	return c.Wait(ctx, patience, "scene "+s.Name+" to be Ready", func(ctx context.Context) error {
+		all, err := s.objects(ctx, c)
+		if err != nil {
+			return err
+		}
+		var unready []error
+		for _, r := range all.missing {
+			unready = append(unready, fmt.Errorf("%s %s/%s is not there", r.kind.Kind, r.namespace, r.name))
+		}
+		for _, u := range all.objects {
+			unready = append(unready, all.ready(u))
+		}
+		if s.Size > 0 && len(all.objects) != s.Size {
+			unready = append(unready, fmt.Errorf("it has %d objects, not %d", len(all.objects), s.Size))
+		}
+
+		return summarize(unready)
+	})
+}
+
+func (f *forest) ready(u *unstructured.Unstructured) error {
+	var errs []error
+	if Held(u) {
+		errs = append(errs, fmt.Errorf("%s is held: %v", idOf(u), u.GetAnnotations()))
+	}
+	for _, condition := range conditions(u) {
+		errs = append(errs, stack.HasCondition(u, condition, "True"))
+	}
+	if isComposite(u) && !isManual(u) {
+		composition, _ := choice(u, "compositionRef", "name").(string)
+		want := f.newest[composition]
+		if got := choice(u, "compositionRevisionRef", "name"); got != want.GetName() {
+			errs = append(errs, fmt.Errorf("%s runs on revision %v, not the newest, %s", idOf(u), got, want.GetName()))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// conditions are those that an object has when all is well.
+func conditions(u *unstructured.Unstructured) []string {
+	switch group := u.GroupVersionKind().Group; {
+	case strings.HasSuffix(u.GetKind(), "Usage"):
+		return []string{"Ready"}
+	case strings.HasSuffix(group, ".example.org"), u.GetKind() == "Object":
+		return []string{"Synced", "Ready"}
+	default:
+		return nil
+	}
+}
+
+// isComposite tells an XR by what it references. One that composes nothing is none that matters here.
+func isComposite(u *unstructured.Unstructured) bool {
+	refs, _ := choice(u, "resourceRefs").([]any)
+
+	return len(refs) > 0
+}
+
+func isManual(u *unstructured.Unstructured) bool {
+	return choice(u, "compositionUpdatePolicy") == "Manual"
+}
+
+// choice returns a field that Crossplane owns: in spec.crossplane of the modern schema, else in spec.
+func choice(u *unstructured.Unstructured, path ...string) any {
+	for _, at := range [][]string{{"spec", "crossplane"}, {"spec"}} {
+		if v, ok, err := unstructured.NestedFieldNoCopy(u.Object, append(at, path...)...); ok && err == nil {
+			return v
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// selected backs up one scene's cluster-scoped objects, of kinds that other scenes have too.
+func selected(scene string) []string {
+	return []string{"--include-namespaces", scene, "--include-cluster-resources=true", "--selector", "scene=" + scene}
+}
+
+func shapesV2() map[string]*shape {
+	return map[string]*shape{
+		bare: {
+			reason: "Velero alone loses a nested tree.",
+			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 44},
+		},
+		"nested": {
+			reason: "Three levels of XRs, with two siblings in the middle, come back with each level under the one above.",
+			Scene:  drill.Scene{Count: 4, Size: 44},
+		},
+		"fifty": {
+			reason: "An XR that composes fifty MRs has all of them again.",
+			Scene:  drill.Scene{Size: 51},
+		},
+		"scopes": {
+			reason: "Cluster-scoped XRs that compose into two namespaces have what they had in each.",
+			Scene: drill.Scene{
+				Count: 4, Size: 20, Namespaces: []string{"scopes-a", "scopes-b"},
+				BackupArgs: []string{
+					"--include-namespaces", "scopes-a,scopes-b", "--include-cluster-resources=true", "--exclude-resources",
+					"buckets.cloud.example.org,networks.cloud.example.org,databases.cloud.example.org,xshops.legacy.example.org," +
+						"environmentconfigs.apiextensions.crossplane.io,clusterusages.protection.crossplane.io," +
+						"clusterproviderconfigs.kubernetes.m.crossplane.io",
+				},
+				RestoreArgs: []string{"--include-namespaces", "scopes-a,scopes-b", "--include-cluster-resources=true"},
+			},
+			last: addDetails,
+		},
+		"legacy": {
+			reason: "Claims of LegacyCluster XRs have their trees and connection secrets again.",
+			Scene:  drill.Scene{Count: 4, Size: 28},
+			last:   addDetails,
+		},
+		"kinds": {
+			reason: "Composed objects of any kind are their XR's again, beside what other owners they had.",
+			Scene:  drill.Scene{Count: 4, Size: 41},
+			last:   ownTwice(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}),
+		},
+		"names": {
+			reason: "Names that the Composition fixes and names that Crossplane makes up stay.",
+			Scene:  drill.Scene{Count: 4, Size: 12},
+		},
+		"standalone": {
+			reason: "MRs that nothing composes come back, with their connection secrets.",
+			Scene:  drill.Scene{Count: 4, Size: 16},
+			last:   addDetails,
+		},
+		"config": {
+			reason: "EnvironmentConfigs come back if the backup includes cluster-scoped resources.",
+			Scene:  drill.Scene{Count: 2, Size: 6, BackupArgs: selected("config")},
+		},
+		"usages": {
+			reason: "Usages protect again what they protected.",
+			Scene:  drill.Scene{Count: 2, Size: 12},
+		},
+		"clusterusages": {
+			reason: "ClusterUsages protect again what they protected.",
+			Scene:  drill.Scene{Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
+		},
+		"revisions": {
+			reason: "Revisions of a Composition that is restored too are its own again, with the numbers they had.",
+			Scene:  drill.Scene{Count: 2, Size: 10, Drift: true},
+			check:  wantRevisions,
+		},
+		"rivals": {
+			reason: "XRs with a pin stay on the revision that they had, and the others follow the Composition that is live.",
+			Scene:  drill.Scene{Dir: "revisions", Count: 2, Size: 10, Drift: true},
+			target: "target.yaml",
+			check:  wantRival,
+		},
+	}
+}
+
+func shapesV1() map[string]*shape {
+	return map[string]*shape{
+		bare: {
+			reason: "Velero alone loses a nested tree.",
+			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 48},
+		},
+		"nested": {
+			reason: "Three levels of XRs below a claim, with two siblings in the middle, come back with each level under the one above.",
+			Scene:  drill.Scene{Count: 4, Size: 48},
+		},
+		"fifty": {
+			reason: "A claim of an XR that composes fifty MRs has all of them again.",
+			Scene:  drill.Scene{Size: 52},
+		},
+		"kinds": {
+			reason: "Composed objects of any kind are their XR's again, beside what other owners they had.",
+			Scene:  drill.Scene{Count: 4, Size: 37},
+			last:   ownTwice(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}),
+		},
+		"names": {
+			reason: "Names that the Composition fixes and names that Crossplane makes up stay.",
+			Scene:  drill.Scene{Count: 4, Size: 16},
+		},
+		"anonymous": {
+			reason: "What native templates without names compose keeps its place in resourceRefs, by which alone Crossplane knows it.",
+			Scene:  drill.Scene{Count: 4, Size: 20},
+		},
+		"standalone": {
+			reason: "MRs that nothing composes come back, with their connection secrets.",
+			Scene:  drill.Scene{Count: 4, Size: 16, BackupArgs: selected("standalone")},
+			last:   addDetails,
+		},
+		"config": {
+			reason: "EnvironmentConfigs come back if the backup includes cluster-scoped resources.",
+			Scene:  drill.Scene{Count: 2, Size: 6, BackupArgs: selected("config")},
+		},
+		"secrets": {
+			reason: "Connection secrets of claims, XRs and MRs in one namespace have their owners again, so that all can publish.",
+			Scene:  drill.Scene{Count: 4, Size: 28},
+			last:   addDetails,
+		},
+		"vault": {
+			reason: "So do those in a namespace of their own, if it is in the backup.",
+			Scene:  drill.Scene{Dir: "secrets", Count: 4, Size: 28, Store: "vault-store"},
+			last:   addDetails,
+		},
+		"beyond": {
+			reason: "So do those in a namespace that is not: they belong to the claims, wherever they are.",
+			Scene: drill.Scene{
+				Dir: "secrets", Count: 4, Size: 28, Store: "beyond-store",
+				BackupArgs: []string{"--include-namespaces", "beyond"}, RestoreArgs: []string{"--include-namespaces", "*"},
+			},
+			last: addDetails,
+		},
+		"usages": {
+			reason: "Usages protect again what they protected.",
+			Scene:  drill.Scene{Count: 2, Size: 12, BackupArgs: selected("usages")},
+		},
+		"revisions": {
+			reason: "Revisions of a Composition that is restored too are its own again, with the numbers they had.",
+			Scene:  drill.Scene{Count: 2, Size: 14, Drift: true},
+			check:  wantRevisions,
+		},
+		"rivals": {
+			reason: "XRs with a pin stay on the revision that they had, and the others follow the Composition that is live.",
+			Scene:  drill.Scene{Dir: "revisions", Count: 2, Size: 14, Drift: true},
+			target: "target.yaml",
+			check:  wantRival,
+		},
+	}
+}
+
+// ownTwice gives each composed object of a kind a second owner, which is not its controller.
+func ownTwice(kind schema.GroupVersionKind) func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
+	return func(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
+		objects, err := c.Resource(ctx, kind, s.Name)
+		if err != nil {
+			return err
+		}
+
+		return drill.AddOwner(ctx, objects, s.Name+"-owner", "crossplane.io/composite")
+	}
+}
+
+// addDetails has connection secrets hold what no provider can publish again.
+func addDetails(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
+	return s.AddDetails(ctx, c)
+}
+
+// wantRevisions wants the revisions that were restored with their Composition to be its own. Crossplane makes one more of the Composition, since
+// Velero's labels are new.
+func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	wantSame(t, n, n.picture, after)
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	wantOwned(t, s, n)
+}
+
+func wantOwned(t *testing.T, s *suite, n *shape) {
+	t.Helper()
+	revisions, err := n.Revisions(t.Context(), s.target)
+	must(t, err)
+	maps.DeleteFunc(revisions, func(name string, _ drill.Likeness) bool {
+		_, restored := n.revisions[name]
+
+		return !restored
+	})
+	wantSame(t, n, n.revisions, revisions)
+}
+
+// wantRival wants the pinned XRs to be what they were, and the others to be what the live Composition says, with what it has in common with the
+// one in the backup kept.
+func wantRival(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	for _, part := range []string{"Bucket", n.Name + "-pinned-"} {
+		wantSame(t, n, n.picture.Only(part), after.Only(part))
+	}
+	counts := map[string]int{}
+	for _, c := range changes {
+		counts[string(c.Op)+" "+string(c.Kind)]++
+	}
+	if diff := cmp.Diff(map[string]int{"create Database": n.Count, "delete Network": n.Count}, counts); diff != "" {
+		t.Errorf("%s\nIn the cloud: -want, +got:\n%s", n.reason, diff)
+	}
+	wantOwned(t, s, n)
+}

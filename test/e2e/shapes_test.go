@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// bare is the scene that is backed up and restored by Velero alone.
+const bare = "alone"
+
+// A shape is a scene with what is particular to it, and what it was before it was lost.
+type shape struct {
+	drill.Scene
+	reason string
+	// target is the file that the target has of the platform beside platform.yaml.
+	target string
+	// last is done in the source when all is Ready.
+	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
+	// check looks at the restored scene; by default it must be what it was.
+	check func(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry)
+
+	picture, revisions drill.Picture
+	ledger             *drill.Ledger
+}
+
+func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
+
+func TestShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
+
+// testShapes loses a cluster with every shape of tree, and restores one after the other in a cluster that has just the platform.
+func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
+	t.Helper()
+	ctx := t.Context()
+	for name, n := range shapes {
+		n.Name = name
+		if n.Dir == "" {
+			n.Dir = name
+		}
+		n.Dir = filepath.Join("testdata", dir, n.Dir)
+	}
+	s := newStage(t, version)
+	names := slices.Sorted(maps.Keys(shapes))
+
+	s.source = s.platform(t, "source", func(*shape) string { return "source.yaml" }, shapes)
+	for _, name := range names {
+		must(t, shapes[name].Make(ctx, s.source))
+	}
+	must(t, s.source.RestartVelero(ctx))
+	s.store(t, shapes[bare])
+	must(t, s.source.UsePlugin(ctx, true))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == bare })
+	for _, name := range names {
+		s.store(t, shapes[name])
+	}
+	must(t, s.source.Destroy())
+
+	s.target = s.platform(t, "target", func(n *shape) string { return n.target }, shapes)
+	must(t, s.target.RestartVelero(ctx))
+	t.Run("VeleroAlone", func(t *testing.T) { s.testShapeLost(t, shapes[bare]) })
+	must(t, s.target.UsePlugin(ctx, true))
+	// Velero restores one after the other, and then polls them all at once.
+	for _, name := range names {
+		must(t, shapes[name].StartRestore(ctx, s.target))
+	}
+	t.Run("Restored", func(t *testing.T) {
+		for _, name := range names {
+			t.Run(name, func(t *testing.T) { s.testRestored(t, shapes[name]) })
+		}
+	})
+	now, err := s.cloud.Journal(ctx, 0)
+	must(t, err)
+	t.Run("Settled", func(t *testing.T) {
+		for _, name := range names {
+			t.Run(name, func(t *testing.T) { s.testSettled(t, shapes[name], now[len(now)-1].Seq) })
+		}
+	})
+}
+
+func newStage(t *testing.T, version stack.Version) *suite {
+	t.Helper()
+	ctx := t.Context()
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+
+	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+}
+
+// platform starts a cluster, with Velero alone, that has the platform of each shape.
+func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
+	t.Helper()
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true})
+	must(t, err)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))
+	}
+
+	return c
+}
+
+// store waits until a shape is complete, remembers it, and backs it up.
+func (s *suite) store(t *testing.T, n *shape) {
+	t.Helper()
+	ctx := t.Context()
+	incomplete := n.Scene
+	incomplete.Size = 0
+	must(t, incomplete.AwaitReady(ctx, s.source))
+	must(t, n.Change(ctx, s.source))
+	must(t, n.AwaitReady(ctx, s.source))
+	if n.last != nil {
+		must(t, n.last(ctx, s.source, n.Scene))
+	}
+	var err error
+	n.picture, err = n.Picture(ctx, s.source)
+	must(t, err)
+	n.revisions, err = n.Revisions(ctx, s.source)
+	must(t, err)
+	n.ledger, err = n.Ledger(ctx, s.cloud)
+	must(t, err)
+	must(t, n.BackUp(ctx, s.source))
+}
+
+// testRestored wants a restore to be Completed, what is in use to be protected at once, and all to be Ready again.
+func (s *suite) testRestored(t *testing.T, n *shape) {
+	ctx := t.Context()
+	s.awaitCompleted(t, n.Name)
+	unprotected, err := n.Unprotected(ctx, s.target)
+	must(t, err)
+	for _, u := range unprotected {
+		t.Errorf("right after the restore, %s", u)
+	}
+	must(t, n.AwaitReady(ctx, s.target))
+}
+
+// testSettled wants a restored shape to be what it was, and nothing in the cloud to have been made or deleted for it, once every MR was reconciled
+// since the given entry of the cloud's journal.
+func (s *suite) testSettled(t *testing.T, n *shape, since int64) {
+	ctx := t.Context()
+	must(t, n.AwaitReads(ctx, s.target, s.cloud, since))
+	after, err := n.Picture(ctx, s.target)
+	must(t, err)
+	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+	must(t, err)
+	if n.check != nil {
+		n.check(t, s, n, after, changes)
+	} else {
+		ledger, err := n.Ledger(ctx, s.cloud)
+		must(t, err)
+		if diff := cmp.Diff(n.ledger.External, ledger.External); diff != "" || len(changes) > 0 {
+			t.Errorf("%s\nIn the cloud: -before, +after:\n%s%v", n.reason, diff, changes)
+		}
+		wantSame(t, n, n.picture, after)
+	}
+	if t.Failed() {
+		t.Log(drill.Problems(ctx, s.target, n.Name))
+	}
+}
+
+// wantSame compares two pictures, object by object: in one text the differences would be lost.
+func wantSame(t *testing.T, n *shape, before, after drill.Picture) {
+	t.Helper()
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		was, before := before[name]
+		is, after := after[name]
+		switch {
+		case !after:
+			t.Errorf("%s\n%s is not there any more", n.reason, name)
+		case !before:
+			t.Errorf("%s\n%s was not there before: %+v", n.reason, name, is)
+		default:
+			if diff := cmp.Diff(was, is, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n%s: -before, +after:\n%s", n.reason, name, diff)
+			}
+		}
+	}
+}
+
+// testShapeLost is the control: without the damage that it wants to see the other tests prove nothing.
+func (s *suite) testShapeLost(t *testing.T, n *shape) {
+	must(t, n.StartRestore(t.Context(), s.target))
+	s.awaitCompleted(t, n.Name)
+	s.eventually(t, "damage by Velero alone, without which the other tests prove nothing", func(ctx context.Context) error {
+		picture, err := n.Picture(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+		if err == nil && (len(changes) == 0 || cmp.Equal(n.picture, picture, cmpopts.EquateEmpty())) {
+			err = fmt.Errorf("%d objects became %d, and there were %d changes in the cloud", len(n.picture), len(picture), len(changes))
+		}
+
+		return err
+	})
+}
