@@ -72,8 +72,10 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.items = append(found.shared, found.items...)
 	beyond := found.leaveOut(u, backup)
 	found.warn(t.log)
-	// What a tenant wrote there would have Velero take what the backup's filters leave out.
-	xp.WithoutNotes(u)
+	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
+	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
+		xp.WithoutNotes(u)
+	}
 	if beyond {
 		xp.SetMustInclude(u)
 	}

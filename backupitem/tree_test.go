@@ -109,3 +109,34 @@ func TestTreeHasNoOperations(t *testing.T) {
 		t.Errorf("Each call costs, and CRDs can exceed one: error %v, -want, +got:\n%s", err, diff)
 	}
 }
+
+func TestTreeLeavesMarksOfOthers(t *testing.T) {
+	marked := xptest.Annotated(xp.AnnotationMustInclude, "true")
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		want   map[string]string
+	}{
+		"MR": {
+			reason: "A tenant's mark would bypass the filters for what this action asks for.",
+			item:   xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", xptest.Finalizers(xp.FinalizerManaged), marked),
+		},
+		"Unrelated": {
+			reason: "What another plugin says of its own kinds stays.",
+			item:   xptest.Object("example.org/v1", "Thing", "team-a", "t", marked), want: map[string]string{xp.AnnotationMustInclude: "true"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			stored, _, _, _, err := NewTree(NewLinks(clusterOf()), log).Execute(tc.item, &velerov1.Backup{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := (&unstructured.Unstructured{Object: stored.UnstructuredContent()}).GetAnnotations()
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -78,8 +78,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		return a.leaveOut(i, reason), nil
 	}
 	if xp.IsPackageRevision(i.original) {
-		if reason, err := a.isRemade(i.original); err != nil || reason != "" {
-			return a.leaveOut(i, reason), err
+		reason, err := a.isRemade(i.original)
+		if err != nil {
+			return nil, err
+		}
+		if reason != "" {
+			return a.leaveOut(i, reason), nil
 		}
 	}
 	if !i.isCrossplanes() {
@@ -150,10 +154,12 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 func (a *Adopt) holdSchedule(i *item) error {
 	const reason = "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, remove this annotation and " +
 		xp.AnnotationPaused
-	_, err := a.put(i, adoption.Hold{Reason: reason})
+	if _, err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
+		return err
+	}
 	i.log.Warn("Restored paused: " + reason)
 
-	return err
+	return nil
 }
 
 // holdForSecret puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.

@@ -184,6 +184,7 @@ func (o *Order) unlisted(item *unstructured.Unstructured) ([]xp.Item, error) {
 	}
 }
 
+// composite returns the XR that a claim names. Only a custom resource of the claim's own group can be one.
 func (o *Order) composite(claim *unstructured.Unstructured) ([]xp.Item, error) {
 	ref, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
