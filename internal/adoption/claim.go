@@ -1,0 +1,65 @@
+package adoption
+
+import (
+	"fmt"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// nextForClaim plans for a claim whose XR was not there when the claim was restored.
+func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
+	if h == nil {
+		return Plan{Done: true}
+	}
+	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
+	r, ok := claim.CompositeRef()
+	if !ok {
+		u := claim.Unstructured
+
+		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}}
+	}
+	u := w.Get(r)
+	if u == nil {
+		return Plan{Failed: fmt.Sprintf(stays+"was not restored; restore again from a backup that has the XR, without "+
+			"--include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
+	}
+	if !xp.Bound(claim, xp.CompositeFrom(u)) {
+		return Plan{Failed: fmt.Sprintf(stays+"is not bound to it; correct the claimRef of %s or the resourceRef of the claim, then restore again",
+			xp.String(claim.Unstructured), r.Name, r)}
+	}
+
+	return Next(w, r)
+}
+
+// releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin
+// held must be proven to be reconciled, so its XR stays marked until then.
+func (t *tree) releaseClaim() bool {
+	r, ok := t.xr.ClaimRef()
+	if !ok {
+		return true
+	}
+	claim := t.w.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		// Any XR can name any claim; one that is held for its own XR must stay so.
+		return true
+	}
+	h, err := HoldOf(claim)
+	if err != nil {
+		t.wait(false, "%s", err)
+
+		return false
+	}
+	if h != nil {
+		t.checkSeen(claim)
+		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) {
+			t.do(claim, giveBack(claim, h), "its XR is adopted; give its own settings back")
+		}
+
+		return false
+	}
+	if t.hold != nil && !xp.IsPaused(claim) {
+		t.checkReconciled(claim)
+	}
+
+	return len(t.plan.Waiting) == 0
+}

@@ -1,0 +1,111 @@
+package adoption
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkComposed counts what the XR controls, and waits for what is not there, is somebody else's, or, if observed is asked for, was not
+// reconciled by its own controller since it was restored: a function that decides by the status of an MR must find it again.
+func (t *tree) checkComposed(observed bool) {
+	listed, err := t.listed()
+	for _, r := range t.hold.Refs {
+		u := t.w.Get(r)
+		switch {
+		case u == nil && err == nil && !listed[r.ID()]:
+			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
+			t.without = append(t.without, r.String())
+			t.plan.Total--
+		case u == nil:
+			t.checkMissing(r)
+		case u.GetDeletionTimestamp() != nil:
+			t.wait(false, "%s: it is being deleted; see what its finalizers wait for, then restore it again", r)
+		default:
+			if !t.letGo(r, u) {
+				t.checkControlled(r, u, observed)
+			}
+		}
+	}
+}
+
+func (t *tree) checkMissing(r xp.Ref) {
+	if gk := r.GroupVersionKind().GroupKind(); t.w.unserved[gk] {
+		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
+
+		return
+	}
+	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+}
+
+func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed bool) {
+	c, ok := xp.Controller(u)
+	switch {
+	case ok && c.UID != t.xr.GetUID():
+		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
+	case !ok && !xp.IsPaused(t.xr.Unstructured):
+		t.wait(true, "%s: Crossplane has not taken control of it", r)
+	case observed && !t.checkObserved(r, u):
+	case ok:
+		t.plan.Adopted++
+	}
+}
+
+// checkObserved tells whether a composed resource was reconciled since it was restored.
+func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
+	if h, err := HoldOf(u); err == nil && h != nil && h.Clone != "" {
+		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
+
+		return false
+	}
+	switch {
+	case xp.IsComposite(u):
+		if h, err := HoldOf(u); h != nil || err != nil {
+			t.wait(true, "%s: this composed XR is not adopted yet", r)
+
+			return false
+		}
+	case xp.IsManaged(u) && !xp.IsPaused(u):
+		switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
+		case !ok, c.Reason == xp.ReasonReconcilePaused:
+			t.wait(true, "%s: its provider has not observed it yet", r)
+
+			return false
+		case c.Status != "True":
+			t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
+
+			return false
+		}
+	}
+
+	return true
+}
+
+// checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle
+// of its work composes next.
+func (t *tree) checkRefs() {
+	listed, err := t.listed()
+	if err != nil {
+		t.wait(false, "%s", err)
+
+		return
+	}
+	for _, r := range t.hold.Refs {
+		if !listed[r.ID()] && t.w.Get(r) != nil {
+			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
+		}
+	}
+}
+
+// listed returns what the XR references now.
+func (t *tree) listed() (map[xp.ID]bool, error) {
+	refs, err := t.xr.ResourceRefs()
+	listed := map[xp.ID]bool{}
+	for _, r := range refs {
+		listed[r.ID()] = true
+	}
+
+	return listed, err
+}

@@ -1,0 +1,27 @@
+package adoption
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// takeSecret plans to make u the controller of the Secret that it publishes its connection details in, and tells whether that is to do. Crossplane
+// takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
+// PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
+func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
+	r, ok := xp.SecretRef(u)
+	if !ok {
+		return false
+	}
+	s := t.w.Get(r)
+	if s == nil || !xp.IsConnectionSecret(s) || s.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if _, controlled := xp.Controller(s); controlled {
+		return false
+	}
+	t.do(s, control(u, s), "make "+xp.String(u)+" its controller again")
+
+	return true
+}
