@@ -100,8 +100,10 @@ type Entry struct {
 
 // A Fault makes the next Times calls fail that match it. A failed call does nothing but leave an Entry.
 type Fault struct {
-	Op     Op   `json:"op,omitempty"`   // Empty matches every operation.
-	Kind   Kind `json:"kind,omitempty"` // Empty matches every kind.
-	Status int  `json:"status"`         // The HTTP status to respond with.
-	Times  int  `json:"times"`
+	Op     Op     `json:"op,omitempty"`     // Empty matches every operation.
+	Kind   Kind   `json:"kind,omitempty"`   // Empty matches every kind.
+	By     string `json:"by,omitempty"`     // Matches if X-Managed-By contains it; empty matches every caller.
+	Status int    `json:"status,omitempty"` // The HTTP status to respond with.
+	Stall  bool   `json:"stall,omitempty"`  // Do the call, rather than fail it, but don't answer before the release of all that is stalled.
+	Times  int    `json:"times"`
 }

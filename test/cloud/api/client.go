@@ -153,6 +153,15 @@ func (c *Client) Fail(ctx context.Context, f Fault) error {
 	return nil
 }
 
+// Release answers every call that a Fault has stalled.
+func (c *Client) Release(ctx context.Context) error {
+	if err := c.do(ctx, http.MethodPost, "/v1/release", nil, nil); err != nil {
+		return fmt.Errorf("cannot release the stalled calls of the cloud: %w", err)
+	}
+
+	return nil
+}
+
 // KindFor returns the kind that the API calls by the path segment, e.g. Bucket for buckets.
 func KindFor(segment string) (Kind, bool) {
 	for _, k := range Kinds() {

@@ -4,6 +4,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -46,11 +47,21 @@ type Connector struct {
 	cloud   *api.Client
 	cluster string
 	typer   runtime.ObjectTyper
+	mode    Mode
+	tracker *tracker
 }
 
 // NewConnector returns a Connector that says it calls from the cluster, and knows kinds from the typer.
 func NewConnector(cloud *api.Client, cluster string, typer runtime.ObjectTyper) *Connector {
-	return &Connector{cloud: cloud, cluster: cluster, typer: typer}
+	return &Connector{cloud: cloud, cluster: cluster, typer: typer, tracker: &tracker{}}
+}
+
+// In returns a Connector for a kind that is in a mode. What one Connector has created, another does not know.
+func (c *Connector) In(mode Mode) *Connector {
+	in := *c
+	in.mode, in.tracker = mode, &tracker{}
+
+	return &in
 }
 
 // Connect to the cloud.
@@ -60,7 +71,12 @@ func (c *Connector) Connect(_ context.Context, mg Managed) (managed.TypedExterna
 		return nil, err
 	}
 
-	return &External{cloud: c.cloud.As(caller)}, nil
+	e := External{cloud: c.cloud.As(caller), arn: c.mode == AsyncARN}
+	if c.mode == Sync {
+		return &e, nil
+	}
+
+	return &AsyncExternal{External: e, tracker: c.tracker}, nil
 }
 
 // callerFor says who the managed resource is. Its kind can't be read from it: it has none after it was written (Update).
@@ -86,6 +102,7 @@ func (c *Connector) callerFor(mg Managed) (api.Caller, error) {
 // An External client of the cloud, for one managed resource.
 type External struct {
 	cloud *api.Client
+	arn   bool // The ID in the status is not the external name.
 }
 
 // Observe the resource that the external name means. There is none without an external name.
@@ -104,7 +121,12 @@ func (e *External) Observe(ctx context.Context, mg Managed) (managed.ExternalObs
 		return managed.ExternalObservation{}, err
 	}
 
-	mg.SetObserved(r)
+	seen := r
+	if e.arn {
+		seen.ID = "arn:cloud:" + strings.ToLower(string(r.Kind)) + ":" + r.ID
+	}
+
+	mg.SetObserved(seen)
 
 	if r.State == api.Available {
 		mg.SetConditions(xpv2.Available())

@@ -35,6 +35,11 @@ type Options struct {
 
 	// CreationGracePeriod is how long after a create to wait for what the cloud says it does not have. That holds up a delete too.
 	CreationGracePeriod time.Duration
+
+	// Timeout is how long a call to the cloud may take; the default of crossplane-runtime if it is 0.
+	Timeout time.Duration
+
+	Modes Modes
 }
 
 // Setup adds a controller of the kind to the manager, whose scheme must know the kind.
@@ -74,8 +79,10 @@ func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool,
 		initializers = append(initializers, managed.NewNameAsExternalName(mgr.GetClient()))
 	}
 
-	return managed.NewReconciler(mgr, resource.ManagedKind(gvk),
-		managed.WithTypedExternalConnector(NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme())),
+	connector := NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme()).In(o.Modes[gvk.GroupKind()])
+
+	options := []managed.ReconcilerOption{
+		managed.WithTypedExternalConnector(connector),
 		managed.WithInitializers(initializers...),
 		managed.WithManagementPolicies(),
 		managed.WithPollInterval(o.Poll),
@@ -83,7 +90,12 @@ func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool,
 		managed.WithCreationGracePeriod(o.CreationGracePeriod),
 		managed.WithLogger(o.Log.WithValues("kind", gvk.GroupKind())),
 		managed.WithRecorder(rec),
-	)
+	}
+	if o.Timeout > 0 {
+		options = append(options, managed.WithTimeout(o.Timeout))
+	}
+
+	return managed.NewReconciler(mgr, resource.ManagedKind(gvk), options...)
 }
 
 func pollSoonerUntilReady(mg resource.Managed, poll time.Duration) time.Duration {

@@ -23,9 +23,10 @@ type Server struct {
 	now           func() time.Time
 	databaseDelay time.Duration
 
-	mu     sync.Mutex
-	store  *store
-	faults []api.Fault
+	mu      sync.Mutex
+	store   *store
+	faults  []api.Fault
+	release chan struct{} // Closed to release what is stalled.
 }
 
 // An Option configures a Server.
@@ -43,7 +44,7 @@ func WithClock(now func() time.Time) Option {
 
 // New returns a cloud that keeps everything in the directory, and has everything that was kept there before. Faults are not kept.
 func New(dir string, o ...Option) (*Server, error) {
-	s := &Server{mux: http.NewServeMux(), now: time.Now}
+	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{})}
 	for _, fn := range o {
 		fn(s)
 	}
@@ -62,6 +63,7 @@ func New(dir string, o ...Option) (*Server, error) {
 	s.mux.HandleFunc("GET /v1/resources", s.list)
 	s.mux.HandleFunc("GET /v1/journal", s.journal)
 	s.mux.HandleFunc("POST /v1/faults", s.addFault)
+	s.mux.HandleFunc("POST /v1/release", s.releaseStalled)
 
 	return s, nil
 }
@@ -103,9 +105,18 @@ func (s *Server) forOne(op api.Op, success int) http.HandlerFunc {
 		}
 
 		s.mu.Lock()
-		defer s.mu.Unlock()
-
+		c.fault = s.takeFault(c)
 		out, err := s.do(c, success)
+		release := s.release
+		s.mu.Unlock()
+
+		if c.fault.Stall {
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+
 		if err != nil {
 			respondError(w, err)
 			return
@@ -122,6 +133,7 @@ type call struct {
 	id        string
 	spec      api.Spec
 	caller    api.Caller
+	fault     api.Fault
 	malformed error
 }
 
@@ -160,8 +172,8 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 
 // decide what a call does, without doing it: what the resource is afterwards, or why the call is refused.
 func (s *Server) decide(c call, now time.Time) (api.Resource, error) {
-	if f, ok := s.takeFault(c.op, c.kind); ok {
-		return api.Resource{}, refuse(f.Status, "a fault was asked for")
+	if c.fault.Status != 0 {
+		return api.Resource{}, refuse(c.fault.Status, "a fault was asked for")
 	}
 
 	if c.malformed != nil {
@@ -268,8 +280,8 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	if f.Status < http.StatusBadRequest || f.Status > 599 {
-		respondError(w, refuse(http.StatusBadRequest, "the status of a fault is from 400 to 599, not %d", f.Status))
+	if bad := f.Status < http.StatusBadRequest || f.Status > 599; f.Stall && f.Status != 0 || !f.Stall && bad {
+		respondError(w, refuse(http.StatusBadRequest, "the status of a fault is from 400 to 599, or 0 if it stalls, not %d", f.Status))
 		return
 	}
 
@@ -280,17 +292,25 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusCreated, f)
 }
 
-// takeFault uses up one failure of the oldest fault that matches.
-func (s *Server) takeFault(op api.Op, k api.Kind) (api.Fault, bool) {
+func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.release)
+	s.release = make(chan struct{})
+	respond(w, http.StatusNoContent, nil)
+}
+
+// takeFault uses up one failure of the oldest fault that matches; it returns none if none does.
+func (s *Server) takeFault(c call) api.Fault {
 	for i := range s.faults {
 		f := &s.faults[i]
-		if f.Times > 0 && (f.Op == "" || f.Op == op) && (f.Kind == "" || f.Kind == k) {
+		if f.Times > 0 && (f.Op == "" || f.Op == c.op) && (f.Kind == "" || f.Kind == c.kind) && strings.Contains(c.caller.ManagedBy, f.By) {
 			f.Times--
-			return *f, true
+			return *f
 		}
 	}
 
-	return api.Fault{}, false
+	return api.Fault{}
 }
 
 func callerOf(r *http.Request) api.Caller {

@@ -155,6 +155,74 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// A stalled call is done and written down, and answered when it is released, or never if its caller does not wait.
+func TestStall(t *testing.T) {
+	c, _ := start(t, t.TempDir())
+	caller := api.Caller{ManagedBy: "cloud.example.org/v1alpha1, Network, slow, 1"}
+
+	if err := c.Fail(t.Context(), api.Fault{Op: api.Create, By: ", slow,", Stall: true, Times: 2}); err != nil {
+		t.Fatalf("c.Fail(...): %v", err)
+	}
+
+	if _, err := c.Create(t.Context(), api.Network, "", api.Spec{}); err != nil {
+		t.Fatalf("A call by somebody else should not be stalled. c.Create(...): %v", err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	abandoned, answered := make(chan error, 1), make(chan error, 1)
+
+	go func() {
+		_, err := c.As(caller).Create(ctx, api.Network, "", api.Spec{})
+		abandoned <- err
+	}()
+
+	await := func(n int) {
+		t.Helper()
+
+		for deadline := time.Now().Add(10 * time.Second); ; {
+			es, err := c.Journal(t.Context(), 0, api.Create)
+			if err != nil || time.Now().After(deadline) {
+				t.Fatalf("A stalled call should be in the journal. Got: %v, %v", es, err)
+			}
+
+			if len(es) == n && es[n-1].Status == http.StatusCreated {
+				return
+			}
+		}
+	}
+	await(2)
+	cancel()
+
+	if err := <-abandoned; err == nil {
+		t.Error("A stalled call that was given up should fail. Want error")
+	}
+
+	go func() {
+		_, err := c.As(caller).Create(t.Context(), api.Network, "", api.Spec{})
+		answered <- err
+	}()
+
+	await(3)
+
+	select {
+	case err := <-answered:
+		t.Errorf("A stalled call should not be answered before it is released. Got: %v", err)
+	default:
+	}
+
+	if err := c.Release(t.Context()); err != nil {
+		t.Fatalf("c.Release(...): %v", err)
+	}
+
+	if err := <-answered; err != nil {
+		t.Errorf("A released call should have been successful. c.Create(...): %v", err)
+	}
+
+	if rs, err := c.List(t.Context()); err != nil || len(rs) != 3 {
+		t.Errorf("Each call should have made a network. c.List(...): %v, %v", rs, err)
+	}
+}
+
 // A cloud is lost, and comes back with everything it had.
 func TestRestart(t *testing.T) {
 	dir, clk := t.TempDir(), newClock()

@@ -44,6 +44,12 @@ func main() {
 	grace := flag.Duration("creation-grace-period", 30*time.Second,
 		"How long after a create to wait for what the cloud does not have.")
 	scopes := flag.String("scopes", "both", "Which kinds to reconcile: both or cluster.")
+	timeout := flag.Duration("timeout", 0, "How long a call to the cloud may take; the default of crossplane-runtime if 0.")
+	modes := controller.Modes{}
+	flag.Func("async", "Kinds to create as upjet does with UseAsync, such as Database.cloud.example.org,Network.cloud.example.org.",
+		func(kinds string) error { return modes.Set(controller.Async, kinds) })
+	flag.Func("async-arn", "As --async, for kinds whose ID in the status is not the external name.",
+		func(kinds string) error { return modes.Set(controller.AsyncARN, kinds) })
 	debug := flag.Bool("debug", false, "Log every reconcile.")
 
 	flag.Parse()
@@ -58,6 +64,8 @@ func main() {
 		Log:         logging.NewLogrLogger(l.WithName("provider-cloud")),
 
 		CreationGracePeriod: *grace,
+		Timeout:             *timeout,
+		Modes:               modes,
 	}
 
 	if err := run(ctrl.SetupSignalHandler(), *cloudURL, *scopes, o); err != nil {

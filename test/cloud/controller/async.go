@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Mode is how the resources of a kind are created, and where it is written down what the cloud calls them.
+type Mode string
+
+const (
+	// Sync waits for the cloud's answer to a create, and writes the external name in it down at once.
+	Sync Mode = ""
+
+	// Async is what upjet does with UseAsync: a create goes on after it was reported as successful, and what the cloud calls the resource is
+	// in the memory of this process only, until an observation is late-initialized (upjet pkg/controller/external_async_tfpluginsdk.go and
+	// external_tfpluginsdk.go). Without LateInitialize among the management policies it never is (upjet issues 531 and 561).
+	Async Mode = "async"
+
+	// AsyncARN is Async, and the ID in the status is not the external name.
+	AsyncARN Mode = "async-arn"
+)
+
+// Modes are those of the kinds that are not Sync.
+type Modes map[schema.GroupKind]Mode
+
+// Set the mode of kinds, such as Database.cloud.example.org,Network.cloud.example.org.
+func (m Modes) Set(mode Mode, kinds string) error {
+	for kind := range strings.SplitSeq(kinds, ",") {
+		gk := schema.ParseGroupKind(kind)
+		if gk.Kind == "" || gk.Group == "" {
+			return fmt.Errorf("cannot make %q %s: it is not a kind and its group, such as Database.cloud.example.org", kind, mode)
+		}
+
+		m[gk] = mode
+	}
+
+	return nil
+}
+
+// A tracker remembers what this process created, and what it creates now.
+type tracker struct {
+	mu      sync.Mutex
+	creates map[types.UID]creation
+}
+
+type creation struct {
+	running bool
+	id      string
+}
+
+func (t *tracker) get(uid types.UID) creation {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	return t.creates[uid]
+}
+
+func (t *tracker) set(uid types.UID, c creation) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if t.creates == nil {
+		t.creates = map[types.UID]creation{}
+	}
+
+	t.creates[uid] = c
+}
+
+// An AsyncExternal is a client of the cloud, for one managed resource, that does not wait until what it creates is created.
+type AsyncExternal struct {
+	External
+
+	tracker *tracker
+}
+
+// Observe the resource that the external name means, or that this process has created.
+func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.ExternalObservation, error) {
+	if meta.GetExternalName(mg) != "" {
+		return e.External.Observe(ctx, mg)
+	}
+
+	c := e.tracker.get(mg.GetUID())
+	if c.running {
+		mg.SetConditions(xpv2.Creating())
+
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+	}
+
+	if c.id == "" {
+		return managed.ExternalObservation{}, nil
+	}
+
+	// This is kept only if the reconciler late-initializes.
+	meta.SetExternalName(mg, c.id)
+
+	o, err := e.External.Observe(ctx, mg)
+	o.ResourceLateInitialized = o.ResourceExists
+
+	return o, err
+}
+
+// Create the resource. This returns at once, as if that had been successful; if it is not, the next observation finds nothing.
+func (e *AsyncExternal) Create(ctx context.Context, mg Managed) (managed.ExternalCreation, error) {
+	mg.SetConditions(xpv2.Creating())
+
+	uid, kind, spec := mg.GetUID(), mg.CloudKind(), mg.Desired()
+	e.tracker.set(uid, creation{running: true})
+
+	go func() {
+		// There is no resource, and so no ID, if this fails.
+		r, _ := e.cloud.Create(context.WithoutCancel(ctx), kind, "", spec)
+		e.tracker.set(uid, creation{id: r.ID})
+	}()
+
+	return managed.ExternalCreation{}, nil
+}
