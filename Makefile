@@ -5,8 +5,9 @@ GOVULNCHECK_VERSION   = v1.9.0
 
 CROSSPLANE ?= v2
 FUZZTIME   ?= 10m
+RUN        ?= ^TestMatrix
 
-MODULES       = . test test/cloud
+MODULES       = . test test/cloud test/gate
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
@@ -24,11 +25,16 @@ build: ## Build the plugin into bin/.
 unit: ## Run the tests that need no stack, which takes moments.
 	go test ./...
 	cd test/cloud && go test ./...
+	cd test/gate && go test ./...
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')
 
 .PHONY: test
 test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
-	cd test && go test -count=1 -timeout 45m -v ./e2e/...
+	cd test && go test -count=1 -timeout 60m -parallel 2 -v ./e2e/...
+
+.PHONY: matrix
+matrix: stack-build ## Run the tests that are too long for every change: more versions, every step, a hundred XRs (RUN=TestMatrix).
+	cd test && go test -count=1 -timeout 3h -tags matrix -run '$(RUN)' -v ./e2e/...
 
 .PHONY: demo
 demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 VELERO=v1.18|v1.17|v1.16 COUNT=10 NATIVE=1).

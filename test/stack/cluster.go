@@ -21,6 +21,7 @@ const (
 	Crossplane         = "crossplane"
 	RBACManager        = "crossplane-rbac-manager"
 	Function           = "function-patch-and-transform"
+	Gate               = "function-gate"
 	CloudProvider      = "provider-cloud"
 	KubernetesProvider = "provider-kubernetes"
 	NopProvider        = "provider-nop"
@@ -35,7 +36,14 @@ const (
 	None Version = ""
 	V1   Version = "crossplane-v1"
 	V2   Version = "crossplane-v2"
+	// V118 has fixed ports, so only one can run on a machine, and no webhooks here.
+	V118 Version = "crossplane-v1.18"
+	V20  Version = "crossplane-v2.0"
+	V24  Version = "crossplane-v2.4"
 )
+
+// IsV1 tells whether the version has claims, and XRs and MRs that are cluster-scoped.
+func (v Version) IsV1() bool { return v == V1 || v == V118 }
 
 // Options of a Cluster.
 type Options struct {
@@ -58,6 +66,10 @@ type Options struct {
 	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
+	// ProviderArgs are added to the command line of the cloud's provider.
+	ProviderArgs []string
+	// Gate says whether function-gate runs beside Crossplane, for Compositions that gate what they compose on what is observed.
+	Gate bool
 	// Audit makes the API server write down each request, for Requests.
 	Audit bool
 }
@@ -73,6 +85,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.Crossplane != None {
 			names = append(names, string(o.Crossplane), Function, CloudProvider)
+		}
+		if o.Gate {
+			names = append(names, Gate)
 		}
 		if o.KubernetesProvider {
 			names = append(names, KubernetesProvider)
@@ -228,7 +243,7 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 		}
 		crds = append(crds, objs...)
 	}
-	if c.options.Crossplane == V1 {
+	if c.options.Crossplane.IsV1() {
 		crds = slices.DeleteFunc(crds, isNamespacedManaged)
 	}
 	if err := c.setConversion(crds); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 const crossplaneNamespace = "crossplane-system"
@@ -109,7 +110,7 @@ const functionCapabilities = `  capabilities:
 
 func (c *Cluster) startCrossplane(ctx context.Context) error {
 	objs := []string{crossplaneObjects}
-	if c.options.Crossplane != V1 {
+	if !c.options.Crossplane.IsV1() {
 		objs = append(objs, activationPolicy)
 	}
 	for _, o := range objs {
@@ -120,11 +121,15 @@ func (c *Cluster) startCrossplane(ctx context.Context) error {
 
 	return parallel(
 		func() error { return c.runCrossplane(ctx) },
-		func() error { return c.startFunction(ctx) },
+		func() error { return c.startFunction(ctx, Function) },
+		func() error { return c.startGate(ctx) },
 	)
 }
 
 func (c *Cluster) runCrossplane(ctx context.Context) error {
+	if c.options.Crossplane == V118 {
+		return c.runCrossplane118(ctx)
+	}
 	path, err := c.program(string(c.options.Crossplane))
 	if err != nil {
 		return err
@@ -142,7 +147,7 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 		"--poll-interval=10s", "--health-probe-port=" + strconv.Itoa(ports[0]), "--metrics-port=" + strconv.Itoa(ports[1]),
 		"--webhook-port=" + strconv.Itoa(ports[2]),
 	}
-	if c.options.Crossplane == V2 {
+	if !c.options.Crossplane.IsV1() && c.options.Crossplane != V20 {
 		// At the defaults the circuit breaker opens when some twenty XRs are made at once.
 		args = append(args, "--circuit-breaker-burst=10000", "--circuit-breaker-refill-rate=1000")
 	}
@@ -156,7 +161,7 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 // usageWebhook returns the configuration of the webhook that Crossplane serves on a port.
 func (c *Cluster) usageWebhook(port int) []byte {
 	group := "protection.crossplane.io"
-	if c.options.Crossplane == V1 {
+	if c.options.Crossplane.IsV1() {
 		group = "apiextensions.crossplane.io"
 	}
 
@@ -180,8 +185,17 @@ func (c *Cluster) startRBACManager(ctx context.Context) error {
 	})
 }
 
-func (c *Cluster) startFunction(ctx context.Context) error {
-	path, err := c.program(Function)
+// startGate starts the function that gates what is composed on what is observed, if it is wanted.
+func (c *Cluster) startGate(ctx context.Context) error {
+	if !c.options.Gate {
+		return nil
+	}
+
+	return c.startFunction(ctx, Gate)
+}
+
+func (c *Cluster) startFunction(ctx context.Context, name string) error {
+	path, err := c.program(name)
 	if err != nil {
 		return err
 	}
@@ -190,20 +204,20 @@ func (c *Cluster) startFunction(ctx context.Context) error {
 		return err
 	}
 	address := loopback(ports[0])
-	status := fmt.Sprintf(functionStatus, ports[0])
-	if c.options.Crossplane != V1 {
+	objects, status := strings.ReplaceAll(functionObjects, Function, name), strings.ReplaceAll(fmt.Sprintf(functionStatus, ports[0]), Function, name)
+	if !c.options.Crossplane.IsV1() {
 		status += functionCapabilities
 	}
 
 	return parallel(
 		func() error {
 			return c.run(ctx, &component{
-				name: Function, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir},
+				name: name, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir},
 				ready: accepts(address, c.pki.tls),
 			})
 		},
 		func() error {
-			if err := c.Apply(ctx, []byte(functionObjects)); err != nil {
+			if err := c.Apply(ctx, []byte(objects)); err != nil {
 				return err
 			}
 			objs, err := Parse([]byte(status))

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +113,7 @@ func (h *Host) Dir() string { return h.dir }
 // Close destroys the Host's clusters and stops the Host.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	clusters := h.clusters
+	clusters := slices.Clone(h.clusters) // Destroy takes them out.
 	h.mu.Unlock()
 	var errs []error
 	for _, c := range clusters {

@@ -18,14 +18,15 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 		return err
 	}
 	scopes := "both"
-	if c.options.Crossplane == V1 {
+	if c.options.Crossplane.IsV1() {
 		scopes = "cluster"
 	}
 
 	return c.run(ctx, &component{
 		name: CloudProvider, path: path,
 		ready: logs("Starting workers", 1), // What controller-runtime logs when a controller begins to work.
-		args:  []string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--scopes", scopes},
+		args: append([]string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--scopes", scopes},
+			c.options.ProviderArgs...),
 	})
 }
 

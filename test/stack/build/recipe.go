@@ -14,6 +14,12 @@ const (
 	Kubernetes   = "v1.35.4"
 	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.7"
+
+	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
+	crossplaneV20 = "v2.0.4"
+	crossplaneV24 = "v2.4.0"
+	// The last minor whose watch garbage collector stops watches that are in use.
+	crossplaneV118 = "v1.18.3"
 )
 
 // A Recipe says how to build one program from a Go module.
@@ -56,11 +62,7 @@ func recipes() []Recipe {
 			Name: "kube-controller-manager", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kube-controller-manager", Staging: true,
 			Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
 		},
-		{
-			Name: "crossplane-v2", Module: "github.com/crossplane/crossplane/v2", Version: CrossplaneV2, Package: "cmd/crossplane", Assets: "cluster/crds",
-			Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + CrossplaneV2},
-			Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + CrossplaneV2, noMetrics},
-		},
+		crossplane("crossplane-v2", CrossplaneV2),
 		{
 			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1, noMetrics},
@@ -80,11 +82,24 @@ func recipes() []Recipe {
 
 	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
-	x21, x20 := olderCrossplane("crossplane-v2.1", "v2.1.0"), olderCrossplane("crossplane-v2.0", "v2.0.2")
-	v17.OnDemand, v16.OnDemand, x21.OnDemand, x20.OnDemand = true, true, true, true
+	x24, x21 := crossplane("crossplane-v2.4", crossplaneV24), olderCrossplane("crossplane-v2.1", "v2.1.0")
+	v17.OnDemand, v16.OnDemand, x24.OnDemand, x21.OnDemand = true, true, true, true
 
 	return append(list,
-		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16, x21, x20)
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16,
+		olderCrossplane("crossplane-v2.0", crossplaneV20), x21, x24, Recipe{
+			Name: "crossplane-v1.18", Module: "github.com/crossplane/crossplane", Version: crossplaneV118, Package: "cmd/crossplane", Assets: "cluster/crds",
+			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics}, OnDemand: true,
+		})
+}
+
+// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder.
+func crossplane(name, version string) Recipe {
+	return Recipe{
+		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
+		Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + version},
+		Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + version, noMetrics},
+	}
 }
 
 // olderCrossplane is Crossplane from when its version was still in a package of its own and its APIs were no module.
@@ -119,6 +134,7 @@ func locals() []local {
 	return []local{
 		{Name: "plugin", Dir: ".", Package: "."},
 		{Name: "cloud", Dir: "test/cloud", Package: "./cmd/cloud"},
+		{Name: "function-gate", Dir: "test/gate", Package: "."},
 		{Name: "provider-cloud", Dir: "test/cloud", Package: "./cmd/provider", Assets: "test/cloud/crds"},
 	}
 }

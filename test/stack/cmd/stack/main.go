@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("stack", flag.ContinueOnError)
 	flags.StringVar(&s.name, "name", "default", "name of the stack; each has an S3 server and a cloud of its own")
 	flags.StringVar(&s.clusters, "clusters", "source", "names of the clusters, with commas between them")
-	flags.StringVar(&s.crossplane, "crossplane", "v2", "version of Crossplane: v2, v1.20 or none")
+	flags.StringVar(&s.crossplane, "crossplane", "v2", "version of Crossplane: v2, v2.0, v2.4, v1.20 or none")
 	flags.BoolVar(&s.plugin, "plugin", true, "give Velero the plugin of this repository")
 	flags.BoolVar(&s.nop, "provider-nop", false, "run provider-nop in the first cluster")
 	flags.BoolVar(&s.foreground, "foreground", false, "stay in the foreground; the stack ends with the command")
@@ -97,10 +97,10 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (s settings) options() ([]stack.Options, error) {
-	versions := map[string]stack.Version{"v2": stack.V2, "v1": stack.V1, "v1.20": stack.V1, "none": stack.None}
+	versions := map[string]stack.Version{"v2": stack.V2, "v1": stack.V1, "v1.20": stack.V1, "v2.0": stack.V20, "v2.4": stack.V24, "none": stack.None}
 	version, ok := versions[s.crossplane]
 	if !ok {
-		return nil, fmt.Errorf("cannot run Crossplane %q: choose v2, v1.20 or none", s.crossplane)
+		return nil, fmt.Errorf("cannot run Crossplane %q: choose v2, v2.0, v2.4, v1.20 or none", s.crossplane)
 	}
 	var all []stack.Options
 	for i, name := range strings.Split(s.clusters, ",") {

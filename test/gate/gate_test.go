@@ -1,0 +1,89 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/crossplane/function-sdk-go/proto/v1beta1"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+func TestRunFunction(t *testing.T) {
+	ready := map[string]any{"status": map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}}
+	endpoint := map[string]any{"status": map[string]any{"atProvider": map[string]any{"endpoint": "here"}}}
+
+	cases := map[string]struct {
+		reason    string
+		gate      map[string]any
+		composite map[string]any
+		composed  map[string]map[string]any
+		want      []string
+	}{
+		"NotThere": {
+			reason: "What comes after a resource that does not exist must wait.",
+			gate:   map[string]any{"resource": "b", "after": "a"},
+			want:   []string{"a"},
+		},
+		"NotReady": {
+			reason:   "What comes after a resource that is not Ready must wait, whether it exists or not.",
+			gate:     map[string]any{"resource": "b", "after": "a"},
+			composed: map[string]map[string]any{"a": {}, "b": {}},
+			want:     []string{"a"},
+		},
+		"Ready": {
+			reason:   "What comes after a resource that is Ready is desired.",
+			gate:     map[string]any{"resource": "b", "after": "a"},
+			composed: map[string]map[string]any{"a": ready},
+			want:     []string{"a", "b"},
+		},
+		"NoField": {
+			reason:   "What needs a field must wait for it.",
+			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
+			composed: map[string]map[string]any{"a": ready},
+			want:     []string{"a"},
+		},
+		"Field": {
+			reason:   "What needs a field that is there is desired.",
+			gate:     map[string]any{"resource": "b", "after": "a", "field": "status.atProvider.endpoint"},
+			composed: map[string]map[string]any{"a": endpoint},
+			want:     []string{"a", "b"},
+		},
+		"Composite": {
+			reason:    "A gate after no resource asks for a field of the XR.",
+			gate:      map[string]any{"resource": "b", "field": "status.atProvider.endpoint"},
+			composite: endpoint,
+			want:      []string{"a", "b"},
+		},
+	}
+
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := &v1beta1.RunFunctionRequest{
+				Input:    object(t, map[string]any{"gates": []any{tc.gate}}),
+				Observed: &v1beta1.State{Composite: &v1beta1.Resource{Resource: object(t, tc.composite)}, Resources: map[string]*v1beta1.Resource{}},
+				Desired:  &v1beta1.State{Resources: map[string]*v1beta1.Resource{"a": {}, "b": {}}},
+			}
+			for name, o := range tc.composed {
+				in.Observed.Resources[name] = &v1beta1.Resource{Resource: object(t, o)}
+			}
+			out, err := (&gate{}).RunFunction(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Sorted(maps.Keys(out.GetDesired().GetResources())); !slices.Equal(tc.want, got) {
+				t.Errorf("%s Want %v, got %v", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func object(t *testing.T, o map[string]any) *structpb.Struct {
+	t.Helper()
+	s, err := structpb.NewStruct(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s
+}

@@ -1,0 +1,17 @@
+module github.com/crossplane-contrib/velero-plugin-for-crossplane/test/gate
+
+go 1.26.0
+
+require (
+	github.com/crossplane/function-sdk-go v0.2.0
+	google.golang.org/grpc v1.60.1
+	google.golang.org/protobuf v1.32.0
+)
+
+require (
+	github.com/golang/protobuf v1.5.3 // indirect
+	golang.org/x/net v0.20.0 // indirect
+	golang.org/x/sys v0.16.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20240116215550-a9fa1716bcac // indirect
+)
