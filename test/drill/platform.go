@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -38,14 +40,19 @@ type Platform struct {
 	Prefix string
 	// Without names composed resources that the Composition leaves out.
 	Without []string
+	// Twice names composed resources that the Composition has another one of, under the name and "-2".
+	Twice []string
+	// Renamed names composed resources that have another name in the Composition: the name and "-renamed".
+	Renamed []string
 }
 
 // CompositeKind is the name of the XRs' kind.
 func (p Platform) CompositeKind() string { return p.composite().Kind }
 
-func (p Platform) v1() bool { return p.Crossplane == stack.V1 }
+func (p Platform) v1() bool { return p.Crossplane.IsV1() }
 
-func (p Platform) dir() string {
+// Dir is the folder of what is for the version of Crossplane.
+func (p Platform) Dir() string {
 	if p.v1() {
 		return "v1.20"
 	}
@@ -87,7 +94,7 @@ func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := c.ApplyFiles(ctx, filepath.Join(root, "example", p.dir(), "xrd.yaml")); err != nil {
+	if err := c.ApplyFiles(ctx, filepath.Join(root, "example", p.Dir(), "xrd.yaml")); err != nil {
 		return err
 	}
 	name := "environments." + group
@@ -125,40 +132,55 @@ func (p Platform) Compose(ctx context.Context, c *stack.Cluster) error {
 		return err
 	}
 	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
-	want, _, _ := unstructured.NestedSlice(u.Object, p.resources()...)
+	want := p.resourcesOf(u)
 
 	return c.Wait(ctx, patience, "a revision of the Composition "+u.GetName(), func(ctx context.Context) error {
 		revisions, err := list(ctx, c, kind, "", "crossplane.io/composition-name="+u.GetName())
 		if err != nil {
 			return err
 		}
-		latest, have := int64(0), 0
+		latest, have := int64(0), []string(nil)
 		for _, r := range revisions {
 			if n, _, _ := unstructured.NestedInt64(r.Object, "spec", "revision"); n > latest {
-				got, _, _ := unstructured.NestedSlice(r.Object, p.resources()...)
-				if !p.Native {
-					got = resourcesOf(&r)
-				}
-				latest, have = n, len(got)
+				latest, have = n, p.resourcesOf(&r)
 			}
 		}
-		if !p.Native {
-			want = resourcesOf(u)
-		}
-		if latest == 0 || have != len(want) {
-			return fmt.Errorf("the latest of %d has %d resources, not %d", len(revisions), have, len(want))
+		if latest == 0 || !slices.Equal(have, want) {
+			return fmt.Errorf("the latest of %d has the resources %v, not %v", len(revisions), have, want)
 		}
 
 		return nil
 	})
 }
 
-func (p Platform) resources() []string {
-	return []string{"spec", "resources"}
+// Resources names what the Composition composes.
+func (p Platform) Resources() ([]string, error) {
+	u, err := p.composition()
+	if err != nil {
+		return nil, err
+	}
+
+	return p.resourcesOf(u), nil
 }
 
-// resourcesOf returns the resources in the input of the only step of a pipeline.
-func resourcesOf(u *unstructured.Unstructured) []any {
+// resourcesOf names what a Composition or a revision of it composes.
+func (p Platform) resourcesOf(u *unstructured.Unstructured) []string {
+	resources, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
+	if !p.Native {
+		resources = inputOf(u)
+	}
+	var names []string
+	for _, r := range resources {
+		if m, ok := r.(map[string]any); ok {
+			names = append(names, fmt.Sprint(m["name"]))
+		}
+	}
+
+	return names
+}
+
+// inputOf returns the resources in the input of the only step of a pipeline.
+func inputOf(u *unstructured.Unstructured) []any {
 	steps, _, _ := unstructured.NestedSlice(u.Object, "spec", "pipeline")
 	for _, s := range steps {
 		if m, ok := s.(map[string]any); ok {
@@ -194,7 +216,7 @@ func (p Platform) composition() (*unstructured.Unstructured, error) {
 	case p.v1():
 		file = "composition-pipeline.yaml"
 	}
-	b, err := os.ReadFile(filepath.Join(root, "example", p.dir(), file))
+	b, err := os.ReadFile(filepath.Join(root, "example", p.Dir(), file))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the example: %w", err)
 	}
@@ -218,7 +240,7 @@ func (p Platform) composition() (*unstructured.Unstructured, error) {
 	return u, unstructured.SetNestedSlice(u.Object, steps, "spec", "pipeline")
 }
 
-// edit leaves out what is left out, and keeps external resources if they are to be kept.
+// edit leaves out what is left out, adds what there is more of and renames what has another name, and keeps external resources if they are to be kept.
 func (p Platform) edit(object map[string]any, path ...string) error {
 	resources, _, err := unstructured.NestedSlice(object, path...)
 	if err != nil {
@@ -227,7 +249,8 @@ func (p Platform) edit(object map[string]any, path ...string) error {
 	var kept []any
 	for _, r := range resources {
 		m := r.(map[string]any) //nolint:forcetypeassert // The example's resources are objects.
-		if p.leavesOut(m["name"]) {
+		name, _ := m["name"].(string)
+		if slices.Contains(p.Without, name) {
 			continue
 		}
 		if p.Orphan {
@@ -235,20 +258,18 @@ func (p Platform) edit(object map[string]any, path ...string) error {
 				return err
 			}
 		}
+		if slices.Contains(p.Renamed, name) {
+			m["name"] = name + "-renamed"
+		}
 		kept = append(kept, m)
-	}
-
-	return unstructured.SetNestedSlice(object, kept, path...)
-}
-
-func (p Platform) leavesOut(name any) bool {
-	for _, w := range p.Without {
-		if name == w {
-			return true
+		if slices.Contains(p.Twice, name) {
+			second := runtime.DeepCopyJSON(m)
+			second["name"] = name + "-2"
+			kept = append(kept, second)
 		}
 	}
 
-	return false
+	return unstructured.SetNestedSlice(object, kept, path...)
 }
 
 func (p Platform) orphan(resource map[string]any) error {

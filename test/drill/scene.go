@@ -77,6 +77,10 @@ func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstru
 		return err
 	}
 
+	return s.awaitOffered(ctx, c, objects)
+}
+
+func (s Scene) awaitOffered(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
 	return c.Wait(ctx, patience, "the platform of "+s.Name, func(ctx context.Context) error {
 		for _, u := range objects {
 			if err := s.offered(ctx, c, u); err != nil {
@@ -86,6 +90,16 @@ func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstru
 
 		return nil
 	})
+}
+
+// Offered waits until what the scene has of the platform is there, whoever has brought it.
+func (s Scene) Offered(ctx context.Context, c *stack.Cluster) error {
+	objects, err := s.read("platform.yaml", 1)
+	if err != nil {
+		return err
+	}
+
+	return s.awaitOffered(ctx, c, objects)
 }
 
 func (s Scene) offered(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured) error {
@@ -144,7 +158,7 @@ var revisionKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io",
 func templates(u *unstructured.Unstructured) int {
 	native, _, _ := unstructured.NestedSlice(u.Object, "spec", "resources")
 
-	return len(native) + len(resourcesOf(u))
+	return len(native) + len(inputOf(u))
 }
 
 // Make makes the namespaces and the instances. They take a while to be Ready.

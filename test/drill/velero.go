@@ -62,6 +62,13 @@ func AwaitOperations(ctx context.Context, c *stack.Cluster, name string) error {
 	return err
 }
 
+// AwaitItems waits until all items of a restore are restored, and possibly its operations go on.
+func AwaitItems(ctx context.Context, c *stack.Cluster, name string) error {
+	_, err := await(ctx, c, "Restore", name, func(phase string) bool { return phase != "" && phase != "New" && phase != "InProgress" })
+
+	return err
+}
+
 // Phase of a Velero object.
 func Phase(u *unstructured.Unstructured) string {
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
