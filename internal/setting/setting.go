@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Prefix of the settings as annotations of a Backup or Restore. In the ConfigMap they have none.
@@ -20,6 +22,8 @@ const Prefix = "velero.crossplane.io/"
 const (
 	NameClone       = "clone"
 	NameCredentials = "provider-credentials"
+	NameObserve     = "observe-first"
+	NameFromID      = "external-name-from-id"
 )
 
 // A Clone says what becomes of a restored copy of something that is alive in the same cluster: both would manage the same external resources.
@@ -40,6 +44,10 @@ type Settings struct {
 	Clone Clone
 	// Credentials says that a backup takes the Secrets that ProviderConfigs name.
 	Credentials bool
+	// ObserveFirst says that restored MRs only observe until they were observed.
+	ObserveFirst bool
+	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says.
+	FromID []schema.GroupKind
 }
 
 // A Source has the settings of a cluster in the namespace of Velero. It returns nil if there are none.
@@ -102,9 +110,42 @@ func (s *Settings) set(name, value string) error {
 			return fmt.Errorf("%s is include or exclude, not %q", NameCredentials, value)
 		}
 		s.Credentials = value == "include"
+	case NameObserve:
+		if value != "true" && value != "false" {
+			return fmt.Errorf("%s is true or false, not %q", NameObserve, value)
+		}
+		s.ObserveFirst = value == "true"
+	case NameFromID:
+		var err error
+		s.FromID, err = kinds(value)
+
+		return err
 	default:
-		return fmt.Errorf("there is no setting %q; there are %s and %s", name, NameClone, NameCredentials)
+		return fmt.Errorf("there is no setting %q; there are %s, %s, %s and %s", name, NameClone, NameFromID, NameObserve, NameCredentials)
 	}
 
 	return nil
+}
+
+// kinds reads a list of kinds.
+func kinds(value string) ([]schema.GroupKind, error) {
+	var list []schema.GroupKind
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	for entry := range strings.SplitSeq(value, ",") {
+		entry = strings.TrimSpace(entry)
+		gk := schema.ParseGroupKind(entry)
+		if !isKind(gk.Kind) || len(validation.IsDNS1123Subdomain(gk.Group)) > 0 {
+			return nil, fmt.Errorf("%s is a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; %q is none", NameFromID, entry)
+		}
+		list = append(list, gk)
+	}
+
+	return list, nil
+}
+
+// isKind tells kinds from resources, such as vpcs, which are in lower case.
+func isKind(s string) bool {
+	return strings.ToLower(s) != s && len(validation.IsDNS1035Label(strings.ToLower(s))) == 0
 }

@@ -1,10 +1,12 @@
 package setting
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestParse(t *testing.T) {
@@ -38,6 +40,41 @@ func TestParse(t *testing.T) {
 			annotations: map[string]string{"velero.crossplane.io/clone": "observe"},
 			want:        want{Settings: Settings{Clone: Observe, Credentials: true}},
 		},
+		"ObserveFirst": {
+			reason: "A restore can be told to look before it changes anything.", annotations: map[string]string{"velero.crossplane.io/observe-first": "true"},
+			want: want{Settings: Settings{Clone: Hold, ObserveFirst: true}},
+		},
+		"NotObserveFirst": {
+			reason: "One restore can be different from the cluster's.", config: map[string]string{"observe-first": "true"},
+			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold}},
+		},
+		"FromID": {
+			reason: "Kinds have their groups with them; blanks don't matter.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io, Zone.example.org"},
+			want: want{Settings: Settings{Clone: Hold, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
+		},
+		"NoneFromID": {
+			reason: "No kinds for this one, whatever the cluster says.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"},
+			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold}},
+		},
+		"BadObserveFirst": {
+			reason: "A value that is not known must not stand for the default.", config: map[string]string{"observe-first": "yes"},
+			want: want{Err: `cannot read the ConfigMap of settings: observe-first is true or false, not "yes"`},
+		},
+		"FromResource": {
+			reason: "A resource is not a kind, and would never match one.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,vpcs.ec2.aws.upbound.io"},
+			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
+				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "vpcs.ec2.aws.upbound.io" is none`},
+		},
+		"FromKindWithoutGroup": {
+			reason: "Kinds of several groups have the same name.", annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "VPC"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/external-name-from-id: external-name-from-id is a list of kinds with their groups, such as ` +
+				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "VPC" is none`},
+		},
+		"FromNothing": {
+			reason: "A comma too many is a mistake.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,"},
+			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
+				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "" is none`},
+		},
 		"BadClone": {
 			reason: "A value that is not known must not stand for the default.", config: map[string]string{"clone": "Hold"},
 			want: want{Err: `cannot read the ConfigMap of settings: clone is hold, observe or new, not "Hold"`},
@@ -52,11 +89,11 @@ func TestParse(t *testing.T) {
 		},
 		"UnknownInConfig": {
 			reason: "A setting that is not heard must not look as if it were.", config: map[string]string{"clones": "hold", "zzz": ""},
-			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone and provider-credentials`},
+			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone, external-name-from-id, observe-first and provider-credentials`},
 		},
 		"UnknownAnnotation": {
 			reason: "The same for one Backup or Restore.", annotations: map[string]string{"velero.crossplane.io/": "hold"},
-			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone and provider-credentials`},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone, external-name-from-id, observe-first and provider-credentials`},
 		},
 	}
 	for name, tc := range cases {
@@ -81,6 +118,10 @@ func FuzzParse(f *testing.F) {
 		{"clone", "new"},
 		{"provider-credentials", "include"},
 		{"provider-credentials", "yes"},
+		{"observe-first", "true"},
+		{"observe-first", "yes"},
+		{"external-name-from-id", "VPC.ec2.aws.upbound.io, Zone.route53.aws.upbound.io"},
+		{"external-name-from-id", "vpcs.ec2.aws.upbound.io"},
 		{"", ""},
 	} {
 		f.Add(s[0], s[1])
@@ -88,7 +129,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value string) {
 		config, configErr := Parse(map[string]string{name: value}, nil)
 		annotated, annotatedErr := Parse(nil, map[string]string{Prefix + name: value})
-		if (configErr == nil) != (annotatedErr == nil) || configErr == nil && config != annotated {
+		if (configErr == nil) != (annotatedErr == nil) || configErr == nil && !cmp.Equal(config, annotated) {
 			t.Errorf("the ConfigMap says %v, %v, and the annotation %v, %v", config, configErr, annotated, annotatedErr)
 		}
 		if configErr != nil {
@@ -98,8 +139,13 @@ func FuzzParse(f *testing.F) {
 
 			return
 		}
-		if name != NameClone && name != NameCredentials {
+		if !slices.Contains([]string{NameClone, NameCredentials, NameObserve, NameFromID}, name) {
 			t.Errorf("%q is no setting", name)
+		}
+		for _, gk := range config.FromID {
+			if gk.Kind == "" || gk.Group == "" || !strings.Contains(value, gk.String()) {
+				t.Errorf("%v is not what %q says", gk, value)
+			}
 		}
 		if config.Clone != Hold && config.Clone != Observe && config.Clone != New {
 			t.Errorf("%q is no choice", config.Clone)

@@ -213,6 +213,8 @@ type Condition struct {
 	Message string
 	// Since is when the status last changed; zero if it does not say.
 	Since time.Time
+	// Generation is that of the object which this was said of; 0 if it does not say, as with Crossplane v1.
+	Generation int64
 }
 
 // ConditionOf returns the condition of the given type; ok is false if the object has none.
@@ -232,6 +234,7 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 		c.Message, _ = m["message"].(string)
 		since, _ := m["lastTransitionTime"].(string)
 		c.Since, _ = time.Parse(time.RFC3339, since)
+		c.Generation, _ = m["observedGeneration"].(int64)
 
 		return c, true
 	}

@@ -80,6 +80,10 @@ func TestConditionOf(t *testing.T) {
 			status: `{"conditions":[{"type":"Synced","lastTransitionTime":"2026-01-02T03:04:05Z"}]}`,
 			want:   want{Condition: xp.Condition{Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, OK: true},
 		},
+		"Generation": {
+			reason: "Crossplane v2 says of which generation it speaks.",
+			status: `{"conditions":[{"type":"Synced","observedGeneration":3}]}`, want: want{Condition: xp.Condition{Generation: 3}, OK: true},
+		},
 		"SinceUnreadable": {
 			reason: "A time that can't be read is none.", status: `{"conditions":[{"type":"Synced","lastTransitionTime":"now"}]}`, want: want{OK: true},
 		},

@@ -5,15 +5,23 @@ const (
 	AnnotationPaused       = "crossplane.io/paused"
 	AnnotationExternalName = "crossplane.io/external-name"
 	AnnotationResourceName = "crossplane.io/composition-resource-name"
+	// AnnotationReconcileRequested asks for a reconcile each time that its value changes (crossplane-runtime v2.3 pkg/meta). Before that Crossplane
+	// does not know it, but any change of an object makes it look.
+	AnnotationReconcileRequested = "crossplane.io/reconcile-requested-at"
 	// AnnotationCreatePending, Succeeded and Failed tell how far a provider is with creating something (crossplane-runtime pkg/meta).
 	AnnotationCreatePending   = "crossplane.io/external-create-pending"
 	AnnotationCreateSucceeded = "crossplane.io/external-create-succeeded"
 	AnnotationCreateFailed    = "crossplane.io/external-create-failed"
+	// AnnotationDeletionAttempt is on what somebody tried to delete while a Usage protected it (crossplane internal/webhook/protection/usage). When a
+	// Usage with replayDeletion goes, Crossplane deletes it.
+	AnnotationDeletionAttempt = "usage.crossplane.io/deletion-attempt-with-policy"
 
 	LabelComposite       = "crossplane.io/composite"
 	LabelCompositionName = "crossplane.io/composition-name"
 	LabelPackage         = "pkg.crossplane.io/package"
 	LabelClaimNamespace  = "crossplane.io/claim-namespace"
+	// LabelInUse is on what a Usage protects: Crossplane's webhook is asked about the deletion of nothing else.
+	LabelInUse = "crossplane.io/in-use"
 
 	// FinalizerComposite is on every XR that was reconciled (crossplane internal/controller/apiextensions/composite).
 	FinalizerComposite = "composite.apiextensions.crossplane.io"
@@ -33,10 +41,22 @@ const (
 
 // Values that Crossplane gives to fields.
 const (
-	UpdateManual          = "Manual"
-	SecretTypeConnection  = "connection.crossplane.io/v1alpha1"
-	ConditionSynced       = "Synced"
-	ReasonReconcilePaused = "ReconcilePaused"
+	UpdateManual         = "Manual"
+	SecretTypeConnection = "connection.crossplane.io/v1alpha1"
+	ConditionSynced      = "Synced"
+	ConditionReady       = "Ready"
+	PolicyObserve        = "Observe"
+	ConditionEstablished = "Established"
+	// ConditionHealthy is a package's; from v2.0 on its revision has one for what it brings and one for what runs it.
+	ConditionHealthy         = "Healthy"
+	ConditionRevisionHealthy = "RevisionHealthy"
+	ConditionRuntimeHealthy  = "RuntimeHealthy"
+	// ConditionValidPipeline of a CompositionRevision, from v2.0 on: without it Crossplane does not reconcile.
+	ConditionValidPipeline = "ValidPipeline"
+	ReasonReconcilePaused  = "ReconcilePaused"
+	// ConditionResponsive is False with ReasonCircuitOpen on an XR whose events Crossplane drops, from v2.1 on.
+	ConditionResponsive = "Responsive"
+	ReasonCircuitOpen   = "WatchCircuitOpen"
 )
 
 // Fields of metadata that are on the backup's copy of an object only. No live object can have them: the API server drops fields of metadata that it
@@ -48,6 +68,8 @@ const (
 	// FieldDangling lists the resourceRefs of an XR that led nowhere, or to what another owner controls, when the backup was taken. A restore does
 	// not wait for them.
 	FieldDangling = "velero.crossplane.io/dangling"
+	// FieldWell says of what an XR composed which of its conditions were True when the backup was taken. A restore waits until they are again.
+	FieldWell = "velero.crossplane.io/well"
 )
 
 // Annotations that make Velero take what an action asks for with an object also where the filters of the backup or restore leave it out. Anybody who
@@ -56,3 +78,7 @@ const (
 	AnnotationMustInclude = "backup.velero.io/must-include-additional-items"
 	AnnotationMustRestore = "restore.velero.io/must-include-additional-items"
 )
+
+// AnnotationRestoreStatus makes Velero restore the status of the object that has it, as it is in the backup (velero pkg/restore/restore.go,
+// determineRestoreStatus, from 1.16).
+const AnnotationRestoreStatus = "velero.io/restore-status"

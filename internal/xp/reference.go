@@ -21,16 +21,7 @@ func Owners(u *unstructured.Unstructured) []Ref {
 func Uses(usage *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, field := range []string{"of", "by"} {
-		r, ok := refAt(usage, "spec", field)
-		if !ok {
-			continue
-		}
-		m, _, _ := unstructured.NestedStringMap(usage.Object, "spec", field, "resourceRef")
-		r.Name, r.Namespace = m["name"], usage.GetNamespace()
-		if m["namespace"] != "" {
-			r.Namespace = m["namespace"]
-		}
-		if r.Name != "" {
+		if r, ok := use(usage, field); ok {
 			refs = append(refs, r)
 		}
 	}
@@ -52,8 +43,10 @@ func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
 	}
 	// What a namespaced XR composes is in its own namespace, which is mapped with it.
 	if u.GetNamespace() == "" {
-		dangling, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", FieldDangling)
-		mapFields(map[string]any{"danglingRefs": dangling}, mapping)
+		for _, name := range []string{FieldDangling, FieldWell} {
+			refs, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name)
+			mapFields(map[string]any{"noteRefs": refs}, mapping)
+		}
 	}
 }
 

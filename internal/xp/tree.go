@@ -104,9 +104,12 @@ func SetMustInclude(u *unstructured.Unstructured) {
 	u.SetAnnotations(annotations)
 }
 
+// notes are what only the backup's copy of an object has in its metadata.
+var notes = []string{FieldTree, FieldDangling, FieldWell} //nolint:gochecknoglobals // It is a constant list.
+
 // WithoutNotes takes off u what only the backup's copy of it has.
 func WithoutNotes(u *unstructured.Unstructured) {
-	for _, name := range []string{FieldTree, FieldDangling} {
+	for _, name := range notes {
 		unstructured.RemoveNestedField(u.Object, "metadata", name)
 	}
 	for _, name := range []string{AnnotationMustInclude, AnnotationMustRestore} {
@@ -116,7 +119,7 @@ func WithoutNotes(u *unstructured.Unstructured) {
 
 // HasNotes tells whether u has anything that WithoutNotes takes off.
 func HasNotes(u *unstructured.Unstructured) bool {
-	for _, name := range []string{FieldTree, FieldDangling} {
+	for _, name := range notes {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name); ok {
 			return true
 		}

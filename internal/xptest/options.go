@@ -173,6 +173,24 @@ func Synced(status, reason, message string) Option {
 	return Field([]any{map[string]any{"type": xp.ConditionSynced, "status": status, "reason": reason, "message": message}}, "status", "conditions")
 }
 
+// OfGeneration says of what generation of the object its conditions are.
+func OfGeneration(n int64) Option {
+	return func(u *unstructured.Unstructured) {
+		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, entry := range list {
+			if c, ok := entry.(map[string]any); ok {
+				c["observedGeneration"] = n
+			}
+		}
+		Field(list, "status", "conditions")(u)
+	}
+}
+
+// Generation sets the generation.
+func Generation(n int64) Option {
+	return func(u *unstructured.Unstructured) { u.SetGeneration(n) }
+}
+
 // SeenPaused says that Crossplane has noticed a pause.
 func SeenPaused() Option { return Synced("False", xp.ReasonReconcilePaused, "") }
 

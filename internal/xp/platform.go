@@ -1,0 +1,99 @@
+package xp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kinds of Crossplane's own that decide whether an XR can be reconciled.
+var (
+	KindDefinition       = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
+	KindFunction         = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "Function"}
+	KindFunctionRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "FunctionRevision"}
+)
+
+// IsDefinition tells whether u is an XRD.
+func IsDefinition(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == KindDefinition.GroupKind()
+}
+
+// DefinitionKinds returns the kinds that an XRD defines, of its XRs first and then of their claims, if it has any. They need not be served.
+func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
+	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
+	var kinds []schema.GroupKind
+	for _, names := range []string{"names", "claimNames"} {
+		if kind, _, _ := unstructured.NestedString(xrd.Object, "spec", names, "kind"); kind != "" {
+			kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
+		}
+	}
+
+	return kinds
+}
+
+// Defines tells whether an XRD defines a kind, be it of its XRs or of their claims. It need not be served.
+func Defines(xrd *unstructured.Unstructured, gk schema.GroupKind) bool {
+	return slices.Contains(DefinitionKinds(xrd), gk)
+}
+
+// Finalizers of an XRD (crossplane internal/controller/apiextensions/definition and offered): as long as it has them, Crossplane is deleting every
+// XR and every claim of its kinds.
+const (
+	finalizerDefined = "defined.apiextensions.crossplane.io"
+	finalizerOffered = "offered.apiextensions.crossplane.io"
+)
+
+// Dying says of an XRD that is being deleted what that means, what it waits for, and what to do.
+func Dying(xrd *unstructured.Unstructured) string {
+	var waits []string
+	for _, f := range xrd.GetFinalizers() {
+		switch f {
+		case finalizerDefined:
+			waits = append(waits, "its finalizer "+f+" until all of its XRs are gone")
+		case finalizerOffered:
+			waits = append(waits, "its finalizer "+f+" until all of its claims are gone")
+		default:
+			waits = append(waits, "its finalizer "+f)
+		}
+	}
+	if len(waits) == 0 {
+		waits = append(waits, "what it owns")
+	}
+
+	return fmt.Sprintf("its XRD %[1]s is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. "+
+		`It waits for %[2]s. Let it go, or see with "kubectl get %[1]s -A" what is left; then apply it again`, xrd.GetName(), strings.Join(waits, " and for "))
+}
+
+// Functions returns the names of the Functions in the pipeline of a Composition or its revision, each once.
+func Functions(revision *unstructured.Unstructured) []string {
+	pipeline, _, _ := unstructured.NestedSlice(revision.Object, "spec", "pipeline")
+	var names []string
+	for _, step := range pipeline {
+		m, ok := step.(map[string]any)
+		if !ok {
+			continue
+		}
+		if name, _, _ := unstructured.NestedString(m, "functionRef", "name"); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// IsActive tells whether a package revision is the one that is to run.
+func IsActive(revision *unstructured.Unstructured) bool {
+	state, _, _ := unstructured.NestedString(revision.Object, "spec", "desiredState")
+
+	return state == "Active"
+}
+
+// Endpoint returns where Crossplane reaches the Function of an active revision, "" if it is not running yet.
+func Endpoint(revision *unstructured.Unstructured) string {
+	endpoint, _, _ := unstructured.NestedString(revision.Object, "status", "endpoint")
+
+	return endpoint
+}

@@ -1,0 +1,79 @@
+package xp_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestDefines(t *testing.T) {
+	both := xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`))
+	none := xptest.XRD("odd", xptest.JSON(`{"spec":{"group":7,"names":"XOrder"}}`))
+	for gk, want := range map[schema.GroupKind]bool{
+		{Group: "example.org", Kind: "XOrder"}:     true,
+		{Group: "example.org", Kind: "OrderClaim"}: true,
+		{Group: "example.org", Kind: "Order"}:      false,
+		{Group: "example.com", Kind: "XOrder"}:     false,
+		{}:                                         false,
+	} {
+		if got := xp.Defines(both, gk); got != want {
+			t.Errorf("an XRD defines the kinds of its XRs and claims; of %s: got %v, want %v", gk, got, want)
+		}
+		if xp.Defines(none, gk) {
+			t.Errorf("one that can't be read defines nothing, not %s", gk)
+		}
+	}
+	if !xp.IsDefinition(both) || xp.IsDefinition(xptest.Composition("c", xptest.XR("x"))) {
+		t.Error("only XRDs are")
+	}
+}
+
+func TestDying(t *testing.T) {
+	cases := map[string]struct {
+		reason     string
+		finalizers []string
+		want       []string
+	}{
+		"Defined": {reason: "It waits for its XRs.", finalizers: []string{"defined.apiextensions.crossplane.io"}, want: []string{"until all of its XRs are gone"}},
+		"Offered": {
+			reason: "Or for its claims too.", finalizers: []string{"defined.apiextensions.crossplane.io", "offered.apiextensions.crossplane.io"},
+			want: []string{"until all of its XRs are gone", "and for", "until all of its claims are gone"},
+		},
+		"Other": {reason: "Or for whoever put a finalizer on it.", finalizers: []string{"example.org/keep"}, want: []string{"its finalizer example.org/keep"}},
+		"None":  {reason: "Or for the garbage collector.", want: []string{"what it owns"}},
+	}
+	for name, tc := range cases {
+		got := xp.Dying(xptest.XRD("xorders.example.org", xptest.Finalizers(tc.finalizers...)))
+		for _, want := range append(tc.want, "its XRD xorders.example.org is being deleted", "kubectl get xorders.example.org") {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s\n%q does not say %q", name, tc.reason, got, want)
+			}
+		}
+	}
+}
+
+func TestFunctions(t *testing.T) {
+	x := xptest.XR("x")
+	cases := map[string]struct {
+		reason   string
+		document string
+		want     []string
+	}{
+		"Pipeline": {
+			reason:   "Each Function once, in the order in which it is first called.",
+			document: `{"spec":{"pipeline":[{"functionRef":{"name":"b"}},{"functionRef":{"name":"a"}},{"functionRef":{"name":"b"}}]}}`, want: []string{"b", "a"},
+		},
+		"Native":    {reason: "Native mode has none.", document: `{"spec":{"resources":[{"name":"bucket"}]}}`},
+		"Malformed": {reason: "What is not a step calls nothing.", document: `{"spec":{"pipeline":["a",{"functionRef":"b"},{"functionRef":{"name":7}}]}}`},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, xp.Functions(xptest.Revision("r", x, xptest.JSON(tc.document)))); diff != "" {
+			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package xp
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Used returns what a Usage protects; ok is false if its selector has found nothing yet.
+func Used(usage *unstructured.Unstructured) (Ref, bool) { return use(usage, "of") }
+
+// User returns what a Usage protects something for; ok is false if that is nothing, or its selector has found nothing yet.
+func User(usage *unstructured.Unstructured) (Ref, bool) { return use(usage, "by") }
+
+func use(usage *unstructured.Unstructured, field string) (Ref, bool) {
+	r, ok := refAt(usage, "spec", field)
+	if !ok {
+		return Ref{}, false
+	}
+	m, _, _ := unstructured.NestedStringMap(usage.Object, "spec", field, "resourceRef")
+	r.Name, r.Namespace = m["name"], usage.GetNamespace()
+	if m["namespace"] != "" {
+		r.Namespace = m["namespace"]
+	}
+
+	return r, r.Name != ""
+}
+
+// Protected names what a Usage protects, and what for, in a message.
+func Protected(usage *unstructured.Unstructured) string {
+	used, ok := Used(usage)
+	if !ok {
+		return "what its selector finds"
+	}
+	if user, ok := User(usage); ok {
+		return used.String() + " for " + user.String()
+	}
+
+	return used.String()
+}
+
+// UsageKinds are the kinds of which IsUsage knows objects, each with the versions that it may be served in. No version of Crossplane serves all of them.
+func UsageKinds() [][]schema.GroupVersionKind {
+	legacy := schema.GroupKind{Group: GroupAPIExtensions, Kind: "Usage"}
+
+	return [][]schema.GroupVersionKind{
+		{{Group: GroupProtection, Version: "v1beta1", Kind: "Usage"}},
+		{{Group: GroupProtection, Version: "v1beta1", Kind: "ClusterUsage"}},
+		{legacy.WithVersion("v1beta1"), legacy.WithVersion("v1alpha1")},
+	}
+}
+
+// Replays tells whether Crossplane deletes what the Usage protects when the Usage goes, if somebody has tried to in the meantime.
+func Replays(usage *unstructured.Unstructured) bool {
+	replays, _, _ := unstructured.NestedBool(usage.Object, "spec", "replayDeletion")
+
+	return replays
+}
+
+// HasDeletionAttempt tells whether somebody tried to delete u while it was in use.
+func HasDeletionAttempt(u *unstructured.Unstructured) bool {
+	_, ok := u.GetAnnotations()[AnnotationDeletionAttempt]
+
+	return ok
+}
+
+// ClearUsage returns the command that takes a Usage away without anything else. As long as it has the label of a composite Crossplane waits for what
+// uses the used object to be gone (crossplane internal/controller/protection/usage), which for a Usage that was left behind is never; and one with
+// replayDeletion would take what it protects with it.
+func ClearUsage(usage *unstructured.Unstructured) string {
+	var command string
+	if used, ok := Used(usage); ok && Replays(usage) {
+		command = fmt.Sprintf("kubectl annotate %s %s- && ", kubectlName(used), AnnotationDeletionAttempt)
+	}
+	name := kubectlName(RefTo(usage))
+	command += fmt.Sprintf("kubectl label %s %s-", name, LabelComposite)
+	if usage.GetDeletionTimestamp() == nil {
+		command += " && kubectl delete " + name
+	}
+
+	return command
+}
+
+// kubectlName names an object on a command line of kubectl's. What a Usage names can be anything that a tenant wrote.
+func kubectlName(r Ref) string {
+	s := r.Kind
+	if gv := r.GroupVersionKind(); gv.Group != "" {
+		s += "." + gv.Version + "." + gv.Group
+	}
+	s = quote(s) + " " + quote(r.Name)
+	if r.Namespace != "" {
+		s += " -n " + quote(r.Namespace)
+	}
+
+	return s
+}
+
+// quote makes a string one word of a shell, whatever it has.
+func quote(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+
+	return s
+}
