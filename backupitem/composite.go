@@ -22,6 +22,7 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) erro
 	if err != nil {
 		return err
 	}
+	f.composed = composed
 	for _, u := range composed {
 		item, err := l.item(u)
 		if err != nil {
@@ -30,6 +31,9 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) erro
 		f.items = append(f.items, item)
 	}
 	if err := l.claim(ctx, f, xr); err != nil {
+		return err
+	}
+	if err := l.leftovers(ctx, f, xr); err != nil {
 		return err
 	}
 

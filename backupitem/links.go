@@ -118,10 +118,11 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 	return l.get(ctx, r)
 }
 
-// trimmed returns what links need of an object: of an XR what it says, of others where they publish.
+// trimmed returns what links need of an object: how well it is, of an XR what it says, of others where they publish.
 func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
 	unstructured.RemoveNestedField(t.Object, "metadata", "managedFields")
+	keepConditions(t, u)
 	if xp.IsComposite(u) {
 		t.Object["spec"] = u.Object["spec"]
 

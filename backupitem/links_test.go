@@ -90,12 +90,14 @@ func TestComposedResourcesOutsideOfTheList(t *testing.T) {
 func TestTrimmed(t *testing.T) {
 	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.PublishesTo("infra", "s"), xptest.Reconciled(),
 		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]}}`))
-	want := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("spec"), xptest.PublishesTo("infra", "s"))
+	want := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("spec"), xptest.PublishesTo("infra", "s"),
+		xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`))
 	if diff := cmp.Diff(want, trimmed(mr)); diff != "" {
 		t.Errorf("An MR: -want, +got:\n%s", diff)
 	}
-	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
-	if diff := cmp.Diff(xptest.XR("x", xptest.Refs(mr)), trimmed(xr)); diff != "" {
+	xr := xptest.XR("x", xptest.Refs(mr), xptest.JSON(`{"status":{"own":"dropped","conditions":[{"type":"Ready","status":"False","message":"m"},{"type":"Other"}]}}`))
+	want = xptest.XR("x", xptest.Refs(mr), xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
+	if diff := cmp.Diff(want, trimmed(xr)); diff != "" {
 		t.Errorf("An XR: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(xptest.Secret("s", xptest.Without("type")), trimmed(xptest.Secret("s", xptest.JSON(`{"data":{"password":"x"}}`)))); diff != "" {

@@ -72,6 +72,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.items = append(found.shared, found.items...)
 	beyond := found.leaveOut(u, backup)
 	found.warn(t.log)
+	found.warnLeft(t.log)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
 		xp.WithoutNotes(u)
@@ -81,6 +82,10 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	}
 	xp.SetTree(u, found.before)
 	xp.SetDangling(u, found.dangling)
+	xp.SetWell(u, found.composed)
+	if err := t.identify(context.Background(), u, backup); err != nil {
+		return nil, nil, "", nil, err
+	}
 
 	return u, identifiers(found.items), "", nil, nil
 }
@@ -104,8 +109,12 @@ type found struct {
 	published map[xp.Item]bool
 	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
 	dangling []xp.Ref
+	// composed are what an XR composes.
+	composed []*unstructured.Unstructured
 	// warnings say what was not followed and why.
 	warnings []warning
+	// left are the Usages of an XR that a restore would not bring back.
+	left []warning
 }
 
 type warning struct {
@@ -176,6 +185,13 @@ func (f *found) warn(log logrus.FieldLogger) {
 	for _, w := range f.warnings {
 		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
 			Warn("A reference is not followed into the backup: " + w.of.String() + " names " + w.to.String() + ", but " + w.why)
+	}
+}
+
+func (f *found) warnLeft(log logrus.FieldLogger) {
+	for _, w := range f.left {
+		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
+			Warn("A Usage is left behind: " + w.to.String() + ": " + w.why)
 	}
 }
 

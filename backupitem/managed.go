@@ -1,0 +1,136 @@
+package backupitem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// identify warns of an MR that nothing says for sure which external resource it manages. If it is known that what its provider calls that is the
+// external-name, it writes it onto the stored copy. The live MR is its owner's to mend.
+func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) error {
+	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
+		return nil
+	}
+	identity := xp.IdentityOf(u)
+	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
+	const danger = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. "
+	const needed = "Set its annotation " + xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
+	switch identity { //nolint:exhaustive // The others are safe.
+	case xp.InFlight:
+		log.Warn(xp.String(u) + " is being created, so a restore of this backup will hold it and ask a person to look for its external resource. Back up again " +
+			"when it is created; if it stays like that, look for the external resource yourself, and remove its annotation " + xp.AnnotationCreatePending)
+	case xp.Unknown:
+		if !xp.MayCreate(u) {
+			return nil
+		}
+		log.Warn(xp.String(u) + " has no external-name, so nothing says which external resource it manages. " + danger + needed)
+	case xp.Recoverable:
+		id, _ := xp.ProviderID(u)
+		why, err := t.mistrust(ctx, u, id, backup)
+		if err != nil {
+			return err
+		}
+		if why == "" {
+			xp.SetExternalName(u, id)
+			log.WithField("externalName", id).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id. Its provider, when it is " +
+				"restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + id)
+
+			return nil
+		}
+		if xp.MayCreate(u) {
+			kind := u.GroupVersionKind().GroupKind().String()
+			log.WithField("reason", why).Warn(xp.String(u) + " has no external-name, and that its status.atProvider.id " + id + " would be it is not known: " + why +
+				". " + danger + needed + "; or, if the id is the external-name of all of its kind, add " + kind + " to the setting " + setting.NameFromID)
+		}
+	}
+
+	return nil
+}
+
+// mistrust tells why the id of an MR can't be taken for its external-name, "" if it can: the settings say so of its kind, or all others of the kind
+// that have both have the same for both.
+func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, backup *velerov1.Backup) (string, error) {
+	settings, err := t.settings(backup)
+	if err != nil {
+		return "", fmt.Errorf("cannot back up %s: %w", xp.String(u), err)
+	}
+	if slices.Contains(settings.FromID, u.GroupVersionKind().GroupKind()) {
+		return "", nil
+	}
+	p, err := t.links.peersOf(ctx, u)
+	if err != nil {
+		return "the others of its kind can't be read: " + err.Error(), nil //nolint:nilerr // It is backed up all the same.
+	}
+	switch {
+	case p.named[id]:
+		return "another of its kind has that for its external-name", nil
+	case p.differ != "":
+		return p.differ + " has another external-name than its id", nil
+	case !p.agree:
+		return "no other of its kind has an external-name that could tell", nil
+	default:
+		return "", nil
+	}
+}
+
+// peers are what the MRs of a kind say of the two names that each of them has.
+type peers struct {
+	// agree says that one that its provider has found has the same for both, and differ names one that has not.
+	agree  bool
+	differ string
+	// named are the external-names.
+	named map[string]bool
+}
+
+// peersOf reads the MRs of u's kind, once.
+func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured) (peers, error) {
+	key := shelf{GroupKind: u.GroupVersionKind().GroupKind(), selector: "peers"}
+	if p, ok := l.shelves.Get(key); ok {
+		return p.(peers), nil //nolint:forcetypeassert // Nothing else is put in.
+	}
+	list, err := l.reader.List(ctx, u.GroupVersionKind(), "", metav1.ListOptions{})
+	if err != nil {
+		return peers{}, err
+	}
+	p := peers{named: map[string]bool{}}
+	for _, o := range list {
+		id, ok := xp.ProviderID(o)
+		name := o.GetAnnotations()[xp.AnnotationExternalName]
+		p.named[name] = true
+		if !ok || name == "" || xp.IdentityOf(o) != xp.Named {
+			continue
+		}
+		switch synced, _ := xp.ConditionOf(o, xp.ConditionSynced); {
+		case id != name:
+			p.differ = xp.String(o)
+		case synced.Status == "True":
+			// Anybody can write an external-name; only with one that is right does the provider find anything.
+			p.agree = true
+		}
+	}
+	l.shelves.Add(key, p)
+
+	return p, nil
+}
+
+// keepConditions gives a trimmed copy of u what of its status says how well it is.
+func keepConditions(trimmed, u *unstructured.Unstructured) {
+	var conditions []any
+	for _, t := range []string{xp.ConditionReady, xp.ConditionSynced} {
+		if c, ok := xp.ConditionOf(u, t); ok {
+			conditions = append(conditions, map[string]any{"type": t, "status": c.Status})
+		}
+	}
+	if len(conditions) > 0 {
+		trimmed.Object["status"] = map[string]any{"conditions": conditions}
+	}
+}
