@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -9,6 +10,8 @@ import (
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework/common"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -27,18 +30,26 @@ func main() {
 		return backupitem.NewLinks(cluster), nil
 	})
 	asks := &restoreitem.Asks{}
+	doom := restoreitem.NewDoom(restoreitem.DefinerFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+		cluster, err := connect()
+		if err != nil {
+			return nil, err
+		}
+
+		return cluster.Terminating(ctx, gk)
+	}))
 	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewOrder(selector, cluster, asks, log), err
+			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
 		}
 	}
 	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log), err
+			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom), err
 		}
 	}
 	framework.NewServer().
@@ -62,6 +73,7 @@ func main() {
 		RegisterRestoreItemActionV2("velero.crossplane.io/1-order-composed", order(restoreitem.Composed())).
 		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", adopt(restoreitem.Crossplane())).
 		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-composed", adopt(restoreitem.Composed())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-used", adopt(restoreitem.Used())).
 		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-runtime", adopt(restoreitem.Runtime())).
 		Serve()
 }

@@ -48,6 +48,7 @@ type Adopt struct {
 	rebuilt sync.Map
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
+	doom    *Doom
 	results results
 }
 
@@ -56,6 +57,13 @@ var _ riav2.RestoreItemAction = &Adopt{}
 // NewAdopt returns the action for what the selector selects. Velero uses it for one restore.
 func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger) *Adopt {
 	return &Adopt{selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
+}
+
+// Minding has the action restore nothing that is doomed.
+func (a *Adopt) Minding(d *Doom) *Adopt {
+	a.doom = d
+
+	return a
 }
 
 // Name is not called by Velero.
@@ -86,13 +94,24 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 			return a.leaveOut(i, reason), nil
 		}
 	}
+	forgotten := i.forgetAttempt()
 	if !i.isCrossplanes() {
+		if forgotten {
+			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+		}
+
 		return &velero.RestoreItemActionExecuteOutput{}, nil
+	}
+	// What controls it may have been refused since 1-order was asked.
+	if err := a.doom.check(i.original, i.namespace); err != nil {
+		return nil, err
 	}
 	settings, err := a.settings(i.restore)
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
+	i.settings = settings
+	i.recover(settings)
 	live, err := a.isLive(i)
 	if err != nil {
 		return nil, err
@@ -116,20 +135,29 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 // adopt gives the item its owners, and puts what must not be reconciled yet on hold.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if i.isAsItWas() {
+	held := i.holdOf(i.settings)
+	if held == nil {
+		i.warnOfIdentity()
+	}
+	if held == nil && i.isAsItWas() {
 		return &velero.RestoreItemActionExecuteOutput{}, nil
 	}
-	if i.isOwned() {
-		refused, err := a.relink(i)
-		if err != nil {
-			return nil, err
-		}
-		if refused {
-			return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), nil
-		}
+	if refused, err := a.refuses(i); err != nil || refused {
+		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
+	operation, err := a.prepare(i, held)
+	if err != nil {
+		return nil, err
+	}
+	xp.WithoutNotes(i.Unstructured)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
-	var err error
+	out.OperationID = operation
+
+	return out, nil
+}
+
+// prepare does what must be done before the item is created, and returns the ID of the operation that goes on after that, "" if there is none.
+func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
 		if err = a.cluster.Outrank(context.Background(), i.original); err != nil {
@@ -138,16 +166,24 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
 		err = a.holdSchedule(i)
 	case i.isHeld():
-		out.OperationID, err = a.hold(i)
-	case i.waitsForSecret():
-		out.OperationID, err = a.holdForSecret(i)
+		operation, err = a.hold(i)
+	case held != nil:
+		operation, err = a.holdManaged(i, *held)
 	}
-	if err != nil {
-		return nil, err
-	}
-	xp.WithoutNotes(i.Unstructured)
 
-	return out, nil
+	return operation, err
+}
+
+// refuses gives the item its owners and tells whether it must not come back.
+func (a *Adopt) refuses(i *item) (bool, error) {
+	if !i.isOwned() {
+		return false, nil
+	}
+	if refused, err := a.relink(i); err != nil || refused || !xp.IsUsage(i.original) {
+		return refused, err
+	}
+
+	return a.checkUsage(i)
 }
 
 // holdSchedule puts a hold on what starts Operations, for a person to lift.
@@ -160,19 +196,6 @@ func (a *Adopt) holdSchedule(i *item) error {
 	i.log.Warn("Restored paused: " + reason)
 
 	return nil
-}
-
-// holdForSecret puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.
-func (a *Adopt) holdForSecret(i *item) (string, error) {
-	if _, err := a.put(i, adoption.Hold{Reason: adoption.ReasonSecret}); err != nil {
-		return "", err
-	}
-	adopted, err := a.isAdopted(i)
-	if err != nil || adopted {
-		return "", err
-	}
-
-	return operationID(i.self()), nil
 }
 
 // isAdopted tells whether this restore has put an XR on hold that composes the item: then the XR's operation is the item's too.
@@ -241,7 +264,7 @@ func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 	i.log.Warn("It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, delete it " +
 		"first, with the external resources of what it composes kept")
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
-	if i.isHeld() || i.waitsForSecret() {
+	if i.isHeld() || i.holdOf(i.settings) != nil {
 		out.OperationID = operationID(i.self())
 	}
 
@@ -258,7 +281,7 @@ func (a *Adopt) put(i *item, h adoption.Hold) (*adoption.Hold, error) {
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	if _, err := a.put(i, adoption.Hold{}); err != nil {
+	if _, err := a.put(i, adoption.Hold{Status: xp.NeededStatus(i.original)}); err != nil {
 		return "", err
 	}
 	self := i.self()

@@ -41,7 +41,7 @@ func (a *Adopt) cloneOf(i *item) (*xp.Ref, error) {
 			return &o, nil
 		}
 	}
-	name := i.original.GetAnnotations()[xp.AnnotationExternalName]
+	name := i.GetAnnotations()[xp.AnnotationExternalName]
 	if !xp.IsManaged(i.original) || name == "" {
 		return nil, nil //nolint:nilnil // It manages nothing yet.
 	}
@@ -63,6 +63,9 @@ func (a *Adopt) clone(i *item, of xp.Ref, mode setting.Clone) (*velero.RestoreIt
 	case mode == setting.New:
 		return a.cloneNew(i, of)
 	case mode == setting.Observe && xp.IsManaged(i.original):
+		if err := adoption.TakeOff(i.Unstructured); err != nil {
+			return nil, err
+		}
 		if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
 			return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
 		}

@@ -134,7 +134,8 @@ func TestAdoptCopies(t *testing.T) {
 			want: copied{ExternalName: "external", Finalizers: finalizer},
 		},
 		"UnnamedMR": {
-			reason: "An MR that was never made manages nothing.", item: xptest.With(free, xptest.Without("metadata", "annotations")), live: in(all, ""),
+			reason: "An MR that was never made manages nothing.", item: xptest.With(free, xptest.Without("metadata", "annotations"),
+				xptest.Annotated(xp.AnnotationCreateFailed, "2026-01-02T03:04:05Z")), live: in(all, ""),
 			want: copied{Finalizers: finalizer},
 		},
 		"Secret": {

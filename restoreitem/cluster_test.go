@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -66,7 +67,11 @@ func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, external
 	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
 	var named []xp.Ref
 	for _, u := range c.objects {
-		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && u.GetAnnotations()[xp.AnnotationExternalName] == externalName {
+		name := u.GetAnnotations()[xp.AnnotationExternalName]
+		if name == "" {
+			name, _ = xp.ProviderID(u)
+		}
+		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && name == externalName {
 			named = append(named, xp.RefTo(u))
 		}
 	}
@@ -112,6 +117,14 @@ type adopted struct {
 // adopt runs the action on an item, and fails if the item in the backup was changed.
 func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) adopted {
 	t.Helper()
+	got, _ := adoptLogged(t, c, item, restore)
+
+	return got
+}
+
+// adoptLogged is adopt with all of what was logged.
+func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *velerov1.Restore) (adopted, []*logrus.Entry) {
+	t.Helper()
 	log, hook := logtest.NewNullLogger()
 	a := NewAdopt(Crossplane(), c, nil, log)
 	a.now = at(5)
@@ -132,5 +145,5 @@ func adopt(t *testing.T, c *cluster, item *unstructured.Unstructured, restore *v
 		t.Errorf("the backed-up item was changed: %s", diff)
 	}
 
-	return got
+	return got, hook.AllEntries()
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -19,6 +20,9 @@ type item struct {
 	// namespace is where it is restored to.
 	namespace string
 	restore   *velerov1.Restore
+	settings  setting.Settings
+	// recovered says that it got its external-name from its status.
+	recovered bool
 	log       logrus.FieldLogger
 }
 
@@ -57,5 +61,6 @@ func (i *item) isCrossplanes() bool {
 func (i *item) isAsItWas() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 
-	return !i.isHeld() && !i.isOwned() && !i.waitsForSecret() && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original)
+	return !i.isHeld() && !i.isOwned() && !i.waitsForSecret() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original) &&
+		!xp.HasDeletionAttempt(i.original)
 }

@@ -24,8 +24,8 @@ import (
 // says where each is. A failure of the API server is an error; it is worth another try.
 type Adopter interface {
 	Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
-	// GiveUp leaves the hold on what ref names, with the reason on it and in an Event.
-	GiveUp(ctx context.Context, ref xp.Ref, reason string) error
+	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
+	GiveUp(ctx context.Context, ref xp.Ref, why string) error
 }
 
 // Velero polls all operations of a restore one after the other in one process, and the next time in another. What one poll has found out serves
@@ -113,19 +113,31 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 // describe says in one line where an XR is. Only the first few reasons are told; the log has all.
 func describe(p adoption.Plan) string {
 	const few = 3
-	if p.Done && p.Total == 0 {
+	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
 	}
 	s := fmt.Sprintf("%d of %d composed resources adopted", p.Adopted, p.Total)
 	if p.Done || len(p.Waiting) == 0 {
-		return s
+		return s + remarks(p)
 	}
-	s += "; waiting for " + strings.Join(p.Waiting[:min(few, len(p.Waiting))], "; ")
+	if s += "; "; p.Total == 0 {
+		s = ""
+	}
+	s += "waiting for " + strings.Join(p.Waiting[:min(few, len(p.Waiting))], "; ")
 	if more := len(p.Waiting) - few; more > 0 {
 		s += fmt.Sprintf("; and %d more", more)
 	}
 
-	return s
+	return s + remarks(p)
+}
+
+// remarks are put after what is said of a Plan.
+func remarks(p adoption.Plan) string {
+	if len(p.Remarks) == 0 {
+		return ""
+	}
+
+	return "; " + strings.Join(p.Remarks, "; ")
 }
 
 // Cancel is called when the operation has timed out. The hold stays on, since lifting it now is what it was put on against.
@@ -142,8 +154,6 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if ok {
 		why = describe(plan)
 	}
-	reason := fmt.Sprintf("the restore %s/%s stopped waiting: %s. It stays held, so nothing is lost; mend that, then restore "+
-		"the same backup again", restore.Namespace, restore.Name, why)
 
-	return a.adopter.GiveUp(context.Background(), ref, reason)
+	return a.adopter.GiveUp(context.Background(), ref, fmt.Sprintf("the restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
 }

@@ -196,6 +196,11 @@ func TestDescribe(t *testing.T) {
 		want   string
 	}{
 		"Nothing": {reason: "A count says enough while Crossplane works.", plan: adoption.Plan{Adopted: 3, Total: 4}, want: "3 of 4 composed resources adopted"},
+		"Remarks": {
+			reason: "What a person should know is told though it is over.",
+			plan:   adoption.Plan{Done: true, Remarks: []string{"XOrder x can't be reconciled"}},
+			want:   "0 of 0 composed resources adopted; XOrder x can't be reconciled",
+		},
 		"Done": {
 			reason: "What was waited for is over.",
 			plan:   adoption.Plan{Done: true, Adopted: 2, Total: 2, Waiting: []string{"a"}}, want: "2 of 2 composed resources adopted",
@@ -203,11 +208,11 @@ func TestDescribe(t *testing.T) {
 		"DoneWithNothing": {reason: "An MR or a claim composes nothing, so a count would say nothing.", plan: adoption.Plan{Done: true}, want: "not held"},
 		"Few": {
 			reason: "A few reasons fit.",
-			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "0 of 0 composed resources adopted; waiting for a; b; c",
+			plan:   adoption.Plan{Waiting: []string{"a", "b", "c"}}, want: "waiting for a; b; c",
 		},
 		"Many": {
 			reason: "Many are counted.",
-			plan:   adoption.Plan{Waiting: []string{"a", "b", "c", "d", "e"}}, want: "0 of 0 composed resources adopted; waiting for a; b; c; and 2 more",
+			plan:   adoption.Plan{Waiting: []string{"a", "b", "c", "d", "e"}}, want: "waiting for a; b; c; and 2 more",
 		},
 	}
 	for name, tc := range cases {
@@ -234,11 +239,11 @@ func TestCancel(t *testing.T) {
 		"Waiting": {
 			reason: "The reason says what the poll right before has found, and no step is taken.",
 			world:  &world{plans: planFor(adoption.Plan{Total: 1, Waiting: []string{"Bucket b: it was not restored"}})},
-			want:   want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored. It stays held"}, Asked: 1},
+			want:   want{GaveUp: []string{stopped + "0 of 1 composed resources adopted; waiting for Bucket b: it was not restored"}, Asked: 1},
 		},
 		"API": {
 			reason: "Without an answer the hold is explained as far as it can be.", world: &world{err: errAPI},
-			want: want{GaveUp: []string{stopped + "the API server did not answer. It stays held"}, Asked: 1, Err: errAPI},
+			want: want{GaveUp: []string{stopped + "the API server did not answer"}, Asked: 1, Err: errAPI},
 		},
 	}
 	for name, tc := range cases {

@@ -36,6 +36,7 @@ type Order struct {
 	selector velero.ResourceSelector
 	mapper   ResourceMapper
 	asks     *Asks
+	doom     *Doom
 	log      logrus.FieldLogger
 }
 
@@ -49,6 +50,13 @@ var _ riav2.RestoreItemAction = &Order{}
 // NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same Asks.
 func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *Asks, log logrus.FieldLogger) *Order {
 	return &Order{selector: selector, mapper: mapper, asks: asks, log: log}
+}
+
+// Minding has the action restore nothing that is doomed.
+func (o *Order) Minding(d *Doom) *Order {
+	o.doom = d
+
+	return o
 }
 
 // Name is not called by Velero.
@@ -69,6 +77,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 			Warn("Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored")
 
 		return out.WithoutRestore(), nil
+	}
+	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
+		return nil, err // Before anything is asked for.
 	}
 	first, err := o.first(item, input.Restore)
 	if err != nil {

@@ -36,6 +36,13 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			refs = append(refs, ref)
+		case isLeftover(owner, ref, i):
+			log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
+				"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
+				"if what it protects is not in use any more")
+			a.refused.Store(i.self().ID(), true)
+
+			return true, nil
 		case isAtWorkWithout(owner, ref, i):
 			log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 				"the XR's resourceRefs, and restore again; its external resource is left as it is")
@@ -77,6 +84,10 @@ func isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference
 
 // withoutOwner says what becomes of an item that is restored without its owner, and what a person can do.
 func withoutOwner(item *unstructured.Unstructured) string {
+	if xp.IsUsage(item) {
+		return "it goes on protecting " + xp.Protected(item) + "; if nothing else is to come that would own it, and that is not in use any more, clear it with: " +
+			xp.ClearUsage(item)
+	}
 	if xp.IsConnectionSecret(item) {
 		return "if what published it exists and can't publish again, delete this Secret"
 	}

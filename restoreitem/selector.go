@@ -24,6 +24,13 @@ func Composed() velero.ResourceSelector {
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelComposite}
 }
 
+// Used selects resources of Kubernetes' own that a Usage protects, and that no XR composes.
+func Used() velero.ResourceSelector {
+	include, exclude := xp.Kubernetes()
+
+	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelInUse + ",!" + xp.LabelComposite}
+}
+
 // Runtime selects what can be made for a package or an XRD, and is not composed.
 func Runtime() velero.ResourceSelector {
 	return velero.ResourceSelector{IncludedResources: xp.Runtime(), LabelSelector: "!" + xp.LabelComposite}

@@ -9,7 +9,11 @@ import (
 // nextForClaim plans for a claim whose XR was not there when the claim was restored.
 func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
-		return Plan{Done: true}
+		t := tree{w: w}
+		t.checkReleased(claim.Unstructured)
+		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
+
+		return t.plan
 	}
 	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
@@ -57,9 +61,13 @@ func (t *tree) releaseClaim() bool {
 
 		return false
 	}
-	if t.hold != nil && !xp.IsPaused(claim) {
+	switch {
+	case t.hold == nil:
+		t.checkReleased(claim)
+	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
+		t.takeBack(claim)
 	}
 
-	return len(t.plan.Waiting) == 0
+	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }

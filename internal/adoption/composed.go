@@ -67,20 +67,11 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 
 			return false
 		}
-	case xp.IsManaged(u) && !xp.IsPaused(u):
-		switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
-		case !ok, c.Reason == xp.ReasonReconcilePaused:
-			t.wait(true, "%s: its provider has not observed it yet", r)
-
-			return false
-		case c.Status != "True":
-			t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
-
-			return false
-		}
+	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.MissingWell:
+		return t.checkSynced(r, u)
 	}
 
-	return true
+	return t.checkWell(r, u)
 }
 
 // checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle

@@ -18,14 +18,14 @@ func (m *model) react() bool {
 		switch {
 		case m.chance(3):
 			// Its controller is busy with something else.
+		case m.deaf[id]:
+			// It does not know that there is something to do.
 		case xp.IsClaim(u):
 			next = m.reactToClaim(u)
 		case xp.IsComposite(u):
 			next = m.reactToXR(u)
-		case xp.IsManaged(u) && xp.IsPaused(u):
-			next = told(u, xptest.SeenPaused())
 		case xp.IsManaged(u):
-			next = told(u, xptest.Reconciled())
+			next = m.reactToMR(u)
 		}
 		if next != u {
 			reacted = true
@@ -39,21 +39,24 @@ func (m *model) react() bool {
 // reactToClaim copies a claim's annotations and policy to its XR, as crossplane's claim/syncer_ssa.go does.
 func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(claim) {
-		return told(claim, xptest.SeenPaused())
+		return m.told(claim, xptest.SeenPaused())
 	}
 	xr := m.objects[m.root.ID()]
 	if next := copySettings(claim, xr); !reflect.DeepEqual(xr, next) {
 		m.change(next)
 	}
 
-	m.reconciled[xp.RefTo(claim).ID()] = true
+	m.reconciled[xp.RefTo(claim).ID()] = claim.GetGeneration()
 
-	return told(claim, xptest.Reconciled())
+	return m.told(claim, xptest.Reconciled())
 }
 
 // told is u with a condition, or u itself if it has it already.
-func told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
+func (m *model) told(u *unstructured.Unstructured, condition xptest.Option) *unstructured.Unstructured {
 	next := xptest.With(u, condition)
+	if m.modern {
+		xptest.OfGeneration(u.GetGeneration())(next)
+	}
 	if now, _ := xp.ConditionOf(u, xp.ConditionSynced); now != (xp.Condition{}) {
 		if then, _ := xp.ConditionOf(next, xp.ConditionSynced); now == then {
 			return u
@@ -77,7 +80,7 @@ func copySettings(claim, xr *unstructured.Unstructured) *unstructured.Unstructur
 
 func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(xr) {
-		return told(xr, xptest.SeenPaused())
+		return m.told(xr, xptest.SeenPaused())
 	}
 	c := xp.CompositeFrom(xr)
 	held, err := HoldOf(xr)
@@ -89,6 +92,7 @@ func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructu
 	if policy, _ := c.UpdatePolicy(); held != nil && held.Pinned && policy != xp.UpdateManual && !claimed {
 		m.failf("%s is reconciled under another revision before it is adopted", xp.String(xr))
 	}
+	m.functions(xr)
 	refs, _ := c.ResourceRefs()
 	for _, r := range refs {
 		u := m.objects[r.ID()]
@@ -105,7 +109,7 @@ func (m *model) reactToXR(xr *unstructured.Unstructured) *unstructured.Unstructu
 		}
 	}
 
-	m.reconciled[xp.RefTo(xr).ID()] = true
+	m.reconciled[xp.RefTo(xr).ID()] = xr.GetGeneration()
 
-	return told(xr, xptest.Reconciled())
+	return m.told(xr, xptest.Reconciled())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,11 +32,24 @@ type Hold struct {
 	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
 	Pinned       bool    `json:"pinned,omitempty"`
 	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
+	// Unpaused is when Crossplane was let reconcile it, in RFC 3339; "" if it was not yet.
+	Unpaused string `json:"unpaused,omitempty"`
 	// Clone is the object that this one is a copy of, if that is alive: then both would manage the same external resources, and what is done
 	// about it is up to a person.
 	Clone string `json:"cloneOf,omitempty"`
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
+	// Well is how well each of them was then; empty if the backup doesn't say.
+	Well []xp.Wellness `json:"well,omitempty"`
+	// Identity is why an MR must not be left to create; "" if it may.
+	Identity xp.Identity `json:"identity,omitempty"`
+	// Observes says that an MR was made to observe only, and Policies what its managementPolicies were before; empty if there were none.
+	Observes bool     `json:"observes,omitempty"`
+	Policies []string `json:"managementPolicies,omitempty"`
+	// Status are the fields of the status that Velero was asked to restore, and RestoreStatus the person's own value of the annotation that asks
+	// for it; nil if they had none.
+	Status        []string `json:"status,omitempty"`
+	RestoreStatus *string  `json:"restoreStatus,omitempty"`
 }
 
 // ReasonSecret is why an MR that publishes connection details is held: a provider would publish before the Secret of the backup is there, which
@@ -86,9 +100,9 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone and Reason; an empty Reason stands for that of an XR. The settings that it changes are
-// kept in the marker. A marker that u brings along means that it was backed up while it was held: then that one has the person's own
-// settings. It fails if the resourceRefs can't be read.
+// itself. Of the given hold it takes the Restore, Since, Clone, Identity, Observes, Status and Reason; an empty Reason stands for that of an XR. The
+// settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then that one has
+// the person's own settings. It fails if the resourceRefs can't be read.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Reason: of.Reason}
 	if h.Reason == "" {
@@ -121,6 +135,10 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
 			return nil, err
 		}
+		h.Well = xp.Well(u, h.Refs)
+	}
+	if err := h.keep(u, of, earlier); err != nil {
+		return nil, err
 	}
 	b, err := json.Marshal(h)
 	if err != nil {
@@ -131,6 +149,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		annotations = map[string]string{}
 	}
 	delete(annotations, AnnotationHold) // A claim's would come back on its XR.
+	answer(annotations)
 	annotations[key(u)], annotations[xp.AnnotationPaused] = string(b), "true"
 	u.SetAnnotations(annotations)
 
@@ -151,6 +170,8 @@ func TakeOff(u *unstructured.Unstructured) error {
 		annotations[xp.AnnotationPaused] = *h.Paused
 	}
 	u.SetAnnotations(annotations)
+	h.returnStatus(u)
+	h.returnPolicies(u)
 	if !h.Pinned {
 		return nil
 	}
@@ -164,16 +185,26 @@ func TakeOff(u *unstructured.Unstructured) error {
 }
 
 // unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
-func unpause(u *unstructured.Unstructured) map[string]any {
-	return patch(u, map[string]any{xp.AnnotationPaused: nil})
+func unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
+	annotations := map[string]any{xp.AnnotationPaused: nil}
+	after := *h
+	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
+	if b, err := json.Marshal(after); err == nil {
+		annotations[key(u)] = string(b)
+	}
+
+	return patch(u, annotations)
 }
 
 // giveBack is the patch that takes the hold off u and gives the person's own settings back.
 func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
-	p := patch(u, map[string]any{key(u): nil, xp.AnnotationPaused: value(h.Paused)})
+	annotations := map[string]any{key(u): nil, xp.AnnotationPaused: value(h.Paused)}
+	maps.Copy(annotations, unasked(u))
+	p := patch(u, annotations)
 	if h.Pinned {
 		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.UpdatePolicy)))
 	}
+	h.giveBackKept(u, p)
 
 	return p
 }

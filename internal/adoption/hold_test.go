@@ -238,7 +238,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, unpause(held))} {
+	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, unpause(held, h, noon))} {
 		got := xptest.Merge(from, giveBack(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
 			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
@@ -253,6 +253,7 @@ func asStored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if len(u.GetAnnotations()) == 0 {
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
 	}
+	u.SetGeneration(0)
 
 	return u
 }
@@ -267,7 +268,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, patch := range map[string]map[string]any{"unpause": unpause(u), "giveBack": giveBack(u, h), "Explain": explain} {
+	for name, patch := range map[string]map[string]any{"unpause": unpause(u, h, noon), "giveBack": giveBack(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
 			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
 				"got %q", name, got)
@@ -309,6 +310,8 @@ func FuzzHoldOf(f *testing.F) {
 	for _, s := range []string{
 		`{"restore":"a/b","since":"","reason":"","paused":"true","pinned":true,"compositionUpdatePolicy":"Manual",` +
 			`"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}`,
+		`{"identity":"unknown","observes":true,"managementPolicies":["*"],"status":["a",""],"restoreStatus":"x","well":["?","","Ready,Synced"]}`,
+		`{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}],"well":[]}`, `{"status":[null],"well":[7]}`,
 		`{}`, `null`, `[]`, `""`, ``, `{"resourceRefs":[null,{}]}`, `{"paused":1}`, `{"Pinned":true}`,
 	} {
 		f.Add(s)

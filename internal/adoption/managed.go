@@ -1,39 +1,235 @@
 package adoption
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// nextForManaged plans for an MR that publishes connection details, and that no held XR composes.
+// Why an MR that is about to be let go is held until then.
+const (
+	waitPublished = "it was held until its connection secret was back"
+	waitLetGo     = "it is being given its own settings back"
+)
+
+// An end is how the hold of an MR goes on, and why it is on until then.
+type end struct {
+	Change
+
+	why    string
+	moving bool
+}
+
+// nextForManaged plans for an MR that is held, and that no held XR composes.
 func nextForManaged(u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
 		return Plan{Done: true}
 	}
+	e := endOf(u, h)
+	if e.Patch == nil {
+		return Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving}
+	}
 
-	return Plan{Change: letGo(u, h), Moving: true}
+	return Plan{Change: e.Change, Moving: true}
 }
 
-// letGo gives an MR that was held for its connection secret its own settings back. A plan is made when all items are restored.
-func letGo(u *unstructured.Unstructured, h *Hold) Change {
-	return Change{Target: u, Patch: giveBack(u, h), Step: "its connection secret is back; give its own settings back"}
-}
-
-// letGo plans the end of the hold of an MR and tells whether there is one.
+// letGo plans how the hold of an MR goes on and tells whether there is one.
 func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	h, err := HoldOf(u)
 	if err != nil || h == nil || h.Clone != "" || !IsMarked(u) {
 		return false
 	}
+	e := endOf(u, h)
 	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
 		return false
-	case controlled:
-		t.plan.Also = append(t.plan.Also, letGo(u, h))
+	case controlled && e.Patch != nil:
+		t.plan.Also = append(t.plan.Also, e.Change)
 	}
-	t.wait(true, "%s: it was held until its connection secret was back", r)
+	t.wait(e.moving, "%s: %s", r, e.why)
 
 	return true
+}
+
+// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> observed, if it is to be observed first -> its
+// own settings back.
+func endOf(u *unstructured.Unstructured, h *Hold) end {
+	if !isSettled(u, h) {
+		id, _ := xp.ProviderID(u)
+
+		return end{why: WhyHeld(h.Identity, id)}
+	}
+	if e := whilePaused(u, h); e.why != "" {
+		return e
+	}
+	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
+		return endOfObserving(u, h)
+	}
+	step, why := "its connection secret is back; give its own settings back", waitPublished
+	if h.Identity != "" || h.Observes || len(h.Status) > 0 {
+		step, why = "give its own settings back", waitLetGo
+	}
+
+	return end{Change: Change{Target: u, Patch: giveBack(u, h), Step: step}, why: why, moving: true}
+}
+
+// whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
+func whilePaused(u *unstructured.Unstructured, h *Hold) end {
+	if !xp.IsPaused(u) {
+		return end{}
+	}
+	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
+		return end{why: whyStatus(u, missing)}
+	}
+	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
+	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
+		return end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true}
+	}
+
+	return end{}
+}
+
+// endOfObserving plans for an MR that only observes until it was observed.
+func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
+	if xp.IsPaused(u) {
+		return end{
+			Change: Change{Target: u, Patch: patch(u, map[string]any{xp.AnnotationPaused: nil}), Step: "let its provider observe it"},
+			why:    "its provider has not observed it yet", moving: true,
+		}
+	}
+	switch c, ok := reconciled(u); {
+	case !ok:
+		return end{why: "its provider has not observed it yet", moving: true}
+	case c.Status != "True":
+		own := `["*"]`
+		if len(h.Policies) > 0 {
+			own = `["` + strings.Join(h.Policies, `","`) + `"]`
+		}
+
+		return end{why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
+			"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own)}
+	default:
+		return end{
+			Change: Change{Target: u, Patch: giveBack(u, h), Step: "its provider has observed it; give its own settings back"}, why: waitLetGo, moving: true,
+		}
+	}
+}
+
+// isSettled tells whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which
+// its external resource is, or, in the way that Crossplane has for it, that there is none.
+func isSettled(u *unstructured.Unstructured, h *Hold) bool {
+	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
+
+	return h.Identity == "" || xp.IdentityOf(u) == xp.Named || h.Identity == xp.InFlight && !pending || !h.Observes && !xp.MayCreate(u)
+}
+
+// WhyHeld says why an MR of the given identity is held, and what to do. The id is what its provider calls the external resource, if it says.
+func WhyHeld(i xp.Identity, id string) string {
+	switch i { //nolint:exhaustive // The others are not held.
+	case xp.InFlight:
+		return "it was being created when it was backed up, so there may be an external resource that nothing names. Look for it in the cloud: if it is there, set " +
+			"the annotation " + xp.AnnotationExternalName + " to what it is called there and remove " + xp.AnnotationCreatePending + "; if not, only remove that, to " +
+			"have it created"
+	case xp.Recoverable:
+		return fmt.Sprintf("it has no external-name, so reconciling it could create a second external resource. Its provider called the external resource %q; set "+
+			"the annotation %s to that if it is the external-name that the kind has", id, xp.AnnotationExternalName)
+	default:
+		return "it has no external-name, so reconciling it could create a second external resource. Look for it in the cloud: if it is there, set the annotation " +
+			xp.AnnotationExternalName + " to what it is called there; if not, remove the annotations " + AnnotationHold + " and " + xp.AnnotationPaused +
+			" to have it created"
+	}
+}
+
+// ReasonObserve is why an MR is held that is to be observed first.
+const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. The restore's operation lifts the hold"
+
+// ReasonStatus is why an MR is held that gets its status back.
+const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. The restore's operation lifts the hold"
+
+// keep puts the policies and the status of u into the hold, and changes those of u, which is about to be created.
+func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
+	h.Identity = of.Identity
+	switch {
+	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
+		h.Observes, h.Policies = true, earlier.Policies
+	case of.Observes && !xp.OnlyObserves(u):
+		h.Observes = true
+		h.Policies, _ = xp.ManagementPolicies(u)
+		if err := unstructured.SetNestedStringSlice(u.Object, []string{xp.PolicyObserve}, "spec", "managementPolicies"); err != nil {
+			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
+		}
+	}
+	if earlier != nil {
+		earlier.returnStatus(u)
+	}
+	if h.Status = of.Status; len(h.Status) == 0 {
+		return nil
+	}
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if own, ok := annotations[xp.AnnotationRestoreStatus]; ok {
+		h.RestoreStatus = &own
+	}
+	annotations[xp.AnnotationRestoreStatus] = "true"
+	u.SetAnnotations(annotations)
+
+	return nil
+}
+
+// returnStatus gives u, which is about to be created, its own setting for its status back.
+func (h *Hold) returnStatus(u *unstructured.Unstructured) {
+	if len(h.Status) == 0 {
+		return
+	}
+	annotations := u.GetAnnotations()
+	delete(annotations, xp.AnnotationRestoreStatus)
+	if h.RestoreStatus != nil {
+		annotations[xp.AnnotationRestoreStatus] = *h.RestoreStatus
+	}
+	u.SetAnnotations(annotations)
+}
+
+// returnPolicies gives u, which is about to be created, its own managementPolicies back.
+func (h *Hold) returnPolicies(u *unstructured.Unstructured) {
+	switch {
+	case !h.Observes || !xp.OnlyObserves(u):
+	case len(h.Policies) == 0:
+		unstructured.RemoveNestedField(u.Object, "spec", "managementPolicies")
+	default:
+		_ = unstructured.SetNestedStringSlice(u.Object, h.Policies, "spec", "managementPolicies") // The path was just read.
+	}
+}
+
+// giveBackKept adds to a patch of a live object what keep has changed.
+func (h *Hold) giveBackKept(u *unstructured.Unstructured, p map[string]any) {
+	if len(h.Status) > 0 {
+		set(p, value(h.RestoreStatus), "metadata", "annotations", xp.AnnotationRestoreStatus)
+	}
+	// What somebody else has changed since is theirs.
+	if h.Observes && xp.OnlyObserves(u) {
+		var own any
+		if len(h.Policies) > 0 {
+			own = h.Policies
+		}
+		set(p, own, "spec", "managementPolicies")
+	}
+}
+
+// set sets a field of a patch, of which nil is one that is removed.
+func set(patch map[string]any, value any, path ...string) {
+	for _, name := range path[:len(path)-1] {
+		next, ok := patch[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			patch[name] = next
+		}
+		patch = next
+	}
+	patch[path[len(path)-1]] = value
 }

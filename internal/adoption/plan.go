@@ -32,6 +32,10 @@ type Plan struct {
 	Adopted, Total int
 	// Waiting says what the XR waits for, each with the object's name.
 	Waiting []string
+	// Silent is what waits for a word of Crossplane's, which may never come by itself.
+	Silent []Silence
+	// Remarks are what a person should know though nothing waits for it, each with the next step.
+	Remarks []string
 	// Moving says that what it waits for is a controller's reaction, which usually takes moments.
 	Moving bool
 }
@@ -94,12 +98,15 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	switch {
 	case ownPause:
 		t.checkComposed(false)
+		t.checkStatus(u)
 	case xp.IsPaused(u):
+		t.checkPlatform()
 		t.checkComposed(true)
+		t.checkStatus(u)
 		t.checkRevision()
 		t.checkSeen(u)
 		if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) {
-			t.do(u, unpause(u), "let Crossplane reconcile it under the backed-up revision")
+			t.do(u, unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
 		}
 
 		return t.plan
@@ -123,7 +130,9 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 func (t *tree) unheld() Plan {
 	refs, _ := t.xr.ResourceRefs() // An XR that is not held is not ours to judge.
 	t.plan.Total, t.plan.Adopted = len(refs), len(refs)
-	t.plan.Done = t.releaseClaim()
+	released := t.releaseClaim()
+	t.checkReleased(t.xr.Unstructured)
+	t.plan.Done = released && len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
 	return t.plan
 }
@@ -132,23 +141,5 @@ func (t *tree) checkRevision() {
 	if t.hold.Pinned && t.w.Get(revisionRef(t.xr)) == nil {
 		t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s",
 			t.xr.Revision(), xp.String(t.xr.Unstructured))
-	}
-}
-
-// checkSeen waits until Crossplane has said of a paused object that it is paused. That it did is what makes its next word a proof: status
-// is not restored, or is as old as the backup.
-func (t *tree) checkSeen(u *unstructured.Unstructured) {
-	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); !ok || c.Reason != xp.ReasonReconcilePaused {
-		t.wait(true, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
-	}
-}
-
-// checkReconciled waits until Crossplane has reconciled an object that checkSeen held for.
-func (t *tree) checkReconciled(u *unstructured.Unstructured) {
-	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
-	case !ok, c.Reason == xp.ReasonReconcilePaused:
-		t.wait(true, "Crossplane to reconcile %s", xp.String(u))
-	case c.Status != "True":
-		t.wait(true, "%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message)
 	}
 }

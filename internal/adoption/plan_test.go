@@ -20,10 +20,11 @@ type outcome struct {
 	Failed         string
 	Adopted, Total int
 	Waiting        []string
+	Remarks        []string
 }
 
 func outcomeOf(p Plan) outcome {
-	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed, Adopted: p.Adopted, Total: p.Total, Waiting: p.Waiting}
+	o := outcome{Step: p.Step, Done: p.Done, Moving: p.Moving, Failed: p.Failed, Adopted: p.Adopted, Total: p.Total, Waiting: p.Waiting, Remarks: p.Remarks}
 	if p.Target != nil {
 		o.Target = xp.String(p.Target)
 	}

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,16 +15,31 @@ import (
 type World struct {
 	objects  map[xp.ID]*unstructured.Unstructured
 	unserved map[schema.GroupKind]bool
+	// restored are the objects that a restore has created.
+	restored map[types.UID]bool
+	// now is when it was observed.
+	now      time.Time
+	platform platform
 }
 
 // NewWorld returns a World in which nothing exists.
 func NewWorld() *World {
-	return &World{objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}}
+	return &World{objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, restored: map[types.UID]bool{}}
 }
+
+// SetTime says when it was observed.
+func (w *World) SetTime(now time.Time) { w.now = now }
 
 // Add says that an object exists.
 func (w *World) Add(u *unstructured.Unstructured) {
 	w.objects[xp.RefTo(u).ID()] = u
+	w.platform.add(u)
+}
+
+// AddRestored says that an object exists and that a restore has created it.
+func (w *World) AddRestored(u *unstructured.Unstructured) {
+	w.Add(u)
+	w.restored[u.GetUID()] = true
 }
 
 // AddUnserved says that the API server does not serve a kind.

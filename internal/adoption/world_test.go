@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
+
+// noon is when tests observe a world.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // held returns u with a hold on it, changed by the options after that.
 func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -25,6 +29,7 @@ func unpaused() xptest.Option { return xptest.Without("metadata", "annotations",
 
 func world(objects ...*unstructured.Unstructured) *World {
 	w := NewWorld()
+	w.SetTime(noon)
 	for _, u := range objects {
 		w.Add(u)
 	}

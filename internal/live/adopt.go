@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -22,19 +23,25 @@ type Adopter struct {
 	log     logrus.FieldLogger
 	// patience is for how long it looks on while nothing moves, limit for how long at all, and pause is the time between two looks.
 	patience, limit, pause time.Duration
+	// silence is after which time of silence it asks Crossplane to look at an object, and stuck after which it says why there probably is none.
+	silence, stuck time.Duration
 }
 
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
-	return &Adopter{cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond}
+	return &Adopter{
+		cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond,
+		silence: 10 * time.Second, stuck: time.Minute,
+	}
 }
 
 // Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each.
 func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	began := time.Now()
 	moved, last := began, ""
+	left := leftoversIn(a.cluster)
 	for {
-		plans, stepped, err := a.pass(ctx, selector, ref)
+		plans, stepped, err := a.pass(ctx, selector, ref, left)
 		if err != nil {
 			return nil, err
 		}
@@ -46,6 +53,9 @@ func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[x
 			moved, last = time.Now(), now
 		}
 		if !stepped && (!moving || time.Since(moved) > a.patience) || time.Since(began) > a.limit {
+			a.urge(ctx, plans)
+			left.report(ctx, a, plans)
+
 			return plans, nil
 		}
 		select {
@@ -68,7 +78,7 @@ func summary(plans map[xp.ID]adoption.Plan) string {
 }
 
 // pass observes once and takes one step for each XR that has one to take.
-func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans map[xp.ID]adoption.Plan, stepped bool, err error) {
+func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref, left *leftovers) (plans map[xp.ID]adoption.Plan, stepped bool, err error) {
 	world, err := a.cluster.Observe(ctx, selector, []xp.Ref{ref})
 	if err != nil {
 		return nil, false, err
@@ -92,6 +102,8 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref) (plans 
 		}
 		plans[r.ID()] = plan
 	}
+
+	left.see(world, plans)
 
 	return plans, stepped, nil
 }
@@ -117,8 +129,9 @@ func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 	return nil
 }
 
-// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist or is not held needs none.
-func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, reason string) error {
+// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist needs none, and of what is adopted and
+// not proven there is an Event.
+func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
 	// Crossplane writes the status of what it finds paused, so the object may have changed since it was read.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := a.cluster.Get(ctx, ref)
@@ -128,21 +141,31 @@ func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, reason string) error {
 		if err != nil {
 			return err
 		}
-		if h, err := adoption.HoldOf(u); err != nil || h == nil {
-			return err
-		}
-		patch, err := adoption.Explain(u, reason)
+		h, err := adoption.HoldOf(u)
 		if err != nil {
 			return err
 		}
-		b, err := json.Marshal(patch)
-		if err != nil {
-			return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
-		}
-		if err := a.cluster.Patch(ctx, u, b); err != nil {
-			return err
+		if h == nil {
+			return a.cluster.Warn(ctx, u, "AdoptionStopped", why+". It is not held any more; mend that, and Crossplane carries on")
 		}
 
-		return a.cluster.Warn(ctx, u, "AdoptionStopped", reason)
+		return a.explain(ctx, u, "AdoptionStopped", why+". It stays held, so nothing is lost; mend that, then restore the same backup again")
 	})
+}
+
+// explain writes a reason into the marker of what is held, and an Event.
+func (a *Adopter) explain(ctx context.Context, u *unstructured.Unstructured, event, reason string) error {
+	patch, err := adoption.Explain(u, reason)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(patch)
+	if err != nil {
+		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
+	}
+	if err := a.cluster.Patch(ctx, u, b); err != nil {
+		return err
+	}
+
+	return a.cluster.Warn(ctx, u, event, reason)
 }

@@ -216,7 +216,8 @@ func TestAdoptErrors(t *testing.T) {
 }
 
 func TestGiveUp(t *testing.T) {
-	const reason = "it took too long; run it again"
+	const why = "it took too long"
+	const reason = why + ". It stays held, so nothing is lost; mend that, then restore the same backup again"
 	objects, claim, xr, _ := restoredTree()
 	unserved := xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}
 	type want struct {
@@ -236,8 +237,8 @@ func TestGiveUp(t *testing.T) {
 		"Missing":  {reason: "What does not exist needs none.", ref: xp.RefTo(xptest.XR("gone"))},
 		"Unserved": {reason: "Nor does what can't exist.", ref: unserved},
 		"NotHeld": {
-			reason: "What is not held needs none.", ref: xp.RefTo(xr), gvr: xorders,
-			change: func(s *server) { s.put(xorders, xr) },
+			reason: "What is not held has no mark to say so.", ref: xp.RefTo(xr), gvr: xorders,
+			change: func(s *server) { s.put(xorders, xr) }, want: want{Events: 1},
 		},
 		"Passing": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("get", "*", 1, errDown) }, want: want{Err: errDown}},
 		"Refused": {reason: "A failure is an error.", ref: xp.RefTo(xr), change: func(s *server) { s.failOn("patch", "*", 1, errDown) }, want: want{Err: errDown}},
@@ -248,7 +249,7 @@ func TestGiveUp(t *testing.T) {
 			if tc.change != nil {
 				tc.change(s)
 			}
-			err := hasty(s).GiveUp(context.Background(), tc.ref, reason)
+			err := hasty(s).GiveUp(context.Background(), tc.ref, why)
 			if !errors.Is(err, tc.want.Err) {
 				t.Fatalf("%s\ngot error %v", tc.reason, err)
 			}
@@ -267,7 +268,7 @@ func TestGiveUp(t *testing.T) {
 		})
 	}
 	s := newServer(xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?")))
-	if err := hasty(s).GiveUp(context.Background(), xp.RefTo(xr), reason); err == nil {
+	if err := hasty(s).GiveUp(context.Background(), xp.RefTo(xr), why); err == nil {
 		t.Error("A marker that can't be read can't be explained.")
 	}
 }

@@ -45,6 +45,7 @@ type Cluster struct {
 	kinds       map[schema.GroupVersion]*metav1.APIResourceList
 	owners      map[xp.ID]*unstructured.Unstructured
 	inventories map[schema.GroupKind]inventory
+	definitions definitions
 }
 
 // Connect returns the cluster that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.

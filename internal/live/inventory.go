@@ -16,7 +16,7 @@ import (
 // An inventory is what there was of a kind when it was first asked for.
 type inventory struct {
 	objects map[xp.ID]bool
-	// named are the objects by external-name.
+	// named are the objects by external-name, or what their provider calls it if they have none.
 	named map[string][]xp.Ref
 }
 
@@ -45,7 +45,11 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	err := c.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
 		i.objects[r.ID()] = true
-		if name := u.GetAnnotations()[xp.AnnotationExternalName]; name != "" {
+		name := u.GetAnnotations()[xp.AnnotationExternalName]
+		if name == "" {
+			name, _ = xp.ProviderID(u) // It manages that, though nothing but its provider's memory says so.
+		}
+		if name != "" {
 			i.named[name] = append(i.named[name], r)
 		}
 	})

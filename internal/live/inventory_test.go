@@ -24,7 +24,9 @@ func gvkOf(u *unstructured.Unstructured) schema.GroupVersionKind { return u.Grou
 func TestInventoryListsOnce(t *testing.T) {
 	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared")), xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"))
 	nameless, absent := xptest.MR("c", xptest.Without("metadata", "annotations")), xptest.MR("d")
-	s := newServer(a, b, nameless)
+	lost := xptest.MR("lost", xptest.Without("metadata", "annotations"), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
+	other := xptest.MR("other", xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
+	s := newServer(a, b, nameless, lost, other)
 	c := s.cluster()
 	exists := map[string]bool{}
 	for range 3 {
@@ -39,7 +41,9 @@ func TestInventoryListsOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"a": true, "b": true, "c": true, "d": false}, exists); diff != "" {
 		t.Errorf("Exists: -want, +got:\n%s", diff)
 	}
-	for name, want := range map[string][]xp.Ref{"shared": {xp.RefTo(a), xp.RefTo(b)}, "c": nil, "": nil} {
+	for name, want := range map[string][]xp.Ref{
+		"shared": {xp.RefTo(a), xp.RefTo(b)}, "c": nil, "": nil, "vpc-1": {xp.RefTo(lost)}, "other": {xp.RefTo(other)},
+	} {
 		got, err := c.Named(context.Background(), gvkOf(a), name)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Named(%q): error %v, -want, +got:\n%s", name, err, diff)

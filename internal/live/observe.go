@@ -2,8 +2,11 @@ package live
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -17,13 +20,15 @@ const pageSize = 500
 // one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too.
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
 	o := &observer{cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{}}
+	o.world.SetTime(time.Now())
+	o.label, _, _ = strings.Cut(selector, "=")
 	for {
 		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Subjects(), refs...)))
 		if err != nil {
 			return nil, err
 		}
 		if !more {
-			return o.world, nil
+			return o.world, o.observePlatform(ctx)
 		}
 	}
 }
@@ -33,6 +38,17 @@ type observer struct {
 	world    *adoption.World
 	labelled map[schema.GroupVersionKind]bool
 	whole    map[schema.GroupVersionKind]bool
+	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
+	label string
+}
+
+func (o *observer) add(u *unstructured.Unstructured) {
+	if _, ok := u.GetLabels()[o.label]; ok {
+		o.world.AddRestored(u)
+
+		return
+	}
+	o.world.Add(u)
 }
 
 // observe lists the kinds of what is needed and not there, and tells whether it listed any.
@@ -68,7 +84,7 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
-		err := o.cluster.each(ctx, gvk, "", options, o.world.Add)
+		err := o.cluster.each(ctx, gvk, "", options, o.add)
 		if isUnserved(err) {
 			o.world.AddUnserved(gvk.GroupKind())
 			o.whole[gvk] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,7 @@ const selector = "velero.io/restore-name=monday"
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "monday"))
 	if xp.IsComposite(u) || xp.IsClaim(u) {
-		if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday"}); err != nil {
+		if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
 			panic(err) // The test is wrong.
 		}
 	}

@@ -42,6 +42,7 @@ var (
 	secrets      = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	configmaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 )
 
 func newServer(objects ...*unstructured.Unstructured) *server {
@@ -53,6 +54,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
 			revisions: "CompositionRevisionList", compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList",
+			deployments: "DeploymentList",
 		}, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {
@@ -61,6 +63,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 				{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true},
 			},
 			"v1":                          {{Name: "configmaps", Kind: "ConfigMap", Namespaced: true}, {Name: "secrets", Kind: "Secret", Namespaced: true}},
+			"apps/v1":                     {{Name: "deployments", Kind: "Deployment", Namespaced: true}},
 			xptest.ManagedVersion:         {{Name: "buckets", Kind: xptest.ManagedKind}},
 			xp.GroupAPIExtensions + "/v1": {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositions", Kind: "Composition"}},
 		},

@@ -1,0 +1,330 @@
+package adoption
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	stepOwn      = "give its own settings back"
+	stepObserve  = "let its provider observe it"
+	stepObserved = "its provider has observed it; give its own settings back"
+	unseen       = "Bucket b: its provider has not noticed that it is paused; is the provider running?"
+	unobserved   = "Bucket b: its provider has not observed it yet"
+	given        = "Bucket b: it is being given its own settings back"
+)
+
+// heldFor is u on hold, changed by the options after that.
+func heldFor(u *unstructured.Unstructured, of Hold, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	of.Restore, of.Since = restoreName, restoredAt
+	if _, err := Put(u, of); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+func policies(p string) xptest.Option {
+	return xptest.JSON(`{"spec":{"managementPolicies":` + p + `}}`)
+}
+
+func unnamed(o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
+}
+
+// An MR that could be made a second time is let go when a person has said which its external resource is.
+func TestNextForUnsafe(t *testing.T) {
+	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.InFlight}
+	recoverable := Hold{Identity: xp.Recoverable, Status: []string{"atProvider"}}
+	named := xptest.Annotated(xp.AnnotationExternalName, "vpc-1")
+	pending := xptest.Annotated(xp.AnnotationCreatePending, restoredAt)
+	status := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
+	seen := xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`)
+	wait := func(i xp.Identity, id string) outcome {
+		return outcome{Waiting: []string{"Bucket b: " + WhyHeld(i, id)}}
+	}
+	letGo := outcome{Step: stepOwn, Target: "Bucket b", Moving: true}
+	ref := xp.RefTo(xptest.MR("b"))
+	ownPause := xptest.Annotated(xp.AnnotationPaused, "true")
+	runPlans(t, map[string]planCase{
+		"Unknown":      {reason: "Reconciled, it would be made a second time.", world: world(heldFor(unnamed(), unknown)), ref: ref, want: wait(xp.Unknown, "")},
+		"UnknownNamed": {reason: "A person has found it in the cloud.", world: world(heldFor(unnamed(), unknown, named)), ref: ref, want: letGo},
+		"UnknownEmpty": {
+			reason: "An empty name is none.", world: world(heldFor(unnamed(), unknown, xptest.Annotated(xp.AnnotationExternalName, ""))), ref: ref,
+			want: wait(xp.Unknown, ""),
+		},
+		"UnknownObserves": {
+			reason: "What only observes makes nothing.", world: world(heldFor(unnamed(), unknown, policies(`["Observe"]`))), ref: ref, want: letGo,
+		},
+		"UnknownNoFinalizer": {
+			reason: "That nothing is left of it does not make it unborn.", world: world(heldFor(unnamed(), unknown, xptest.JSON(
+				`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))), ref: ref, want: wait(xp.Unknown, ""),
+		},
+		"InFlight": {reason: "It may have been created.", world: world(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.InFlight, "")},
+		"InFlightNamed": {
+			reason: "A name alone doesn't end the create, neither for its provider.", world: world(heldFor(unnamed(pending), inFlight, named)), ref: ref,
+			want: wait(xp.InFlight, ""),
+		},
+		"InFlightNamedAndOver": {
+			reason: "A person has found it in the cloud.", world: world(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
+		},
+		"InFlightOver": {
+			reason: "A person has found nothing, and said it in Crossplane's own way.", world: world(heldFor(unnamed(), inFlight)), ref: ref, want: letGo,
+		},
+		"Recoverable": {
+			reason: "What its provider called it may not be its external-name.", world: world(heldFor(unnamed(), recoverable, status)), ref: ref,
+			want: wait(xp.Recoverable, "vpc-1"),
+		},
+		"RecoverableNamedUnseen": {
+			reason: "What it says may be as old as the backup.", world: world(heldFor(unnamed(), recoverable, named, status)), ref: ref,
+			want: outcome{Moving: true, Waiting: []string{unseen}},
+		},
+		"RecoverableNamed": {
+			reason: "Its provider's next word is a new one.", world: world(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
+		},
+		"OwnPause": {
+			reason: "Its own pause comes back; nobody waits for its provider.", world: world(heldFor(unnamed(ownPause), recoverable, named, status)), ref: ref, want: letGo,
+		},
+		"Forged": {
+			reason: "What is no identity is not known.", world: world(heldFor(unnamed(), Hold{Identity: "theirs"})), ref: ref, want: wait("theirs", ""),
+		},
+		"Copy": {
+			reason: "A copy of something alive stays one.", ref: ref, world: world(heldFor(xptest.MR("b"), Hold{Identity: xp.Unknown, Clone: "Bucket z", Reason: "it is a copy"})),
+			want: outcome{Failed: "Bucket b stays held: it is a copy"},
+		},
+	})
+}
+
+// What a person is told has a next step, and never the same for all.
+func TestWhyHeld(t *testing.T) {
+	for i, want := range map[xp.Identity][]string{
+		xp.InFlight:    {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
+		xp.Recoverable: {`"vpc-1"`, xp.AnnotationExternalName},
+		xp.Unknown:     {"Look for it in the cloud", xp.AnnotationExternalName, AnnotationHold, xp.AnnotationPaused},
+	} {
+		got := WhyHeld(i, "vpc-1")
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: got %q, want it to say %q", i, got, part)
+			}
+		}
+	}
+}
+
+// An XR waits for an MR that a person must name, and goes on when they have.
+func TestNextForXRWithUnsafe(t *testing.T) {
+	x := xptest.XR("x")
+	mr := unnamed(xptest.ControlledBy(x))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
+	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
+	on := heldFor(mr, Hold{Identity: xp.Unknown})
+	named := xptest.Annotated(xp.AnnotationExternalName, "vpc-1")
+	waiting := outcome{Total: 1, Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}}
+	letGo := outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}}
+	runPlans(t, map[string]planCase{
+		"Held":     {reason: "Crossplane could make others by what it finds of this one.", world: world(xr, on, revision), ref: xp.RefTo(x), want: waiting},
+		"Named":    {reason: "Its plan lets it go.", world: world(xr, xptest.With(on, named), revision), ref: xp.RefTo(x), want: letGo},
+		"OwnPause": {reason: "An XR that stays paused waits for it too, and says so.", world: world(ownPause, on), ref: xp.RefTo(x), want: waiting},
+		"Removed": {
+			reason: "A person has decided to have it made: then it is as any other.", world: world(xr, mr, revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Waiting: []string{unobserved}},
+		},
+		"Anothers": {
+			reason: "Nobody else's hold is lifted.", ref: xp.RefTo(x),
+			world: world(xr, heldFor(unnamed(xptest.ControlledBy(xptest.XR("other"))), Hold{Identity: xp.Unknown}, named), revision),
+			want:  outcome{Total: 1, Waiting: []string{"Bucket b: it is controlled by XOrder other (UID uid of XOrder other), not by this XR"}},
+		},
+		"Nobodys": {
+			reason: "What nobody controls has an operation of its own.", ref: xp.RefTo(x),
+			world: world(xr, xptest.With(on, named, xptest.Without("metadata", "ownerReferences")), revision), want: outcome{Total: 1, Moving: true, Waiting: []string{given}},
+		},
+	})
+}
+
+// An MR that observes first is observed, and proven to be, before it changes anything.
+func TestNextObservesFirst(t *testing.T) {
+	x := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(x), policies(`["Observe","Create","Update","Delete"]`))
+	on := heldFor(mr, Hold{Observes: true})
+	off := xptest.With(on, unpaused())
+	revision := xptest.Revision(xptest.RevisionName, x)
+	xr := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
+	ref := xp.RefTo(mr)
+	const gone = "Bucket b: it only observes until its provider has found its external resource, and its provider can't: external resource does not exist; mend that. If the " +
+		`external resource is gone and is to be made anew, set its spec.managementPolicies to `
+	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
+	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
+	runPlans(t, map[string]planCase{
+		"New":      {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
+		"OldWord":  {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"Seen":     {reason: "Now it may look.", world: world(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
+		"Looking":  {reason: "It has not looked yet.", world: world(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
+		"NoStatus": {reason: "Nor has it without a word.", world: world(off), ref: ref, want: moving(unobserved)},
+		"Observed": {
+			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
+		},
+		"Missing": {
+			reason: "It would be made anew, which is for a person to decide.", world: world(xptest.With(off, broken)), ref: ref,
+			want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+		},
+		"MissingDefault": {
+			reason: "Without policies of its own it has all.", ref: ref, want: outcome{Waiting: []string{gone + `["*"]`}},
+			world: world(heldFor(xptest.MR("b"), Hold{Observes: true}, unpaused(), broken)),
+		},
+		"Decided": {
+			reason: "The person has decided.", world: world(xptest.With(off, broken, policies(`["*"]`))), ref: ref,
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+		},
+		"NoPolicies": {
+			reason: "A kind without managementPolicies can't, as the API server has dropped them.", ref: ref,
+			world: world(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+		},
+		"OwnPause": {
+			reason: "What its person has paused is not looked at.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			world: world(heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Observes: true})),
+		},
+		"UnpausedByHand": {
+			reason: "Whoever took the pause off, its provider's word is one.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
+		},
+		"Unsafe": {
+			reason: "A name must be there first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
+			world: world(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused())),
+		},
+		"UnsafeNamed": {
+			reason: "The name that a person has set may be wrong; if so nothing is made.", ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true},
+			world: world(heldFor(unnamed(), Hold{Observes: true, Identity: xp.Unknown}, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))),
+		},
+		"XRWaits": {
+			reason: "Crossplane would write what the Composition says of policies.", world: world(xr, on, revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Waiting: []string{unseen}},
+		},
+		"XRSteps": {
+			reason: "Its plan has the MR looked at.", world: world(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{unobserved}},
+		},
+		"XRLetsGo": {
+			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
+		},
+		"XRWaitsForGood": {
+			reason: "It says what a person must do.", world: world(xr, xptest.With(off, broken), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+		},
+	})
+}
+
+// What a hold changes on an MR comes back in one write, for every combination, however often it is backed up while it is held and however far it got.
+func TestMRsGetTheirOwnBack(t *testing.T) {
+	options := map[string][]xptest.Option{
+		"policies": {nil, policies(`["*"]`), policies(`["Observe","Create"]`), policies(`["Observe"]`)},
+		"pause":    {nil, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPaused, "false")},
+		"status":   {nil, xptest.Annotated(xp.AnnotationRestoreStatus, "false"), xptest.Annotated(xp.AnnotationRestoreStatus, "true")},
+	}
+	holds := []Hold{{}, {Observes: true}, {Status: []string{"a"}}, {Identity: xp.Unknown}, {Observes: true, Status: []string{"a"}, Identity: xp.InFlight}}
+	for p, policy := range options["policies"] {
+		for q, pause := range options["pause"] {
+			for s, status := range options["status"] {
+				for n, of := range holds {
+					var set []xptest.Option
+					for _, o := range []xptest.Option{policy, pause, status} {
+						if o != nil {
+							set = append(set, o)
+						}
+					}
+					own := xptest.MR("b", append(set, xptest.Version("7"))...)
+					t.Run(fmt.Sprint(p, q, s, n), func(t *testing.T) { checkMRGetsItsOwnBack(t, own, of) })
+				}
+			}
+		}
+	}
+}
+
+func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold) {
+	t.Helper()
+	on := heldFor(own, of)
+	if of.Observes && !xp.OnlyObserves(on) || len(of.Status) > 0 && on.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" || !xp.IsPaused(on) {
+		t.Fatalf("it is not held: %v", on.Object)
+	}
+	if h, err := HoldOf(on); err != nil || h.Observes && xp.OnlyObserves(own) {
+		t.Errorf("what only observes anyway is not made to: %+v, error %v", h, err)
+	}
+	plain := Hold{}
+	for name, u := range map[string]*unstructured.Unstructured{
+		"once": on, "again": heldFor(on, of), "again without": heldFor(on, plain), "observing": xptest.With(on, unpaused()),
+		"backed up while observing": heldFor(xptest.With(on, unpaused()), plain),
+	} {
+		h, err := HoldOf(u)
+		if err != nil || h == nil {
+			t.Fatal(h, err)
+		}
+		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, giveBack(u, h)))); diff != "" {
+			t.Errorf("%s: given back: -own, +now:\n%s", name, diff)
+		}
+		taken := u.DeepCopy()
+		if err := TakeOff(taken); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(asStored(own), asStored(taken)); diff != "" {
+			t.Errorf("%s: taken off: -own, +now:\n%s", name, diff)
+		}
+	}
+}
+
+// What somebody else has changed while an MR was on hold is theirs.
+func TestGiveBackLeavesOthersChanges(t *testing.T) {
+	changed := heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`))
+	h, err := HoldOf(changed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, giveBack(changed, h)), "taken off": changed} {
+		if name == "taken off" {
+			if err := TakeOff(got); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if p, _ := xp.ManagementPolicies(got); !cmp.Equal(p, []string{"Observe", "Delete"}) {
+			t.Errorf("%s: got %v", name, p)
+		}
+	}
+	again := heldFor(heldFor(xptest.MR("b", policies(`["*"]`)), Hold{Observes: true}, policies(`["Observe","Delete"]`)), Hold{})
+	if h, err := HoldOf(again); err != nil || h.Observes {
+		t.Errorf("a later hold has nothing to give back; got %+v, %v", h, err)
+	}
+}
+
+// A tenant's mark decides on the object that has it only, and never lets an MR make something.
+func TestForgedMarksOfMRs(t *testing.T) {
+	forged := xptest.Annotated(AnnotationHold, `{"observes":true,"managementPolicies":["*"],"paused":"false","status":["spec"],"restoreStatus":"x","identity":"named"}`)
+	h, err := Put(unnamed(forged), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown})
+	want := &Hold{Restore: restoreName, Since: restoredAt, Reason: reasonRestored, Identity: xp.Unknown, Paused: ptr.To("false")}
+	if diff := cmp.Diff(want, h); err != nil || diff != "" {
+		t.Errorf("error %v, -want, +got:\n%s", err, diff)
+	}
+	observes := unnamed(policies(`["Observe"]`), forged)
+	if _, err := Put(observes, Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}); err != nil {
+		t.Fatal(err)
+	}
+	if plan := Next(world(observes), xp.RefTo(observes)); plan.Patch != nil || len(plan.Waiting) != 1 {
+		t.Errorf("The policies that it claims for its own let it create; got %+v", plan)
+	}
+}
+
+func TestPutRefusesWhatCantObserve(t *testing.T) {
+	odd := xptest.MR("b", xptest.Field("x", "spec"))
+	if _, err := Put(odd, Hold{Observes: true}); err == nil || !strings.HasPrefix(err.Error(), "cannot make Bucket b observe only: ") {
+		t.Errorf("got error %v", err)
+	}
+}

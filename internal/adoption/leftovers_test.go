@@ -1,0 +1,89 @@
+package adoption
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestLeftovers(t *testing.T) {
+	usage := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("protection.crossplane.io/v1beta1", "Usage", xptest.Namespace, "u", append([]xptest.Option{
+			xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}}}}`),
+		}, o...)...)
+	}
+	x := xptest.ModernXR("x")
+	gone := xptest.ModernXR("x", xptest.UID("gone"))
+	mine := usage(xptest.ControlledBy(x))
+	lost := usage(xptest.Labelled(xp.LabelComposite, "x"))
+	child := xptest.ModernXR("c", xptest.ControlledBy(x))
+	const left = "Usage team-a/u is left behind: "
+	const next = ". It protects Bucket team-a/b; if that is not in use any more, clear it with: kubectl label Usage.v1beta1.protection.crossplane.io u -n team-a " +
+		"crossplane.io/composite- && kubectl delete Usage.v1beta1.protection.crossplane.io u -n team-a"
+	type found map[string][]string
+	cases := map[string]struct {
+		reason string
+		usage  *unstructured.Unstructured
+		xrs    []*unstructured.Unstructured
+		want   found
+	}{
+		"Listed":      {reason: "What its XR lists is its own.", usage: mine, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(mine))}},
+		"ToBeAdopted": {reason: "Without a controller it is taken over by the XR that lists it.", usage: lost, xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(lost))}},
+		"Dropped": {
+			reason: "The XR lists something else now.", usage: mine, xrs: []*unstructured.Unstructured{x},
+			want: found{"x": {left + "Order team-a/x composed it and does not list it in its resourceRefs" + next}},
+		},
+		"Nested": {
+			reason: "It is its own XR's, of a tree.", usage: usage(xptest.ControlledBy(child)), xrs: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(child)), child},
+			want: found{"c": {left + "Order team-a/c composed it and does not list it in its resourceRefs" + next}},
+		},
+		"Uncontrolled": {
+			reason: "Its label names the tree.", usage: lost, xrs: []*unstructured.Unstructured{x, child},
+			want: found{"x": {left + "no XR lists it in its resourceRefs" + next}},
+		},
+		"ListedBelow": {reason: "Another XR of the tree has it.", usage: lost, xrs: []*unstructured.Unstructured{x, xptest.With(child, xptest.Refs(lost))}},
+		"Recreated": {
+			reason: "An XR of the same name is another one.", usage: usage(xptest.ControlledBy(gone)), xrs: []*unstructured.Unstructured{x},
+			want: found{"x": {left + "Order x, which composed it, is gone" + next}},
+		},
+		"XRGone": {
+			reason: "What it protects tells whom it concerns.", usage: usage(xptest.ControlledBy(xptest.ModernXR("other"))),
+			xrs:  []*unstructured.Unstructured{xptest.With(x, xptest.Refs(xptest.NamespacedMR("b")))},
+			want: found{"x": {left + "Order other, which composed it, is gone" + next}},
+		},
+		"Theirs": {
+			reason: "What an XR of another kind composed can't be told without that.", usage: usage(xptest.ControlledBy(xptest.XR("x"))),
+			xrs: []*unstructured.Unstructured{x},
+		},
+		"Elsewhere": {
+			reason: "A label names no tree of another namespace.", usage: xptest.With(lost, xptest.In("team-b")), xrs: []*unstructured.Unstructured{x},
+		},
+		"Stranger": {reason: "One of a tree that is not there.", usage: usage(xptest.Labelled(xp.LabelComposite, "y")), xrs: []*unstructured.Unstructured{x}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := found{}
+			for id, remarks := range Leftovers([]*unstructured.Unstructured{tc.usage}, tc.xrs) {
+				got[id.Name] = remarks
+			}
+			if tc.want == nil {
+				tc.want = found{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, remark := range slices.Concat(slices.Collect(maps.Values(got))...) {
+				if !strings.HasPrefix(remark, left) {
+					t.Errorf("a remark begins with what it is about: %q", remark)
+				}
+			}
+		})
+	}
+}

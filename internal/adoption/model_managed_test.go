@@ -1,0 +1,169 @@
+package adoption
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A fate is what an MR was when it was backed up, and what becomes of it.
+type fate struct {
+	// hold is what it is restored with beside that for its connection secret.
+	hold Hold
+	// status is what it had, of which a restore brings back what it is asked for.
+	status map[string]any
+	// cloud is what its external resource is called; "" if that is gone.
+	cloud string
+	// fails says that its provider can't reach the cloud, as before the backup.
+	fails bool
+	// mended is what a person does in the end, if they do anything.
+	mended xptest.Option
+	// allowed says that a person lets its provider make it.
+	allowed bool
+}
+
+// draw decides on the fate of an MR of an XR and returns it as its person had it.
+func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructured {
+	f := &fate{cloud: mr.GetName(), fails: m.chance(8)}
+	m.fates[xp.RefTo(mr).ID()] = f
+	own := mr.GetAnnotations()[xp.AnnotationPaused] == "true"
+	f.status = map[string]any{"atProvider": map[string]any{"id": f.cloud}}
+	was := xptest.With(mr, xptest.Field(f.status, "status"), xptest.Field([]any{}, "status", "conditions"))
+	m.say(was, xp.ConditionReady, []string{"True", "False"}[m.random.IntN(2)], "")
+	switch {
+	case own:
+		m.say(was, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+	case f.fails:
+		m.say(was, xp.ConditionSynced, "False", "ReconcileError")
+	default:
+		m.say(was, xp.ConditionSynced, "True", "ReconcileSuccess")
+	}
+	f.status, _, _ = unstructured.NestedMap(was.Object, "status")
+	m.was[xp.RefTo(xr).ID()] = append(m.was[xp.RefTo(xr).ID()], was)
+	f.hold.Status = xp.NeededStatus(was)
+	if own || f.fails {
+		return mr
+	}
+	if m.chance(5) {
+		f.hold.Observes = true
+		if m.chance(2) {
+			policies(`["*"]`)(mr)
+		}
+	}
+	switch {
+	case m.chance(8):
+		f.hold.Identity = xp.Unknown
+		xptest.Without("metadata", "annotations", xp.AnnotationExternalName)(mr)
+		if !m.lost(xr) {
+			f.mended = xptest.Annotated(xp.AnnotationExternalName, f.cloud)
+		}
+	case m.chance(8) && f.hold.Observes:
+		f.cloud = ""
+		if !m.lost(xr) {
+			f.mended, f.allowed = policies(`["*"]`), true
+		}
+	}
+
+	return mr
+}
+
+// lost tells whether nobody mends what is wrong with an MR, so that its XR can't be adopted.
+func (m *model) lost(xr *unstructured.Unstructured) bool {
+	lost := m.chance(3)
+	m.stuck[xp.RefTo(xr).ID()] = m.stuck[xp.RefTo(xr).ID()] || lost
+
+	return lost
+}
+
+// restored is an MR as a restore makes it, with the status that it was asked for.
+func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructured {
+	f := m.fates[xp.RefTo(own).ID()]
+	if !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
+		return own.DeepCopy()
+	}
+	u := heldFor(own, f.hold)
+	if len(f.hold.Status) > 0 {
+		u.Object["status"] = xptest.With(u, xptest.Field(f.status, "status")).Object["status"]
+	}
+	u.SetGeneration(1)
+	if f.mended != nil {
+		m.managed[xp.RefTo(own).ID()] = xptest.With(own, f.mended)
+		m.behind = append(m.behind, func() { m.change(xptest.With(m.objects[xp.RefTo(own).ID()], f.mended)) })
+	}
+
+	return u
+}
+
+// forget has an XR come from a backup that was made without this plugin: then what could not be reconciled holds it up.
+func (m *model) forget(xr xp.ID) {
+	for _, was := range m.was[xr] {
+		f := m.fates[xp.RefTo(was).ID()]
+		m.untold[xr] = m.untold[xr] || f.fails && !xp.IsPaused(was)
+	}
+	delete(m.was, xr)
+}
+
+// hasLost tells whether an MR stays on hold for good, unless it is somebody else's.
+func (f *fate) hasLost() bool {
+	return f.mended == nil && (f.hold.Identity != "" || f.cloud == "")
+}
+
+// reactToMR lets a provider look at an MR once.
+func (m *model) reactToMR(mr *unstructured.Unstructured) *unstructured.Unstructured {
+	f := m.fates[xp.RefTo(mr).ID()]
+	next := mr.DeepCopy()
+	name := mr.GetAnnotations()[xp.AnnotationExternalName]
+	switch found := name != "" && name == f.cloud; {
+	case xp.IsPaused(mr):
+		m.say(next, xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+	case f.fails:
+		m.say(next, xp.ConditionSynced, "False", "ReconcileError")
+	case !found && !xp.MayCreate(mr):
+		m.say(next, xp.ConditionSynced, "False", "ReconcileError")
+	case !found && !f.allowed:
+		m.failf("%s creates a second external resource", xp.String(mr))
+	default:
+		f.cloud = name
+		m.say(next, xp.ConditionSynced, "True", "ReconcileSuccess")
+		if m.chance(2) {
+			m.say(next, xp.ConditionReady, "True", "Available")
+		}
+	}
+	if reflect.DeepEqual(mr, next) {
+		return mr
+	}
+
+	return next
+}
+
+// say sets one condition of an object.
+func (m *model) say(u *unstructured.Unstructured, condition, status, reason string) {
+	said := map[string]any{"type": condition, "status": status, "reason": reason}
+	if m.modern {
+		said["observedGeneration"] = u.GetGeneration()
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	at := len(list)
+	for i, entry := range list {
+		if c, ok := entry.(map[string]any); ok && c["type"] == condition {
+			at = i
+		}
+	}
+	xptest.Field(append(append(list[:at:at], said), list[min(at+1, len(list)):]...), "status", "conditions")(u)
+}
+
+// functions look at what an XR composes and at its own status, and leave out what they don't find as well as it was.
+func (m *model) functions(xr *unstructured.Unstructured) {
+	id := xp.RefTo(xr).ID()
+	for _, was := range m.was[id] {
+		if lacks := xp.WellnessOf(was).Lacks(m.objects[xp.RefTo(was).ID()]); len(lacks) > 0 {
+			m.failf("%s leaves out what comes after %s, which is not %v any more", xp.String(xr), xp.String(was), lacks)
+		}
+	}
+	if _, ok, _ := unstructured.NestedString(xr.Object, "status", "address"); m.addressed[id] && !ok {
+		m.failf("%s has forgotten what its functions have written", xp.String(xr))
+	}
+}

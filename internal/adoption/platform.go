@@ -1,0 +1,168 @@
+package adoption
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A platform is what XRs of all kinds share, as far as it was observed.
+type platform struct {
+	definitions []*unstructured.Unstructured
+	// functions are the active revisions by the name of their Function.
+	functions map[string][]*unstructured.Unstructured
+	// whole are the kinds of which all objects were added.
+	whole map[schema.GroupKind]bool
+}
+
+// add remembers what planning looks for by something else than its name.
+func (p *platform) add(u *unstructured.Unstructured) {
+	switch {
+	case xp.IsDefinition(u):
+		p.definitions = append(p.definitions, u)
+	case u.GroupVersionKind().GroupKind() == xp.KindFunctionRevision.GroupKind() && xp.IsActive(u):
+		if p.functions == nil {
+			p.functions = map[string][]*unstructured.Unstructured{}
+		}
+		name := u.GetLabels()[xp.LabelPackage]
+		p.functions[name] = append(p.functions[name], u)
+	}
+}
+
+// AddedAll says that all objects of a kind were added, so what is not there does not exist.
+func (w *World) AddedAll(gk schema.GroupKind) {
+	if w.platform.whole == nil {
+		w.platform.whole = map[schema.GroupKind]bool{}
+	}
+	w.platform.whole[gk] = true
+}
+
+// PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
+// is no such XR.
+func (w *World) PlatformNeeds() []schema.GroupVersionKind {
+	about, pipelines := false, false
+	for _, u := range w.objects {
+		if !xp.IsComposite(u) || !xp.IsPaused(u) {
+			continue
+		}
+		h, err := HoldOf(u)
+		if err != nil || h == nil || h.Clone != "" || h.ownPause() {
+			continue
+		}
+		about = true
+		revision := w.Get(revisionRef(xp.CompositeFrom(u)))
+		if revision != nil && len(xp.Functions(revision)) > 0 {
+			pipelines = true
+		}
+	}
+	switch {
+	case pipelines:
+		return []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision}
+	case about:
+		return []schema.GroupVersionKind{xp.KindDefinition}
+	default:
+		return nil
+	}
+}
+
+// ownPause tells whether a person had paused what is held.
+func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
+
+// checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would fail, and one that half succeeds can cost the XR what it
+// composed.
+func (t *tree) checkPlatform() {
+	t.checkDefinitions()
+	revision := t.w.Get(revisionRef(t.xr))
+	if !t.hold.Pinned || revision == nil {
+		return // What is missing is named elsewhere.
+	}
+	for _, name := range xp.Functions(revision) {
+		t.checkFunction(name)
+	}
+	// Crossplane v2 looks into this by itself when a Function changes, and refuses to reconcile without it.
+	if c, ok := xp.ConditionOf(revision, xp.ConditionValidPipeline); ok && c.Status != "True" {
+		t.wait(false, "CompositionRevision %s: Crossplane says that its pipeline is not valid: %s; install Functions that can do what it needs",
+			revision.GetName(), c.Message)
+	}
+}
+
+// checkDefinitions waits for the XRD of the XR, and for those of the XRs that it composes to be not on their way out.
+func (t *tree) checkDefinitions() {
+	own := t.xr.GroupVersionKind().GroupKind()
+	switch xrd := t.w.definitionOf(own); {
+	case xrd == nil && t.w.platform.whole[xp.KindDefinition.GroupKind()]:
+		t.wait(false, "the XRD of %s: none in the cluster defines it; restore it, or install the package that brings it", own)
+	case xrd == nil: // That nobody reconciles the XR is noticed without it.
+	case xrd.GetDeletionTimestamp() != nil:
+		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.Dying(xrd))
+	default:
+		if c, ok := xp.ConditionOf(xrd, xp.ConditionEstablished); !ok || c.Status != "True" {
+			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), because(c))
+		}
+	}
+	told := map[schema.GroupKind]bool{own: true}
+	for _, r := range t.hold.Refs {
+		gk := r.GroupVersionKind().GroupKind()
+		if told[gk] {
+			continue
+		}
+		told[gk] = true
+		if xrd := t.w.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
+			t.wait(false, "%s, which it composes: %s", gk, xp.Dying(xrd))
+		}
+	}
+}
+
+// definitionOf returns the XRD of a kind, nil if none was observed.
+func (w *World) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
+	for _, xrd := range w.platform.definitions {
+		if xp.Defines(xrd, gk) {
+			return xrd
+		}
+	}
+
+	return nil
+}
+
+// checkFunction waits for what Crossplane needs to call a Function (crossplane internal/xfn): an active revision with an endpoint. That one is not Healthy
+// only matters if somebody says so: nobody says anything of a Function that is run outside of the package manager.
+func (t *tree) checkFunction(name string) {
+	function := t.w.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
+	if function == nil {
+		if t.w.platform.whole[xp.KindFunction.GroupKind()] {
+			t.wait(false, "Function %s: it is not installed, and the pipeline of %s calls it; install it", name, xp.String(t.xr.Unstructured))
+		}
+
+		return
+	}
+	revisions := t.w.platform.functions[name]
+	for _, u := range append([]*unstructured.Unstructured{function}, revisions...) {
+		for _, condition := range []string{xp.ConditionHealthy, xp.ConditionRevisionHealthy, xp.ConditionRuntimeHealthy} {
+			if c, ok := xp.ConditionOf(u, condition); ok && c.Status != "True" {
+				t.wait(false, "Function %s: it is not Healthy%s; see what its package needs", name, because(c))
+
+				return
+			}
+		}
+	}
+	switch {
+	case !t.w.platform.whole[xp.KindFunctionRevision.GroupKind()]:
+	case len(revisions) == 0:
+		t.wait(false, "Function %s: it has no active revision; activate one", name)
+	case xp.Endpoint(revisions[0]) == "":
+		t.wait(false, "Function %s: its active revision %s has no endpoint yet; is its Deployment running?", name, revisions[0].GetName())
+	}
+}
+
+// because is what a condition says of itself, to be put after what it is.
+func because(c xp.Condition) string {
+	why := strings.TrimSpace(c.Reason + " " + c.Message)
+	if why == "" {
+		return ""
+	}
+
+	return " (" + why + ")"
+}

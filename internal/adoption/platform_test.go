@@ -1,0 +1,152 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func definition(kind string, o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.XRD("xorders.example.org", append([]xptest.Option{
+		xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"` + kind + `"}},"status":{"conditions":[{"type":"Established","status":"True"}]}}`),
+	}, o...)...)
+}
+
+func condition(kind, status, reason, message string) xptest.Option {
+	return xptest.Field([]any{map[string]any{"type": kind, "status": status, "reason": reason, "message": message}}, "status", "conditions")
+}
+
+func function(o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.Object("pkg.crossplane.io/v1", "Function", "", "f", o...)
+}
+
+func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.Object("pkg.crossplane.io/v1", "FunctionRevision", "", "f-1", append([]xptest.Option{
+		xptest.Labelled(xp.LabelPackage, "f"), xptest.Field(state, "spec", "desiredState"), xptest.Field(endpoint, "status", "endpoint"),
+	}, o...)...)
+}
+
+// observed is a World in which the platform was looked at.
+func observed(objects ...*unstructured.Unstructured) *World {
+	w := world(objects...)
+	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision} {
+		w.AddedAll(gvk.GroupKind())
+	}
+
+	return w
+}
+
+func TestNextWaitsForThePlatform(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	xr := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
+	pipeline := xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`)
+	native, revision := xptest.Revision(xptest.RevisionName, x), xptest.Revision(xptest.RevisionName, x, pipeline)
+	xrd, running := definition("XOrder"), functionRevision("Active", "dns:///f")
+	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	wait := func(why ...string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: why} }
+	const dying = "its XRD xorders.example.org is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. It waits for its finalizer " +
+		`keep. Let it go, or see with "kubectl get xorders.example.org -A" what is left; then apply it again`
+	cases := map[string]planCase{
+		"Ready":    {reason: "All is there.", world: observed(xr, bucket, revision, xrd, function(), running), want: ready},
+		"Native":   {reason: "Native mode calls nobody.", world: observed(xr, bucket, native, xrd), want: ready},
+		"NotKnown": {reason: "What a Crossplane does not serve can't be asked for.", world: world(xr, bucket, revision), want: ready},
+		"Healthy": {
+			reason: "Nothing to wait for.",
+			world: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "True", "", "")), xrd, function(condition("Healthy", "True", "", "")),
+				xptest.With(running, condition("RuntimeHealthy", "True", "", ""))),
+			want: ready,
+		},
+		"NoXRD": {
+			reason: "Nobody reconciles the XR.", world: observed(xr, bucket, native, definition("XOther")),
+			want: wait("the XRD of XOrder.example.org: none in the cluster defines it; restore it, or install the package that brings it"),
+		},
+		"XRDDeleting": {
+			reason: "Its controller deletes the XR.",
+			world:  observed(xr, bucket, native, xptest.With(xrd, xptest.Deleting(), xptest.Finalizers("keep"))),
+			want:   wait("XOrder x: " + dying + ", and restore this again if it is gone"),
+		},
+		"NotEstablished": {
+			reason: "Nobody reconciles the XR yet.", world: observed(xr, bucket, native, xptest.With(xrd, condition("Established", "False", "Wait", "soon"))),
+			want: wait("XRD xorders.example.org: it is not Established (Wait soon); is Crossplane running?"),
+		},
+		"New": {
+			reason: "Crossplane has not seen the XRD.", world: observed(xr, bucket, native, xptest.With(xrd, xptest.Without("status"))),
+			want: wait("XRD xorders.example.org: it is not Established; is Crossplane running?"),
+		},
+		"NoFunction": {
+			reason: "The pipeline would fail.", world: observed(xr, bucket, revision, xrd),
+			want: wait("Function f: it is not installed, and the pipeline of XOrder x calls it; install it"),
+		},
+		"Unhealthy": {
+			reason: "So it would.", world: observed(xr, bucket, revision, xrd, function(condition("Healthy", "False", "Unhealthy", "no pod")), running),
+			want: wait("Function f: it is not Healthy (Unhealthy no pod); see what its package needs"),
+		},
+		"RuntimeUnhealthy": {
+			reason: "So it would if the revision says so.",
+			world:  observed(xr, bucket, revision, xrd, function(), xptest.With(running, condition("RuntimeHealthy", "False", "", ""))),
+			want:   wait("Function f: it is not Healthy; see what its package needs"),
+		},
+		"Inactive": {
+			reason: "Crossplane calls an active revision only.", world: observed(xr, bucket, revision, xrd, function(), functionRevision("Inactive", "dns:///f")),
+			want: wait("Function f: it has no active revision; activate one"),
+		},
+		"NoEndpoint": {
+			reason: "And only where it is.", world: observed(xr, bucket, revision, xrd, function(), functionRevision("Active", "")),
+			want: wait("Function f: its active revision f-1 has no endpoint yet; is its Deployment running?"),
+		},
+		"Invalid": {
+			reason: "Crossplane v2 refuses to reconcile.",
+			world:  observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "False", "MissingCapabilities", "f can't")), xrd, function(), running),
+			want:   wait("CompositionRevision orders-1a2b3c: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs"),
+		},
+		"OwnPause": {
+			reason: "An XR that its owner keeps paused needs no platform.",
+			world:  observed(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), bucket, revision),
+			want:   outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+	}
+	for name, tc := range cases {
+		tc.ref = xp.RefTo(x)
+		cases[name] = tc
+	}
+	runPlans(t, cases)
+}
+
+// What is composed by an XR can be an XR, of a kind that is on its way out.
+func TestNextNamesDyingKindsBelow(t *testing.T) {
+	x := xptest.XR("x")
+	child := xptest.ModernXR("c", xptest.In(""))
+	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
+	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Deleting())), xp.RefTo(x))
+	if len(plan.Waiting) != 2 || plan.Waiting[0][:len("Order.example.org, which it composes: its XRD")] != "Order.example.org, which it composes: its XRD" {
+		t.Errorf("why the composed XR can't be there comes first: %q", plan.Waiting)
+	}
+}
+
+func TestPlatformNeeds(t *testing.T) {
+	x := xptest.XR("x")
+	pipeline := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
+	definitions := []schema.GroupVersionKind{xp.KindDefinition}
+	for name, tc := range map[string]struct {
+		world *World
+		want  []schema.GroupVersionKind
+	}{
+		"Paused":   {world: world(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},
+		"Pipeline": {world: world(held(x), pipeline), want: append(definitions, xp.KindFunction, xp.KindFunctionRevision)},
+		"Unpaused": {world: world(held(x, unpaused()), pipeline)},
+		"OwnPause": {world: world(held(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true"))), pipeline)},
+		"NotHeld":  {world: world(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), pipeline)},
+		"Copy":     {world: world(copied(x), pipeline)},
+		"MR":       {world: world(held(xptest.MR("b")), pipeline)},
+	} {
+		if diff := cmp.Diff(tc.want, tc.world.PlatformNeeds()); diff != "" {
+			t.Errorf("%s: only what is about to be unpaused needs the platform: -want, +got:\n%s", name, diff)
+		}
+	}
+}

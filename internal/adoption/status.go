@@ -1,0 +1,79 @@
+package adoption
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkStatus waits until the status is back that functions may read at the next reconcile. One that finds less than it has written can leave out
+// what it composed, and Crossplane deletes that.
+func (t *tree) checkStatus(u *unstructured.Unstructured) {
+	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
+		t.wait(false, "%s: %s", xp.String(u), whyStatus(u, missing))
+	}
+}
+
+func whyStatus(u *unstructured.Unstructured, missing []string) string {
+	return fmt.Sprintf("%s did not come back; write it with kubectl edit --subresource=status, or take it off the list status in its annotation %s if nothing "+
+		"reads it", xp.StatusNames(missing), key(u))
+}
+
+// isSeenPaused tells whether the controller of u has said that u is paused. If it says something else later, it has reconciled u since: it
+// was paused from its creation on, and says nothing else as long as it is.
+func isSeenPaused(u *unstructured.Unstructured) bool {
+	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+
+	return ok && c.Reason == xp.ReasonReconcilePaused && isCurrent(u, c)
+}
+
+// wellness returns how well a composed resource was when it was backed up.
+func (t *tree) wellness(r xp.Ref) xp.Wellness {
+	if i := slices.Index(t.hold.Refs, r); i >= 0 && i < len(t.hold.Well) {
+		return t.hold.Well[i]
+	}
+
+	return xp.MissingWell
+}
+
+// checkWell tells whether a composed resource is as well as it was: a function that finds it less so can leave out what comes after it.
+// Nothing waits for Usages: they compose nothing and have no say in what is composed.
+func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
+	lacks := t.wellness(r).Lacks(u)
+	if !xp.IsManaged(u) && !xp.IsComposite(u) {
+		lacks = slices.DeleteFunc(lacks, func(condition string) bool { return condition != xp.ConditionReady })
+	}
+	if len(lacks) == 0 || xp.IsUsage(u) {
+		return true
+	}
+	if slices.Contains(lacks, xp.ConditionSynced) && xp.IsManaged(u) && !xp.IsComposite(u) {
+		return t.checkSynced(r, u)
+	}
+	c, _ := xp.ConditionOf(u, lacks[0])
+	why := "it was " + lacks[0] + " when it was backed up, and is not yet"
+	if c.Message != "" {
+		why += ": " + c.Message
+	}
+	t.wait(true, "%s: %s", r, why)
+
+	return false
+}
+
+// checkSynced tells whether an MR was reconciled since it was restored.
+func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
+	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
+	case !ok, c.Reason == xp.ReasonReconcilePaused:
+		t.wait(true, "%s: its provider has not observed it yet", r)
+
+		return false
+	case c.Status != "True":
+		t.wait(false, "%s: its provider can't reconcile it: %s", r, c.Message)
+
+		return false
+	default:
+		return true
+	}
+}

@@ -1,0 +1,190 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	wellBoth  = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"True"}]}}`
+	wellReady = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False","reason":"ReconcileError","message":"no credentials"}]}}`
+	unready   = `{"status":{"conditions":[{"type":"Ready","status":"False","message":"it starts"},{"type":"Synced","status":"True"}]}}`
+	pausedNow = `{"status":{"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False","reason":"ReconcilePaused"}]}}`
+)
+
+// An XR that is read by functions gets its status back before Crossplane reconciles it.
+func TestNextWaitsForStatus(t *testing.T) {
+	x := xptest.XR("x")
+	revision := xptest.Revision(xptest.RevisionName, x)
+	address := xptest.JSON(`{"status":{"address":"a","zones":null}}`)
+	on := heldFor(x, Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
+	const missing = " did not come back; write it with kubectl edit --subresource=status, or take it off the list status in its annotation velero.crossplane.io/hold " +
+		"if nothing reads it"
+	ownPause := heldFor(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"address"}})
+	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
+	runPlans(t, map[string]planCase{
+		"Both": {
+			reason: "A function would find less than it has written.", world: world(on, revision), ref: xp.RefTo(x),
+			want: outcome{Waiting: []string{"XOrder x: status.address, status.zones" + missing}},
+		},
+		"One": {
+			reason: "Each field counts.", world: world(xptest.With(on, address), revision), ref: xp.RefTo(x),
+			want: outcome{Waiting: []string{"XOrder x: status.zones" + missing}},
+		},
+		"Back": {
+			reason: "All is there.", world: world(xptest.With(on, address, xptest.JSON(`{"status":{"zones":[]}}`)), revision), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Unseen": {
+			reason: "That its status is back is no proof of anything.", ref: xp.RefTo(x), world: world(heldFor(x, Hold{Status: []string{"address"}}, address, xptest.JSON(
+				`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`)), revision),
+			want: outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+		},
+		"UnseenSince": {
+			reason: "A word that came back with the status is about what was backed up.", ref: xp.RefTo(x),
+			world: world(heldFor(x, Hold{Status: []string{"address"}}, xptest.SeenPaused(), xptest.OfGeneration(7), address, xptest.Generation(1)), revision),
+			want:  outcome{Moving: true, Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+		},
+		"Unpaused": {
+			reason: "What functions write after that is theirs.", world: world(xptest.With(on, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease, Target: "XOrder x"},
+		},
+		"OwnPause": {
+			reason: "When its person lifts the pause it must be there.", world: world(ownPause), ref: xp.RefTo(x),
+			want: outcome{Waiting: []string{"XOrder x: status.address" + missing}},
+		},
+		"OwnPauseBack": {
+			reason: "It is there.", world: world(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
+		},
+		"MR": {
+			reason: "An MR that nothing observes has nothing else.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + missing}},
+		},
+		"MRBack": {
+			reason: "It is there.", world: world(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+		},
+	})
+}
+
+// The annotation that asks Velero for the status goes with the hold.
+func TestStatusIsAskedForAndForgotten(t *testing.T) {
+	for name, own := range map[string]*unstructured.Unstructured{
+		"None": xptest.XR("x"), "Their no": xptest.XR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
+		"Their yes": xptest.ModernXR("x", xptest.Annotated(xp.AnnotationRestoreStatus, "true"), xptest.Annotated("theirs", "kept")),
+	} {
+		status, none := Hold{Status: []string{"address"}}, Hold{}
+		on := heldFor(own, status)
+		for times, u := range map[string]*unstructured.Unstructured{"once": on, "again": heldFor(on, status), "again without": heldFor(on, none)} {
+			h, err := HoldOf(u)
+			if err != nil || h == nil {
+				t.Fatal(h, err)
+			}
+			if times != "again without" && u.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" {
+				t.Errorf("%s, %s: Velero is not asked", name, times)
+			}
+			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, giveBack(u, h)))); diff != "" {
+				t.Errorf("%s, %s: given back: -own, +now:\n%s", name, times, diff)
+			}
+			if err := TakeOff(u); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(asStored(own), asStored(u)); diff != "" {
+				t.Errorf("%s, %s: taken off: -own, +now:\n%s", name, times, diff)
+			}
+		}
+	}
+}
+
+// An XR is unpaused when what it composes is as well as it was when it was backed up, not better.
+func TestNextWaitsForWellness(t *testing.T) {
+	x := xptest.XR("x")
+	revision := xptest.Revision(xptest.RevisionName, x)
+	mr := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
+	}
+	// composing is a held XR whose backup knows how well what it composes was.
+	composing := func(was ...*unstructured.Unstructured) *unstructured.Unstructured {
+		xr := xptest.XR("x", xptest.Refs(was...))
+		xp.SetWell(xr, was)
+
+		return held(xr, xptest.SeenPaused())
+	}
+	child := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.XR("c", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
+	}
+	cache := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("example.org/v1", "Cache", "", "c", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
+	}
+	usage := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object(xp.GroupProtection+"/v1beta1", "ClusterUsage", "", "u", append([]xptest.Option{xptest.ControlledBy(x)}, o...)...)
+	}
+	is := xptest.JSON
+	paused := xptest.Annotated(xp.AnnotationPaused, "true")
+	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	waits := func(moving bool, why string) outcome {
+		return outcome{Total: 1, Moving: moving, Waiting: []string{why}}
+	}
+	short := composing(mr(is(wellBoth)))
+	short = xptest.With(short, xptest.Annotated(AnnotationHold, withoutWell(t, short)))
+	for name, tc := range map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		now    *unstructured.Unstructured
+		want   outcome
+	}{
+		"Well":       {"It is as well as it was.", composing(mr(is(wellBoth))), mr(is(wellBoth)), unpauses},
+		"Unobserved": {"A function finds nothing of it.", composing(mr(is(wellBoth))), mr(), waits(true, unobserved)},
+		"SaysPaused": {"It was not observed since.", composing(mr(is(wellBoth))), mr(is(pausedNow)), waits(true, unobserved)},
+		"Fails": {
+			"It could be reconciled.", composing(mr(is(wellBoth))), mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials"),
+		},
+		"Unready": {
+			"A function that waits for it would leave out what comes next.", composing(mr(is(wellBoth))), mr(is(unready)),
+			waits(true, "Bucket b: it was Ready when it was backed up, and is not yet: it starts"),
+		},
+		"FailedBefore":    {"It could not be reconciled, and is no worse.", composing(mr(is(wellReady))), mr(is(wellReady)), unpauses},
+		"FailedAndBetter": {"Nor if it is better.", composing(mr(is(wellReady))), mr(is(wellBoth)), unpauses},
+		"FailedLost": {
+			"What functions could read was to come back.", composing(mr(is(wellReady))), mr(), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet"),
+		},
+		"UnreadyBefore": {"It was not ready.", composing(mr(is(unready))), mr(is(unready)), unpauses},
+		"NothingBefore": {"It had no provider that worked.", composing(mr()), mr(), unpauses},
+		"Paused":        {"Its person's pause is no failure.", composing(mr(paused, is(pausedNow))), mr(paused, is(pausedNow)), unpauses},
+		"PausedUnready": {"But it was ready.", composing(mr(paused, is(pausedNow))), mr(paused), waits(true, "Bucket b: it was Ready when it was backed up, and is not yet")},
+		"Untold":        {"A backup without this plugin doesn't say, so all must be well that can.", short, mr(is(wellReady)), waits(false, "Bucket b: its provider can't reconcile it: no credentials")},
+		"UntoldUnready": {"What it can't say is not waited for.", short, mr(is(unready)), unpauses},
+		"Child":         {"A composed XR is judged the same.", composing(child(is(wellBoth))), child(is(wellBoth)), unpauses},
+		"ChildUnready": {
+			"Also when it is adopted.", composing(child(is(wellBoth))), child(is(unready)), waits(true, "XOrder c: it was Ready when it was backed up, and is not yet: it starts"),
+		},
+		"ChildUnsynced": {
+			"And reconciled.", composing(child(is(wellBoth))), child(is(wellReady)), waits(true, "XOrder c: it was Synced when it was backed up, and is not yet: no credentials"),
+		},
+		"ChildHeld":    {"First of all it is adopted.", composing(child(is(wellBoth))), held(child(), is(wellBoth)), waits(true, "XOrder c: this composed XR is not adopted yet")},
+		"ChildFailed":  {"It is no worse.", composing(child(is(wellReady))), child(is(wellReady)), unpauses},
+		"Other":        {"Functions look at the readiness of anything.", composing(cache(is(wellBoth))), cache(), waits(true, "Cache c: it was Ready when it was backed up, and is not yet")},
+		"OtherReady":   {"What else it says is its own.", composing(cache(is(wellBoth))), cache(is(wellReady)), unpauses},
+		"OtherNothing": {"Many have no conditions.", composing(cache()), cache(), unpauses},
+		"Usage":        {"A Usage is reconciled only where webhooks are on, and nothing waits for it.", composing(usage(is(wellBoth))), usage(), unpauses},
+	} {
+		t.Run(name, func(t *testing.T) {
+			runPlans(t, map[string]planCase{"Plan": {reason: tc.reason, world: world(tc.xr, tc.now, revision), ref: xp.RefTo(x), want: tc.want}})
+		})
+	}
+}
+
+// withoutWell returns the mark of an XR as one from a backup without this plugin is.
+func withoutWell(t *testing.T, u *unstructured.Unstructured) string {
+	t.Helper()
+	xr := xptest.With(u, xptest.Without("metadata", xp.FieldWell))
+	if _, err := Put(xr, Hold{}); err != nil {
+		t.Fatal(err)
+	}
+
+	return xr.GetAnnotations()[AnnotationHold]
+}

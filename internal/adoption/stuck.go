@@ -1,0 +1,69 @@
+package adoption
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An Installation is the Crossplane that runs in a cluster; the zero value is one that was not found.
+type Installation struct {
+	// Namespace and Name of its Deployment.
+	Namespace, Name string
+	// Version without a leading v; "" if it is not known.
+	Version string
+	// Replicas are those that are wanted, Ready those that there are.
+	Replicas, Ready int64
+}
+
+// LabelCrossplane selects the Deployments of Crossplane's chart.
+const LabelCrossplane = "app.kubernetes.io/part-of=crossplane"
+
+// Stuck says why Crossplane probably says nothing of an object, and what to do about it.
+func Stuck(u *unstructured.Unstructured, i Installation) string {
+	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
+	restart := fmt.Sprintf(`run "kubectl -n %s rollout restart deployment/%s"`, i.Namespace, i.Name)
+	switch {
+	case i.Name == "":
+		return "there is no Deployment with the label " + LabelCrossplane + " in any namespace; start Crossplane, or restart it where it runs"
+	case i.Replicas == 0:
+		return fmt.Sprintf(`Crossplane (Deployment %s) is scaled to zero; run "kubectl -n %s scale deployment/%s --replicas=1"`, deployment, i.Namespace, i.Name)
+	case i.Ready == 0:
+		return fmt.Sprintf(`no replica of Crossplane (Deployment %s) is ready; see why with "kubectl -n %s describe deployment/%s" and start it`,
+			deployment, i.Namespace, i.Name)
+	case isCircuitOpen(u):
+		return fmt.Sprintf("its circuit breaker is open, with which %s drops events of what changes often (crossplane #7703); it is asked again until it lets one "+
+			"pass. To have it at once, %s; for good, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
+	case i.isBefore("1.20.0"):
+		return fmt.Sprintf("%s stops watching a kind of which there was no object for a minute, such as that of an XRD that came back early "+
+			"(crossplane #5400, #5151), and takes it up again only when it starts; %s, and for good upgrade to 1.20", running, restart)
+	case i.isAtLeast("2.1.0"):
+		return fmt.Sprintf("%s drops events of XRs that change often (crossplane #7703), or can't watch the kind; it is asked again. See Crossplane's log "+
+			"and the conditions of the XRD; if it stays so, %s", running, restart)
+	default:
+		return fmt.Sprintf("%s runs and says nothing of it; it is asked again. See Crossplane's log and the conditions of the XRD; if it stays so, %s",
+			running, restart)
+	}
+}
+
+func isCircuitOpen(u *unstructured.Unstructured) bool {
+	c, ok := xp.ConditionOf(u, xp.ConditionResponsive)
+
+	return ok && c.Status == "False" && c.Reason == xp.ReasonCircuitOpen
+}
+
+func (i Installation) isBefore(v string) bool {
+	have, err := version.ParseGeneric(i.Version)
+
+	return err == nil && have.LessThan(version.MustParseGeneric(v))
+}
+
+func (i Installation) isAtLeast(v string) bool {
+	have, err := version.ParseGeneric(i.Version)
+
+	return err == nil && have.AtLeast(version.MustParseGeneric(v))
+}

@@ -1,0 +1,53 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestStuck(t *testing.T) {
+	running := func(version string) Installation {
+		return Installation{Namespace: "upbound", Name: "xp", Version: version, Replicas: 1, Ready: 1}
+	}
+	open := xptest.Field([]any{map[string]any{"type": xp.ConditionResponsive, "status": "False", "reason": xp.ReasonCircuitOpen}}, "status", "conditions")
+	const restart = `run "kubectl -n upbound rollout restart deployment/xp"`
+	cases := map[string]struct {
+		reason string
+		i      Installation
+		o      []xptest.Option
+		want   []string
+	}{
+		"NotFound": {reason: "It may run elsewhere.", want: []string{"no Deployment with the label " + LabelCrossplane, "start Crossplane"}},
+		"Scaled": {
+			reason: "It was scaled down for the restore.", i: Installation{Namespace: "upbound", Name: "xp", Version: "1.18.0"},
+			want: []string{`run "kubectl -n upbound scale deployment/xp --replicas=1"`},
+		},
+		"NotReady": {
+			reason: "It does not start.", i: Installation{Namespace: "upbound", Name: "xp", Version: "2.3.4", Replicas: 1},
+			want: []string{"no replica", `"kubectl -n upbound describe deployment/xp"`},
+		},
+		"V117": {reason: "The watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
+		"V118": {reason: "The watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
+		"V120": {reason: "That was mended in 1.20.0.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and says nothing", "log", restart}},
+		"V20":  {reason: "The circuit breaker came with 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and says nothing", restart}},
+		"V21":  {reason: "The circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},
+		"V23Open": {
+			reason: "It says so itself.", i: running("2.3.4"), o: []xptest.Option{open}, want: []string{"circuit breaker is open", "--circuit-breaker-burst", restart},
+		},
+		"Unknown":       {reason: "Its image has no version.", i: running(""), want: []string{"Crossplane runs and says nothing", restart}},
+		"UnknownAsText": {reason: "Its image has no version.", i: running("latest"), want: []string{"Crossplane latest runs and says nothing", restart}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Stuck(xptest.XR("x", tc.o...), tc.i)
+			for _, w := range tc.want {
+				if !strings.Contains(got, w) {
+					t.Errorf("%s\n%q lacks %q", tc.reason, got, w)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package adoption
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Silence is an object that waits for a word of Crossplane's. With realtime compositions there is no polling, so one event that is lost is a word
+// that never comes.
+type Silence struct {
+	Target *unstructured.Unstructured
+	// Since is when the wait began, or earlier.
+	Since time.Time
+	// Waiting is what the Plan says that it waits for.
+	Waiting string
+}
+
+// await waits for Crossplane to say something about an object.
+func (t *tree) await(u *unstructured.Unstructured, format string, args ...any) {
+	t.wait(true, format, args...)
+	t.plan.Silent = append(t.plan.Silent, Silence{Target: u, Since: t.since(u), Waiting: fmt.Sprintf(format, args...)})
+}
+
+// since is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
+func (t *tree) since(u *unstructured.Unstructured) time.Time {
+	last := u.GetCreationTimestamp().Time
+	times := []time.Time{}
+	if h, err := HoldOf(u); err == nil && h != nil {
+		times = append(times, at(h.Since))
+	}
+	if t.hold != nil {
+		times = append(times, at(t.hold.Unpaused))
+	}
+	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
+		times = append(times, c.Since)
+	}
+	for _, other := range times {
+		// Whoever can write the object can write a time of the future.
+		if other.After(last) && !other.After(t.w.now) {
+			last = other
+		}
+	}
+
+	return last
+}
+
+func at(stamp string) time.Time {
+	parsed, _ := time.Parse(time.RFC3339, stamp)
+
+	return parsed
+}
+
+// reconciled tells whether Crossplane has reconciled an object as it is now, and how that went. v2 says which generation it means, and lifting a
+// hold makes a new one unless the person's own settings were those of the hold, in which case what was proven before is the same. v1 does not say,
+// so there what was said while the object was still held is all the proof that there is. After a reconcile a stale cache can make it say once more
+// that the object is paused.
+func reconciled(u *unstructured.Unstructured) (xp.Condition, bool) {
+	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+
+	return c, ok && c.Reason != xp.ReasonReconcilePaused && isCurrent(u, c)
+}
+
+// isCurrent tells whether a condition is about the object as it is now. One that was restored with the status is about what it was in the backup.
+func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
+	return c.Generation == 0 || c.Generation == u.GetGeneration()
+}
+
+// checkSeen waits until Crossplane has said of a paused object that it is paused. That it did is what makes its next word a proof: status
+// is not restored, or is as old as the backup.
+func (t *tree) checkSeen(u *unstructured.Unstructured) {
+	if !isSeenPaused(u) {
+		t.await(u, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
+	}
+}
+
+// checkReconciled waits until Crossplane has reconciled an object that checkSeen held for.
+func (t *tree) checkReconciled(u *unstructured.Unstructured) {
+	switch c, ok := reconciled(u); {
+	case !ok:
+		t.await(u, "Crossplane to reconcile %s", xp.String(u))
+	case c.Status != "True":
+		t.wait(true, "%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message)
+	}
+}
+
+// checkReleased waits until Crossplane has reconciled what a restore brought back, with the person's own settings. That this fails is as it would
+// be without a restore: from here on a Composition may have changed.
+func (t *tree) checkReleased(u *unstructured.Unstructured) {
+	if !t.w.restored[u.GetUID()] || xp.IsPaused(u) || u.GetDeletionTimestamp() != nil {
+		return
+	}
+	switch c, ok := reconciled(u); {
+	case !ok:
+		t.await(u, "Crossplane to reconcile %s, which is adopted, with its own settings", xp.String(u))
+	case c.Status != "True":
+		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is adopted, and with its own settings Crossplane can't reconcile it: %s", xp.String(u), c.Message))
+	}
+	t.takeBack(u)
+}

@@ -1,0 +1,219 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// restored is a world in which a restore has created everything.
+func restored(objects ...*unstructured.Unstructured) *World {
+	w := world()
+	for _, u := range objects {
+		w.AddRestored(u)
+	}
+
+	return w
+}
+
+// What is not held any more is done when Crossplane has reconciled it with its own settings.
+func TestNextAfterTheRelease(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	x := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Generation(3))
+	said := func(u *unstructured.Unstructured, generation int64, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(u, append(o, xptest.OfGeneration(generation))...)
+	}
+	wait := func(what string) outcome {
+		return outcome{Moving: true, Waiting: []string{"Crossplane to reconcile " + what + ", which is adopted, with its own settings"}}
+	}
+	paused := xptest.Annotated(xp.AnnotationPaused, "true")
+	const stepTakeBack = "take back the request for a reconcile"
+	runPlans(t, map[string]planCase{
+		"Reconciled": {
+			reason: "Crossplane speaks of the object as it is now.",
+			world:  restored(said(x, 3, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+		"NotSince": {
+			reason: "What it said under the pin proves nothing of the person's own settings.",
+			world:  restored(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
+		},
+		"OfTheBackup": {
+			reason: "A status that was restored can be of a generation that the new object has not reached.",
+			world:  restored(said(x, 7, xptest.Reconciled())), ref: xp.RefTo(x), want: wait("XOrder x"),
+		},
+		"V1": {
+			reason: "Crossplane v1 does not say of which generation it speaks.",
+			world:  restored(xptest.With(x, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+		"StaleCache": {
+			reason: "For a moment Crossplane may see the pause again.",
+			world:  restored(said(x, 3, xptest.SeenPaused())), ref: xp.RefTo(x), want: wait("XOrder x"),
+		},
+		"NeverSeen": {
+			reason: "That there is no condition is the look of an XR that Crossplane does not watch.",
+			world:  restored(x), ref: xp.RefTo(x), want: wait("XOrder x"),
+		},
+		"PausedByThePerson": {
+			reason: "What its person has paused is never reconciled.",
+			world:  restored(said(x, 2, xptest.SeenPaused(), paused)), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+		"Deleted": {
+			reason: "Somebody deletes it, which is no business of the restore's.",
+			world:  restored(said(x, 2, xptest.Reconciled(), xptest.Deleting())), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+		"Failing": {
+			reason: "It is reconciled, as well as it would be without a restore.",
+			world:  restored(said(x, 3, xptest.Synced("False", "ReconcileError", "no such function"))), ref: xp.RefTo(x),
+			want: outcome{Done: true, Remarks: []string{
+				"XOrder x is adopted, and with its own settings Crossplane can't reconcile it: no such function",
+			}},
+		},
+		"NotRestored": {
+			reason: "An XR that was live before the restore is not ours to judge.",
+			world:  world(said(x, 2, xptest.Reconciled())), ref: xp.RefTo(x), want: outcome{Done: true},
+		},
+		"RequestLeft": {
+			reason: "A process that was killed has left a request.",
+			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+asker))), ref: xp.RefTo(x),
+			want: outcome{Step: stepTakeBack, Target: "XOrder x"},
+		},
+		"RequestOfThePerson": {
+			reason: "A person's own request is theirs.",
+			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"))), ref: xp.RefTo(x),
+			want: outcome{Done: true},
+		},
+		"ClaimNotSince": {
+			reason: "The claim of an XR that was never held is proven too.",
+			world:  restored(said(x, 3, xptest.Reconciled()), said(xptest.With(claim, xptest.Generation(2)), 1, xptest.SeenPaused())), ref: xp.RefTo(x),
+			want: wait("OrderClaim team-a/o"),
+		},
+		"ClaimAlone": {
+			reason: "A claim that had no XR in the backup is done when it has been reconciled.",
+			world:  restored(xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(claim), want: wait("OrderClaim team-a/o"),
+		},
+		"ClaimAloneReconciled": {
+			reason: "A claim that had no XR in the backup is done when it has been reconciled.",
+			world:  restored(xptest.With(claim, xptest.Reconciled())), ref: xp.RefTo(claim), want: outcome{Done: true},
+		},
+		"ClaimAloneRequestLeft": {
+			reason: "A process that was killed has left a request.",
+			world:  restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationAsked, "2026"))), ref: xp.RefTo(claim),
+			want: outcome{Step: stepTakeBack, Target: "OrderClaim team-a/o"},
+		},
+	})
+}
+
+func TestSilent(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	x := xptest.XR("x", xptest.ClaimedBy(claim))
+	xr, released := held(x), xptest.With(claim, xptest.SeenPaused())
+	h, err := HoldOf(xr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := xptest.Merge(xr, unpause(xr, h, noon.Add(-time.Minute)))
+	cases := map[string]struct {
+		reason string
+		world  *World
+		want   map[string]string
+	}{
+		"Paused": {
+			reason: "It is silent since it was restored.", world: world(xr),
+			want: map[string]string{"XOrder x": restoredAt},
+		},
+		"Unpaused": {
+			reason: "It is silent since it was unpaused.", world: world(xptest.With(free, xptest.SeenPaused())),
+			want: map[string]string{"XOrder x": "2026-01-02T11:59:00Z"},
+		},
+		"Claim": {
+			reason: "Its claim is silent since some time after the XR was unpaused.", world: world(xptest.With(free, xptest.Reconciled()), released),
+			want: map[string]string{"OrderClaim team-a/o": "2026-01-02T11:59:00Z"},
+		},
+		"Spoken": {
+			reason: "It is silent since the last word of it.",
+			world: world(xptest.With(free, xptest.SeenPaused(), func(u *unstructured.Unstructured) {
+				xptest.Field([]any{map[string]any{"type": "Synced", "reason": "ReconcilePaused", "lastTransitionTime": "2026-01-02T11:59:30Z"}}, "status", "conditions")(u)
+			})),
+			want: map[string]string{"XOrder x": "2026-01-02T11:59:30Z"},
+		},
+		"Future": {
+			reason: "Whoever can write the mark can write a time of the future, with which it would never be asked for.",
+			world:  world(xptest.Merge(xr, unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
+			want:   map[string]string{"XOrder x": restoredAt},
+		},
+		"CannotReconcile": {
+			reason: "What Crossplane can't reconcile it tries again.",
+			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function"))), want: map[string]string{},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := Next(tc.world, xp.RefTo(x))
+			got := map[string]string{}
+			for _, s := range plan.Silent {
+				got[xp.String(s.Target)] = s.Since.Format(time.RFC3339)
+				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
+					t.Errorf("%q is not among what is waited for: %q", s.Waiting, plan.Waiting)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAsk(t *testing.T) {
+	const now = "2026-01-02T12:00:00Z"
+	request := func(value string) xptest.Option { return xptest.Annotated(xp.AnnotationReconcileRequested, value) }
+	cases := map[string]struct {
+		reason string
+		own    *unstructured.Unstructured
+		key    string
+		want   string
+	}{
+		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + asker},
+		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + asker + "once"},
+		"Claim": {reason: "That of a claim must not be written over its XR's.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationAsked, want: now},
+		"OfClaim": {
+			reason: "A person's own is not touched.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationAsked, want: now,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked := xptest.Merge(tc.own, Ask(tc.own, noon))
+			if got := asked.GetAnnotations()[tc.key]; got != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+			again := xptest.Merge(asked, Ask(asked, noon.Add(time.Minute)))
+			if again.GetAnnotations()[tc.key] == tc.want {
+				t.Errorf("%s\nwhat is not changed is no event", tc.reason)
+			}
+			patch, left := TakeBack(again)
+			if !left {
+				t.Fatalf("%s\na request is not seen: %v", tc.reason, again.GetAnnotations())
+			}
+			after := xptest.Merge(again, patch)
+			if diff := cmp.Diff(asStored(tc.own), asStored(after)); diff != "" {
+				t.Errorf("%s\n-own, +taken back:\n%s", tc.reason, diff)
+			}
+			if _, left := TakeBack(after); left {
+				t.Errorf("%s\nit is taken back twice", tc.reason)
+			}
+			// A backup can be taken in between.
+			h, err := Put(again, Hold{Restore: restoreName, Since: restoredAt})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, giveBack(again, h)))); diff != "" {
+				t.Errorf("%s\n-own, +restored and given back:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

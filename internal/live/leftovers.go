@@ -1,0 +1,113 @@
+package live
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// leftovers are the Usages that XRs have left behind, as far as one look at the adopted XRs shows them.
+type leftovers struct {
+	cluster *Cluster
+	// adopted are the XRs that are now, and unfinished those that were not at some time.
+	adopted    map[xp.ID]schema.GroupVersionKind
+	unfinished map[xp.ID]bool
+}
+
+func leftoversIn(c *Cluster) *leftovers {
+	return &leftovers{cluster: c, unfinished: map[xp.ID]bool{}}
+}
+
+// see remembers which XRs are adopted, and which are not yet.
+func (l *leftovers) see(w *adoption.World, plans map[xp.ID]adoption.Plan) {
+	l.adopted = map[xp.ID]schema.GroupVersionKind{}
+	for _, r := range w.Subjects() {
+		u, id := w.Get(r), r.ID()
+		switch {
+		case u == nil || !xp.IsComposite(u):
+		case plans[id].Done:
+			l.adopted[id] = u.GroupVersionKind()
+		default:
+			l.unfinished[id] = true
+		}
+	}
+}
+
+// report adds what was found to the Plans, and writes an Event about each XR that it concerns, when that has just been adopted. It asks for Usages
+// once, and for the XRs only if there are any that an XR composed. What can't be found out now is not worth failing an adoption that is over.
+func (l *leftovers) report(ctx context.Context, a *Adopter, plans map[xp.ID]adoption.Plan) {
+	if len(l.adopted) == 0 {
+		return
+	}
+	usages, err := l.usages(ctx)
+	if err == nil && len(usages) > 0 {
+		err = l.reportUsages(ctx, usages, plans)
+	}
+	if err != nil {
+		a.log.WithError(err).Warn("Usages that were left behind are not reported")
+	}
+}
+
+func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Unstructured, plans map[xp.ID]adoption.Plan) error {
+	var xrs []*unstructured.Unstructured
+	byID := map[xp.ID]*unstructured.Unstructured{}
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, gvk := range l.adopted {
+		if kinds[gvk] {
+			continue
+		}
+		kinds[gvk] = true
+		found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, u := range found {
+			if xp.IsComposite(u) {
+				xrs, byID[xp.RefTo(u).ID()] = append(xrs, u), u
+			}
+		}
+	}
+	for id, remarks := range adoption.Leftovers(usages, xrs) {
+		if _, ok := l.adopted[id]; !ok {
+			continue
+		}
+		p := plans[id]
+		p.Remarks = append(p.Remarks, remarks...)
+		plans[id] = p
+		if !l.unfinished[id] {
+			continue
+		}
+		if err := l.cluster.Warn(ctx, byID[id], "UsagesLeftBehind", strings.Join(remarks, "\n")); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// usages returns the Usages that an XR composed once.
+func (l *leftovers) usages(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var usages []*unstructured.Unstructured
+	for _, versions := range xp.UsageKinds() {
+		for _, gvk := range versions {
+			found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelComposite})
+			if isUnserved(err) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			usages = append(usages, found...)
+
+			break // Another version has the same objects.
+		}
+	}
+
+	return usages, nil
+}

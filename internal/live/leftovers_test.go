@@ -1,0 +1,168 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var (
+	usages    = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "usages"}
+	xrds      = schema.GroupVersionResource{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}
+	functions = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}
+	packages  = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}
+)
+
+// newPlatform is a server that also serves XRDs, Functions and Usages.
+func newPlatform(objects ...*unstructured.Unstructured) *server {
+	var all []runtime.Object
+	for _, u := range objects {
+		all = append(all, xptest.With(u, xptest.Version("1")))
+	}
+	s := newServer()
+	s.FakeDynamicClient = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List", revisions: "CompositionRevisionList",
+		compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList", usages: "UsageList",
+		xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
+	}, all...)
+	s.PrependReactor("patch", "*", s.refuseStale)
+	s.kinds[usages.GroupVersion().String()] = []metav1.APIResource{{Name: usages.Resource, Kind: "Usage"}}
+	s.kinds[xp.GroupAPIExtensions+"/v1"] = append(s.kinds[xp.GroupAPIExtensions+"/v1"], metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"})
+	s.kinds[functions.GroupVersion().String()] = []metav1.APIResource{{Name: functions.Resource, Kind: "Function"}, {Name: packages.Resource, Kind: "FunctionRevision"}}
+
+	return s
+}
+
+func xrd(o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.XRD("xorders.example.org", append([]xptest.Option{xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"}},
+		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)}, o...)...)
+}
+
+// What an XR left behind is told when it is adopted, with an Event, and whenever somebody asks again.
+func TestAdoptReportsLeftovers(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	usage := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object(usages.GroupVersion().String(), "Usage", "", name, append([]xptest.Option{
+			xptest.JSON(`{"spec":{"of":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","resourceRef":{"name":"b"}}}}`),
+		}, o...)...)
+	}
+	s := newPlatform(append(objects, xrd(), usage("left", xptest.ControlledBy(xr)), usage("own"))...)
+	crossplane(s)
+	for i := range 2 {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plans[xp.RefTo(xr).ID()]
+		if !p.Done || len(p.Remarks) != 1 || !strings.HasPrefix(p.Remarks[0], "Usage left is left behind: XOrder x composed it") {
+			t.Fatalf("got %+v", p)
+		}
+		list, err := s.Tracker().List(events, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, metav1.NamespaceDefault)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := list.(*unstructured.UnstructuredList).Items //nolint:forcetypeassert // It is all that the tracker has.
+		if len(told) != 1 || told[0].Object["reason"] != "UsagesLeftBehind" || told[0].Object["message"] != p.Remarks[0] {
+			t.Errorf("look %d: one Event when the XR is adopted, and no more; got %v", i, told)
+		}
+	}
+}
+
+func TestAdoptLooksForLeftoversOnce(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newPlatform(append(objects, xrd())...)
+	crossplane(s)
+	if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, list := range s.requests("list") {
+		if strings.HasPrefix(list, "usages") {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("Usages were listed %d times", asked)
+	}
+}
+
+func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newPlatform(append(objects, xrd())...)
+	crossplane(s)
+	s.failOn("list", usages.Resource, 1, errDown)
+	if plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Errorf("what can't be reported is no reason to fail: %v, %v", plans, err)
+	}
+}
+
+// An XR whose XRD is on its way out is not unpaused.
+func TestAdoptWaitsForThePlatform(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	for i, u := range objects {
+		if xp.IsRevision(u) {
+			objects[i] = xptest.With(u, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
+		}
+	}
+	s := newPlatform(append(objects, xrd(xptest.Deleting()))...)
+	crossplane(s)
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := strings.Join(plans[xp.RefTo(xr).ID()].Waiting, "\n")
+	for _, want := range []string{"its XRD xorders.example.org is being deleted", "Function f: it is not installed"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("it must wait with %q: %s", want, why)
+		}
+	}
+	if patched := s.requests("patch"); len(patched) > 0 {
+		t.Errorf("nothing is released; got %v", patched)
+	}
+	s.failOn("list", functions.Resource, 1, errDown)
+	if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); err == nil {
+		t.Error("without an answer nothing is decided")
+	}
+}
+
+func TestTerminating(t *testing.T) {
+	order, other := schema.GroupKind{Group: "example.org", Kind: "XOrder"}, schema.GroupKind{Group: "example.org", Kind: "XOther"}
+	dying := newPlatform(xrd(xptest.Deleting()))
+	c := dying.cluster()
+	for range 3 {
+		got, err := c.Terminating(context.Background(), order)
+		if err != nil || got == nil || got.GetName() != "xorders.example.org" {
+			t.Errorf("it is being deleted: %v, %v", got, err)
+		}
+		if got, err := c.Terminating(context.Background(), other); got != nil || err != nil {
+			t.Errorf("no XRD of that kind is: %v, %v", got, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"compositeresourcedefinitions "}, dying.requests("list")); diff != "" {
+		t.Errorf("one list for all: -want, +got:\n%s", diff)
+	}
+	for name, s := range map[string]*server{"Living": newPlatform(xrd()), "None": newPlatform(), "NoCrossplane": newServer()} {
+		if got, err := s.cluster().Terminating(context.Background(), order); got != nil || err != nil {
+			t.Errorf("%s: nothing is being deleted: %v, %v", name, got, err)
+		}
+	}
+	down := newPlatform(xrd(xptest.Deleting()))
+	down.failOn("list", xrds.Resource, 1, errDown)
+	c = down.cluster()
+	if _, err := c.Terminating(context.Background(), order); err == nil {
+		t.Error("no answer is not a no")
+	}
+	if got, err := c.Terminating(context.Background(), order); got == nil || err != nil {
+		t.Errorf("and is asked for again: %v, %v", got, err)
+	}
+}

@@ -1,0 +1,153 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// provider reacts to each list of MRs as if it had done its work since the last, and fails the test if it would make anything.
+func provider(t *testing.T, s *server, exists map[string]bool) {
+	t.Helper()
+	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		obj, err := s.Tracker().List(buckets, schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind), "")
+		if err != nil {
+			return true, nil, err
+		}
+		for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+			condition := xptest.Reconciled()
+			switch found := exists[u.GetAnnotations()[xp.AnnotationExternalName]]; {
+			case xp.IsPaused(&u):
+				condition = xptest.SeenPaused()
+			case !found && xp.MayCreate(&u):
+				t.Errorf("the provider creates for %s", xp.String(&u))
+			case !found:
+				condition = xptest.Synced("False", "ReconcileError", "external resource does not exist")
+			}
+			if next := xptest.With(&u, condition); !cmp.Equal(next, &u) {
+				s.put(buckets, next)
+			}
+		}
+
+		return false, nil, nil
+	})
+}
+
+// heldMR is an MR as a restore has put it on hold.
+func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
+	u := restored(own)
+	of.Restore = "velero/monday"
+	if _, err := adoption.Put(u, of); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return u
+}
+
+// An MR that observes first is unpaused, observed and given its own back, and its XR follows, all in one poll.
+func TestAdoptObservesFirst(t *testing.T) {
+	x := xptest.XR("x")
+	own := xptest.MR("b", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
+	xr := xptest.XR("x", xptest.Refs(own))
+	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	provider(t, s, map[string]bool{"b": true})
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Fatalf("got %+v, %v", plans, err)
+	}
+	if diff := cmp.Diff([]string{"buckets /b", "buckets /b", "xorders /x", "xorders /x"}, s.requests("patch")); diff != "" {
+		t.Errorf("The MR is unpaused, then has its own back, then the XR is unpaused and released: -want, +asked:\n%s", diff)
+	}
+	got := xptest.With(s.get(t, buckets, "", "b"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
+	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
+		t.Errorf("-own, +now:\n%s", diff)
+	}
+}
+
+// An MR whose external resource is gone is not made anew before a person says so; then its XR goes on.
+func TestAdoptMakesNothingByItself(t *testing.T) {
+	x := xptest.XR("x")
+	own := xptest.MR("b", xptest.ControlledBy(x))
+	xr := xptest.XR("x", xptest.Refs(own))
+	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	exists := map[string]bool{}
+	provider(t, s, exists)
+	plan := func() adoption.Plan {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return plans[xp.RefTo(xr).ID()]
+	}
+	if p := plan(); p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "external resource does not exist") || !strings.Contains(p.Waiting[0], `["*"]`) {
+		t.Fatalf("got %+v", p)
+	}
+	exists["b"] = true
+	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`)))
+	if p := plan(); !p.Done {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// An MR without a name stays held, with its XR, until a person has named it; then both go on by themselves.
+func TestAdoptWaitsForAName(t *testing.T) {
+	x := xptest.XR("x")
+	own := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
+	xr := xptest.XR("x", xptest.Refs(own))
+	s := newServer(restored(xr), heldMR(own, adoption.Hold{Identity: xp.Unknown}), restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	provider(t, s, map[string]bool{"vpc-1": true})
+	for range 2 {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], xp.AnnotationExternalName) {
+			t.Fatalf("got %+v, %v", p, err)
+		}
+	}
+	if patches := s.requests("patch"); len(patches) > 0 {
+		t.Fatalf("Nothing is changed until then; got %v", patches)
+	}
+	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if h, _ := adoption.HoldOf(s.get(t, buckets, "", "b")); h != nil {
+		t.Errorf("it is still held: %+v", h)
+	}
+}
+
+// An MR that nothing composes has an operation of its own, which does the same.
+func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
+	own := xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
+	s := newServer(heldMR(own, adoption.Hold{Identity: xp.InFlight}))
+	provider(t, s, map[string]bool{"vpc-1": true})
+	adopt := func() adoption.Plan {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(own))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return plans[xp.RefTo(own).ID()]
+	}
+	if p := adopt(); p.Done || len(p.Waiting) != 1 || len(s.requests("patch")) > 0 {
+		t.Fatalf("got %+v", p)
+	}
+	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1"),
+		xptest.Without("metadata", "annotations", xp.AnnotationCreatePending)))
+	if p := adopt(); !p.Done {
+		t.Errorf("got %+v", p)
+	}
+}

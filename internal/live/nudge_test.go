@@ -1,0 +1,227 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// deployment is Crossplane's, as its chart makes it.
+func deployment(name, version string, ready int64) *unstructured.Unstructured {
+	return xptest.Object("apps/v1", "Deployment", "crossplane-system", name, xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
+		xptest.Field(int64(1), "spec", "replicas"), xptest.Field(ready, "status", "readyReplicas"),
+		xptest.Field([]any{map[string]any{"image": "xpkg.crossplane.io/crossplane/crossplane:v" + version}}, "spec", "template", "spec", "containers"))
+}
+
+// deaf is a Crossplane that reacts to requests only.
+func deaf(s *server) {
+	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		p, ok := action.(clienttesting.PatchActionImpl)
+		if !ok || !strings.Contains(string(p.GetPatch()), xp.AnnotationReconcileRequested+`":"2`) {
+			return false, nil, nil
+		}
+		handled, obj, err := s.refuseStale(action)
+		if err != nil {
+			return handled, obj, err
+		}
+		u, _ := obj.(*unstructured.Unstructured)
+		condition := xptest.Reconciled()
+		if xp.IsPaused(u) {
+			condition = xptest.SeenPaused()
+		}
+		obj, err = s.Tracker().Get(xorders, "", p.GetName())
+		u, _ = obj.(*unstructured.Unstructured)
+		s.put(xorders, xptest.With(u, condition))
+
+		return true, u, err
+	})
+}
+
+// A Crossplane that loses every event adopts what it is asked for, and no request is left.
+func TestAdoptAsksCrossplane(t *testing.T) {
+	b := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	own := xptest.XR("x", xptest.Refs(b), xptest.Annotated(xp.AnnotationReconcileRequested, "once"))
+	s := newServer(restored(own), restored(b), restored(xptest.Revision(xptest.RevisionName, own)))
+	deaf(s)
+	a := hasty(s)
+	a.silence = 0
+	for range 4 { // Polls.
+		plans, err := a.Adopt(context.Background(), selector, xp.RefTo(own))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plans[xp.RefTo(own).ID()].Done {
+			break
+		}
+	}
+	got := xptest.With(s.get(t, xorders, "", "x"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
+	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
+		t.Errorf("It is not adopted, or not as it was: -own, +now:\n%s", diff)
+	}
+}
+
+func TestAdoptNamesWhatIsStuck(t *testing.T) {
+	objects, _, xr, child := restoredTree()
+	cases := map[string]struct {
+		reason string
+		stuck  time.Duration
+		extra  []*unstructured.Unstructured
+		fail   error
+		want   string
+		events int
+	}{
+		"Fresh": {reason: "Crossplane may be busy.", stuck: time.Hour, want: ""},
+		"Down": {
+			reason: "Nothing of Crossplane is ready.", extra: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
+			want: "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", events: 1,
+		},
+		"Old": {
+			reason: "The cure is that for the version that runs, and not that of the RBAC manager.",
+			extra:  []*unstructured.Unstructured{deployment("crossplane-rbac-manager", "9.9.9", 1), deployment("crossplane", "1.18.0", 1)},
+			want:   "Crossplane 1.18.0 stops watching", events: 1,
+		},
+		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "there is no Deployment", events: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(append(tc.extra, objects...)...)
+			if tc.fail != nil {
+				s.failOn("list", "deployments", 1<<30, tc.fail)
+			}
+			a := hasty(s)
+			a.stuck, a.silence = tc.stuck, time.Hour
+			for range 2 {
+				plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := strings.Join(plans[xp.RefTo(child).ID()].Waiting, "\n")
+				if tc.want == "" && strings.Contains(got, "Deployment") || !strings.Contains(got, tc.want) {
+					t.Errorf("%s\nit waits for %q", tc.reason, got)
+				}
+			}
+			h, err := adoption.HoldOf(s.get(t, xorders, "", "c"))
+			if err != nil || !strings.Contains(h.Reason, tc.want) {
+				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+			}
+			about := 0
+			for _, action := range s.Actions() {
+				create, ok := action.(clienttesting.CreateActionImpl)
+				if !ok {
+					continue
+				}
+				e, _ := create.Object.(*unstructured.Unstructured)
+				if name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name"); name == "c" {
+					about++
+				}
+			}
+			if about != tc.events {
+				t.Errorf("%s\n%d Events for two polls, want %d", tc.reason, about, tc.events)
+			}
+		})
+	}
+}
+
+// What can't be asked for is asked for at the next poll.
+func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	for _, verb := range []string{"get", "patch"} {
+		s := newServer(objects...)
+		s.failOn(verb, "xorders", 1<<30, apierrors.NewForbidden(xorders.GroupResource(), "x", errDown))
+		a := hasty(s)
+		a.silence = 0
+		plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+		if err != nil || plans[xp.RefTo(xr).ID()].Done {
+			t.Errorf("%s: got %+v, %v", verb, plans, err)
+		}
+	}
+}
+
+func TestIsDue(t *testing.T) {
+	a := NewAdopter(nil, quiet())
+	for age, want := range map[time.Duration]bool{
+		time.Second: false, 10 * time.Second: true, 25 * time.Second: true, 9 * time.Minute: true,
+		11*time.Minute + 10*time.Second: true, 11*time.Minute + 30*time.Second: false,
+	} {
+		if got := a.isDue(age); got != want {
+			t.Errorf("after %s of silence: %v", age, got)
+		}
+	}
+}
+
+func TestInstallation(t *testing.T) {
+	plain := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", "upbound", "xp", append([]xptest.Option{
+			xptest.Labelled("app.kubernetes.io/part-of", "crossplane"), xptest.Field(int64(2), "status", "readyReplicas"),
+		}, o...)...)
+	}
+	image := func(i string) xptest.Option {
+		return xptest.Field([]any{map[string]any{"image": i}}, "spec", "template", "spec", "containers")
+	}
+	found := func(version string) adoption.Installation {
+		return adoption.Installation{Namespace: "upbound", Name: "xp", Version: version, Replicas: 1, Ready: 2}
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    adoption.Installation
+	}{
+		"None": {reason: "Nobody has installed it with its chart.", objects: []*unstructured.Unstructured{xptest.Object("apps/v1", "Deployment", "a", "b")}},
+		"Image": {
+			reason:  "The image says what runs.",
+			objects: []*unstructured.Unstructured{plain(image("localhost:5000/xp:v1.18.2@sha256:00"))}, want: found("1.18.2"),
+		},
+		"Latest": {reason: "A tag need not be a version.", objects: []*unstructured.Unstructured{plain(image("xp:latest"))}, want: found("")},
+		"NoTag":  {reason: "There may be none.", objects: []*unstructured.Unstructured{plain(image("localhost:5000/xp"))}, want: found("")},
+		"Label": {
+			reason:  "The chart says which version it is for.",
+			objects: []*unstructured.Unstructured{plain(image("xp:latest"), xptest.Labelled("app.kubernetes.io/version", "1.19.0"))}, want: found("1.19.0"),
+		},
+		"Chart": {
+			reason:  "The chart has the version of what it installs.",
+			objects: []*unstructured.Unstructured{plain(xptest.Labelled("helm.sh/chart", "crossplane-1.17.0"))}, want: found("1.17.0"),
+		},
+		"Two": {
+			reason:  "One that was left behind is not it.",
+			objects: []*unstructured.Unstructured{deployment("crossplane", "1.0.0", 0), plain(image("xp:v2.3.4"))}, want: found("2.3.4"),
+		},
+		"Scaled": {
+			reason:  "Nothing is wanted.",
+			objects: []*unstructured.Unstructured{plain(xptest.Field(int64(0), "spec", "replicas"), xptest.Without("status"))},
+			want:    adoption.Installation{Namespace: "upbound", Name: "xp"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := newServer(tc.objects...).cluster().Installation(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What was released is waited for until Crossplane has reconciled it, whichever restore had brought it, and not what no restore has.
+func TestAdoptWaitsAfterTheRelease(t *testing.T) {
+	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
+		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))
+		plans, err := hasty(newServer(xr)).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if err != nil || plans[xp.RefTo(xr).ID()].Done != done {
+			t.Errorf("with the label %s: got %+v, %v", label, plans, err)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package live
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// observePlatform lists what XRs of all kinds share, as far as it matters for those that were observed. Whoever has XRs has few of these.
+func (o *observer) observePlatform(ctx context.Context) error {
+	for _, gvk := range o.world.PlatformNeeds() {
+		err := o.cluster.each(ctx, gvk, "", metav1.ListOptions{}, o.world.Add)
+		if isUnserved(err) {
+			continue // Crossplane is older than the kind, or not there, which is noticed without it.
+		}
+		if err != nil {
+			return err
+		}
+		o.world.AddedAll(gvk.GroupKind())
+	}
+
+	return nil
+}

@@ -1,0 +1,118 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Definer knows the XRDs of the cluster that is restored to.
+type Definer interface {
+	// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is not.
+	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
+}
+
+// A DefinerFn is a function that is a Definer.
+type DefinerFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
+
+// Terminating calls the function.
+func (fn DefinerFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	return fn(ctx, gk)
+}
+
+// Doom keeps from the cluster what could not live there: the controller of an XRD that is being deleted deletes every XR and claim of its kinds, and
+// with an XR goes what it composes, in the cloud too. All actions of a restore share one.
+type Doom struct {
+	definer Definer
+	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed too.
+	refused sync.Map
+}
+
+// NewDoom returns a Doom that knows nothing of what a restore brings yet.
+func NewDoom(definer Definer) *Doom { return &Doom{definer: definer} }
+
+// check returns an error for what must not be restored. A nil Doom lets everything pass. The namespace is the one that the item is restored to.
+func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
+	if d == nil {
+		return nil
+	}
+	self := xp.RefTo(item)
+	self.Namespace = namespace
+	if xp.IsDefinition(item) {
+		return d.checkDefinition(item)
+	}
+	if xp.IsComposite(item) || xp.IsClaim(item) {
+		if err := d.checkKind(self, self.GroupVersionKind().GroupKind()); err != nil {
+			return err
+		}
+	}
+	if !xp.IsComposed(item) {
+		return nil
+	}
+	c, ok := xp.Controller(item)
+	if !ok {
+		return nil
+	}
+	if err := d.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
+		return err
+	}
+	if why, ok := d.refusedFor(c, namespace); ok {
+		d.refused.Store(self.ID(), why)
+
+		return fmt.Errorf("cannot restore %s: its XR %s %s was not restored, and nothing would look after it: %s", self, c.Kind, c.Name, why)
+	}
+
+	return nil
+}
+
+// checkDefinition keeps what is in the backup from being written onto an XRD that is being deleted.
+func (d *Doom) checkDefinition(item *unstructured.Unstructured) error {
+	for _, kind := range xp.DefinitionKinds(item) {
+		xrd, err := d.definer.Terminating(context.Background(), kind)
+		if err != nil {
+			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
+		}
+		if xrd != nil && xrd.GetName() == item.GetName() {
+			return fmt.Errorf("cannot restore %s: %s; then restore again", xp.String(item), xp.Dying(xrd))
+		}
+	}
+
+	return nil
+}
+
+// checkKind refuses an object if the XRD of the kind is being deleted.
+func (d *Doom) checkKind(self xp.Ref, kind schema.GroupKind) error {
+	xrd, err := d.definer.Terminating(context.Background(), kind)
+	if err != nil {
+		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
+	}
+	if xrd == nil {
+		return nil
+	}
+	why := xp.Dying(xrd) + ", and restore again"
+	d.refused.Store(self.ID(), why)
+	if kind != self.GroupVersionKind().GroupKind() {
+		return fmt.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
+	}
+
+	return fmt.Errorf("cannot restore %s: %s", self, why)
+}
+
+// refusedFor tells why the controller of an object in the namespace was refused, if it was.
+func (d *Doom) refusedFor(c metav1.OwnerReference, namespace string) (string, bool) {
+	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
+	why, ok := d.refused.Load(r.ID())
+	if !ok {
+		r.Namespace = ""
+		why, ok = d.refused.Load(r.ID())
+	}
+	s, _ := why.(string)
+
+	return s, ok
+}

@@ -1,0 +1,120 @@
+package restoreitem
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// isManaged tells whether the item is an MR, and nothing that Crossplane reconciles too.
+func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
+
+// recover names an MR that the settings say how to name.
+func (i *item) recover(s setting.Settings) {
+	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable || !slices.Contains(s.FromID, i.GroupVersionKind().GroupKind()) {
+		return
+	}
+	id, _ := xp.ProviderID(i.original)
+	xp.SetExternalName(i.Unstructured, id)
+	i.recovered = true
+	i.log.WithField("externalName", id).Info("Restored with what its provider called it as its external-name, as the setting " + setting.NameFromID +
+		" says of its kind")
+}
+
+// identity of an MR, as it is restored.
+func (i *item) identity() xp.Identity {
+	if i.recovered {
+		return xp.Named
+	}
+
+	return xp.IdentityOf(i.original)
+}
+
+// asOwned is the item as it was before an earlier hold that it brings along.
+func (i *item) asOwned() *unstructured.Unstructured {
+	own := i.original.DeepCopy()
+	_ = adoption.TakeOff(own) // It fails for XRs and claims only, whose fields can be anything.
+
+	return own
+}
+
+// holdOf returns the hold that an MR must come back with; nil if it needs none.
+func (i *item) holdOf(s setting.Settings) *adoption.Hold {
+	if !i.isManaged() {
+		return nil
+	}
+	own := i.asOwned()
+	h := &adoption.Hold{Status: xp.NeededStatus(i.original), Identity: i.unsafe(own), Observes: s.ObserveFirst && i.canObserve(own)}
+	switch {
+	case h.Identity != "":
+		id, _ := xp.ProviderID(i.original)
+		h.Reason = "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
+	case h.Observes:
+		h.Reason = adoption.ReasonObserve
+	case i.waitsForSecret():
+		h.Reason = adoption.ReasonSecret
+	case len(h.Status) > 0:
+		h.Reason = adoption.ReasonStatus
+	default:
+		return nil
+	}
+	if h.Identity == xp.Recoverable && !slices.Contains(h.Status, "atProvider") {
+		// A later backup must find it there too.
+		h.Status = append(h.Status, "atProvider")
+	}
+
+	return h
+}
+
+// unsafe returns the identity of an MR that could make a second external resource; "" if it can't.
+func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
+	switch identity := i.identity(); {
+	case identity == xp.Named, identity == xp.Unborn, xp.IsPaused(own), !xp.MayCreate(own):
+		return ""
+	default:
+		return identity
+	}
+}
+
+// canObserve tells whether an MR does more than to observe, and there is something to observe.
+func (i *item) canObserve(own *unstructured.Unstructured) bool {
+	return i.identity() != xp.Unborn && !xp.IsPaused(own) && changes(own) && !xp.OnlyObserves(i.Unstructured)
+}
+
+// changes tells whether an MR's provider does more than to observe.
+func changes(mr *unstructured.Unstructured) bool {
+	policies, ok := xp.ManagementPolicies(mr)
+
+	return (!ok || len(policies) > 0) && !xp.OnlyObserves(mr)
+}
+
+// holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.
+func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
+	if _, err := a.put(i, h); err != nil {
+		return "", err
+	}
+	if h.Identity != "" {
+		i.log.WithField("identity", h.Identity).Warn("Restored on hold: " + xp.String(i.original) + ": " + h.Reason)
+	}
+	adopted, err := a.isAdopted(i)
+	if err != nil || adopted {
+		return "", err
+	}
+
+	return operationID(i.self()), nil
+}
+
+// warnOfIdentity names an MR that comes back without an identity and that is not held, because it creates nothing as it is.
+func (i *item) warnOfIdentity() {
+	if !i.isManaged() {
+		return
+	}
+	if identity := i.identity(); identity == xp.Unknown || identity == xp.Recoverable {
+		i.log.WithField("identity", identity).Warn(xp.String(i.original) + " comes back without an external-name; it is paused, or may not create anything, so " +
+			"nothing happens. Before that is changed, set its annotation " + xp.AnnotationExternalName + " to what its external resource is called")
+	}
+}

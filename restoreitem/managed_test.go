@@ -1,0 +1,351 @@
+package restoreitem
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const created = "2026-01-02T03:04:05Z"
+
+func unnamed(o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
+}
+
+func policies(p string) xptest.Option {
+	return xptest.JSON(`{"spec":{"managementPolicies":` + p + `}}`)
+}
+
+// A returned is what an MR comes back with.
+type returned struct {
+	Op       string
+	Identity xp.Identity
+	Observes bool
+	// Own are the policies that the hold gives back, and Policies those that the MR comes back with.
+	Own, Policies []string
+	Status        []string
+	// Asks says that Velero is asked for its status.
+	Asks, Paused bool
+	Name         string
+	Logged       []string
+}
+
+func returnedBy(t *testing.T, out adopted, item *unstructured.Unstructured) returned {
+	t.Helper()
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	u := out.object
+	if u == nil {
+		u = item
+	}
+	h, err := adoption.HoldOf(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := returned{
+		Op: out.OperationID, Paused: xp.IsPaused(u), Name: u.GetAnnotations()[xp.AnnotationExternalName], Asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true",
+	}
+	got.Policies, _ = xp.ManagementPolicies(u)
+	if h != nil {
+		got.Identity, got.Observes, got.Own, got.Status = h.Identity, h.Observes, h.Policies, h.Status
+	}
+	for _, line := range out.logged {
+		got.Logged = append(got.Logged, strings.SplitN(line, ":", 2)[0])
+	}
+
+	return got
+}
+
+type returnCase struct {
+	reason string
+	item   *unstructured.Unstructured
+	live   []*unstructured.Unstructured
+	config map[string]string
+	want   returned
+}
+
+func runReturns(t *testing.T, cases map[string]returnCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live(tc.live...)
+			c.config = tc.config
+			got := returnedBy(t, adopt(t, c, tc.item, restoreOf(nil)), tc.item)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+const bucketOp = "Bucket.v1alpha1.cloud.example.org//b"
+
+// What could be made a second time comes back on hold, and with the name that is known.
+func TestAdoptHoldsUnsafe(t *testing.T) {
+	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
+	composed := xptest.ControlledBy(xptest.XR("x", xptest.UID("old")))
+	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)
+	pending, failed := xptest.Annotated(xp.AnnotationCreatePending, created), xptest.Annotated(xp.AnnotationCreateFailed, created)
+	pause := xptest.Annotated(xp.AnnotationPaused, "true")
+	setting := map[string]string{"external-name-from-id": "Bucket.cloud.example.org"}
+	held := func(i xp.Identity) returned {
+		return returned{Op: bucketOp, Identity: i, Paused: true, Logged: []string{"warning"}}
+	}
+	heldWithStatus := held(xp.Recoverable)
+	heldWithStatus.Status, heldWithStatus.Asks = []string{"atProvider"}, true
+	composedOne := held(xp.Unknown)
+	composedOne.Op = ""
+	heldNamed := held(xp.InFlight)
+	heldNamed.Name = "b"
+	runReturns(t, map[string]returnCase{
+		"Named": {reason: "It comes back as it was.", item: xptest.MR("b"), want: returned{Name: "b"}},
+		"NamedOtherwise": {
+			reason: "To the letter.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "prod/Other Name:7")), want: returned{Name: "prod/Other Name:7"},
+		},
+		"Unborn":        {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
+		"UnbornAgain":   {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
+		"Unknown":       {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
+		"InFlight":      {reason: "The same.", item: unnamed(pending), want: held(xp.InFlight)},
+		"InFlightNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
+		"Recoverable":   {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
+		"Composed":      {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
+		"ComposedByUnheld": {
+			reason: "An XR that is not held has no operation.", item: unnamed(composed), live: []*unstructured.Unstructured{x}, want: held(xp.Unknown),
+		},
+		"Setting": {
+			reason: "A person knows the kind.", item: unnamed(id), config: setting, want: returned{Name: "vpc-1", Logged: []string{"info"}},
+		},
+		"SettingOfAnother": {
+			reason: "And not this.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
+		},
+		"SettingUnknown":  {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
+		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.InFlight)},
+		"SettingNamed":    {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
+		"OwnPause": {
+			reason: "It does nothing, and a person must know before they let it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
+		},
+		"OwnPauseInFlight": {reason: "Its provider will refuse to go on by itself.", item: unnamed(pause, pending), want: returned{Paused: true}},
+		"Observes": {
+			reason: "It makes nothing.", item: unnamed(policies(`["Observe"]`)), want: returned{Policies: []string{"Observe"}, Logged: []string{"warning"}},
+		},
+		"NoPolicies": {reason: "The same.", item: unnamed(policies(`[]`)), want: returned{Logged: []string{"warning"}}},
+		"HeldBefore": {
+			reason: "A pause that was this plugin's is none of a person's.", item: marked(unnamed()), want: held(xp.Unknown),
+		},
+		"HeldBeforeAndNamed": {
+			reason: "A person has named it since; the operation lifts the hold.", item: marked(xptest.MR("b")), want: returned{Op: bucketOp, Paused: true, Name: "b"},
+		},
+		"ForgedPause": {
+			reason: "A mark that says that it was paused keeps it paused.", want: returned{Op: bucketOp, Paused: true},
+			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"paused":"true"}`)),
+		},
+		"ForgedPolicies": {
+			reason: "Policies that are not those of the hold are its own.", want: held(xp.Unknown),
+			item: unnamed(xptest.Annotated(adoption.AnnotationHold, `{"observes":true,"managementPolicies":["Observe"]}`)),
+		},
+	})
+}
+
+// The reason that a person reads names what to do.
+func TestAdoptSaysWhyItHolds(t *testing.T) {
+	item := unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
+	out := adopt(t, live(), item, restoreOf(nil))
+	h, err := adoption.HoldOf(out.object)
+	if err != nil || h == nil || !strings.Contains(h.Reason, `"vpc-1"`) || !strings.Contains(h.Reason, xp.AnnotationExternalName) {
+		t.Errorf("got hold %+v, error %v", h, err)
+	}
+	if len(out.logged) != 1 || !strings.HasPrefix(out.logged[0], "warning: Restored on hold: Bucket b: restored from a backup; it has no external-name") {
+		t.Errorf("got log %v", out.logged)
+	}
+}
+
+// Observe-first changes what could change something, and keeps what was.
+func TestAdoptObservesFirst(t *testing.T) {
+	first := map[string]string{"observe-first": "true"}
+	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
+	observe := []string{"Observe"}
+	all := returned{Op: bucketOp, Observes: true, Policies: observe, Paused: true, Name: "b"}
+	own := all
+	own.Own = []string{"Observe", "Create"}
+	composed := all
+	composed.Op = ""
+	unsafe := all
+	unsafe.Identity, unsafe.Name, unsafe.Logged = xp.Unknown, "", []string{"warning"}
+	secret := xptest.PublishesTo("infra", "s")
+	before := xptest.MR("b", policies(`["Observe","Create"]`))
+	if _, err := adoption.Put(before, adoption.Hold{Observes: true}); err != nil {
+		t.Fatal(err)
+	}
+	runReturns(t, map[string]returnCase{
+		"Off":       {reason: "Nobody has asked for it.", item: xptest.MR("b", policies(`["*"]`)), want: returned{Name: "b", Policies: []string{"*"}}},
+		"None":      {reason: "Without policies it may do everything.", item: xptest.MR("b"), config: first, want: all},
+		"Own":       {reason: "Its own are kept.", item: xptest.MR("b", policies(`["Observe","Create"]`)), config: first, want: own},
+		"Publishes": {reason: "One hold does for both.", item: xptest.MR("b", secret), config: first, want: all},
+		"Composed": {
+			reason: "Its XR waits for it.", item: xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), live: []*unstructured.Unstructured{heldWith(x)}, config: first, want: composed,
+		},
+		"Unsafe":   {reason: "Once it is named it is looked at.", item: unnamed(), config: first, want: unsafe},
+		"Observes": {reason: "It does nothing else.", item: xptest.MR("b", policies(`["Observe"]`)), config: first, want: returned{Name: "b", Policies: observe}},
+		"Paused":   {reason: "It does nothing at all.", item: xptest.MR("b", policies(`[]`)), config: first, want: returned{Name: "b"}},
+		"OwnPause": {
+			reason: "Nor does that.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), config: first, want: returned{Name: "b", Paused: true},
+		},
+		"Unborn": {
+			reason: "There is nothing to look at.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: first, want: returned{},
+		},
+		"Again":    {reason: "One that was backed up while it only observed has its own still.", item: before, config: first, want: own},
+		"AgainOff": {reason: "Also if nobody asks for it any more.", item: before, want: own},
+		"Recovered": {
+			reason: "What its external-name was taken from may be wrong.", item: unnamed(xptest.JSON(`{"status":{"atProvider":{"id":"b"}}}`)),
+			config: map[string]string{"observe-first": "true", "external-name-from-id": "Bucket.cloud.example.org"},
+			want:   returned{Op: bucketOp, Observes: true, Policies: observe, Paused: true, Name: "b", Logged: []string{"info"}},
+		},
+	})
+}
+
+// Status comes back where nobody else writes what functions read.
+func TestAdoptAsksForStatus(t *testing.T) {
+	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(xptest.MR("b")))
+	composed := xptest.ControlledBy(xptest.XR("x"))
+	failing := xptest.JSON(`{"status":{"atProvider":{"id":"b"},"conditions":[{"type":"Ready","status":"True"},{"type":"Synced","status":"False"}]}}`)
+	both := []string{"atProvider", "conditions"}
+	runReturns(t, map[string]returnCase{
+		"XR": {
+			reason: "A function has written it.", item: xptest.XR("x", xptest.JSON(`{"status":{"address":"a","conditions":[]}}`)),
+			want: returned{Op: operation, Status: []string{"address"}, Asks: true, Paused: true},
+		},
+		"XRWithout": {reason: "A call for nothing is spared.", item: xptest.XR("x", xptest.Reconciled()), want: returned{Op: operation, Paused: true}},
+		"Failing": {
+			reason: "Its provider may not be able to write it anew.", item: xptest.MR("b", composed, failing), live: []*unstructured.Unstructured{heldWith(x)},
+			want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
+		},
+		"FailingAlone": {reason: "No function looks at it.", item: xptest.MR("b", failing), want: returned{Name: "b"}},
+		"Well": {
+			reason: "Its provider writes it anew.", item: xptest.MR("b", composed, xptest.Reconciled()), live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Name: "b"},
+		},
+		"OwnPause": {
+			reason: "Nobody looks at it, and functions do.", item: xptest.MR("b", composed, xptest.Annotated(xp.AnnotationPaused, "true"), failing),
+			live: []*unstructured.Unstructured{heldWith(x)}, want: returned{Status: both, Asks: true, Paused: true, Name: "b"},
+		},
+	})
+}
+
+// What the backup noted of how well things were is in the mark, and not on the live object.
+func TestAdoptKeepsWellness(t *testing.T) {
+	mr := xptest.MR("b", xptest.Reconciled())
+	x := xptest.XR("x", xptest.Refs(mr))
+	xp.SetWell(x, []*unstructured.Unstructured{mr})
+	out := adopt(t, live(), x, restoreOf(nil))
+	h, err := adoption.HoldOf(out.object)
+	if err != nil || h == nil || !cmp.Equal(h.Well, []xp.Wellness{"Synced"}) || xp.HasNotes(out.object) {
+		t.Errorf("got hold %+v, error %v, object %v", h, err, out.object)
+	}
+}
+
+// A copy is never let do more than its clone setting says, whatever hold it was backed up with.
+func TestAdoptCopiesOfUnsafe(t *testing.T) {
+	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`)
+	// lost is alive, and has lost its name since; stored is the copy of it in the backup, which has it.
+	lost := unnamed(xptest.In(xptest.Namespace), id)
+	stored := xptest.With(lost, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
+	observing := xptest.With(stored, policies(`["*"]`))
+	if _, err := adoption.Put(observing, adoption.Hold{Observes: true}); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason, clone string
+		item          *unstructured.Unstructured
+		config        map[string]string
+		want          returned
+		clones        string
+	}{
+		"Held": {
+			"The original manages it, though it doesn't say so.", "hold", stored, nil,
+			returned{Paused: true, Name: "vpc-1", Logged: []string{"warning"}},
+			"Bucket team-a/b",
+		},
+		"Observes": {"It only looks.", "observe", stored, nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
+		"ObservesFirst": {
+			"It has nothing to be given back.", "observe", stored,
+			map[string]string{"observe-first": "true"},
+			returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}},
+			"",
+		},
+		"ObservedBefore": {
+			"What it had before its hold must not come back.", "observe", observing, nil,
+			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Policies: []string{"Observe"}, Name: "vpc-1", Paused: true, Logged: []string{"warning"}},
+			"",
+		},
+		"New":           {"It makes one of its own.", "new", stored, nil, returned{Logged: []string{"warning"}}, ""},
+		"NewAfterAHold": {"With its own policies.", "new", observing, nil, returned{Policies: []string{"*"}, Logged: []string{"warning"}}, ""},
+		"NamedBySetting": {
+			"Its name is known by then.", "hold", lost,
+			map[string]string{"external-name-from-id": "Bucket.cloud.example.org"},
+			returned{Paused: true, Name: "vpc-1", Logged: []string{"info", "warning"}},
+			"Bucket team-a/b",
+		},
+		"Unnamed": {
+			"Nothing says what it would manage, so it is held for that.", "new", lost, nil,
+			returned{
+				Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Identity: xp.Recoverable, Status: []string{"atProvider"}, Asks: true, Paused: true,
+				Logged: []string{"warning"},
+			},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := live(lost)
+			c.config = set(tc.clone)
+			maps.Copy(c.config, tc.config)
+			out := adopt(t, c, tc.item, restoreOf(toCopy()))
+			got := returnedBy(t, out, tc.item)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if h, _ := adoption.HoldOf(out.object); h != nil && h.Clone != tc.clones || h == nil && tc.clones != "" {
+				t.Errorf("%s\ngot hold %+v", tc.reason, h)
+			}
+		})
+	}
+}
+
+// What is live is left as it is, and what an earlier restore holds goes on.
+func TestAdoptLeavesLiveMRs(t *testing.T) {
+	update := restoreOf(nil)
+	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate
+	for name, tc := range map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		config map[string]string
+		op     string
+	}{
+		"Named":        {reason: "Nothing was held.", item: xptest.MR("b")},
+		"Unknown":      {reason: "An earlier restore holds it.", item: unnamed(), op: bucketOp},
+		"ObserveFirst": {reason: "The same.", item: xptest.MR("b"), config: map[string]string{"observe-first": "true"}, op: bucketOp},
+	} {
+		c := live(xptest.MR("b"))
+		c.config = tc.config
+		out := adopt(t, c, tc.item, update)
+		if out.err != nil || !out.SkipRestore || out.OperationID != tc.op {
+			t.Errorf("%s: %s\ngot %+v", name, tc.reason, out)
+		}
+	}
+}
+
+func TestAdoptFailsOnBadSettingsOfMRs(t *testing.T) {
+	c := live()
+	c.config = map[string]string{"observe-first": "maybe"}
+	if out := adopt(t, c, xptest.MR("b"), restoreOf(nil)); out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot restore Bucket b: ") {
+		t.Errorf("got error %v", out.err)
+	}
+}

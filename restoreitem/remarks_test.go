@@ -1,0 +1,20 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+)
+
+// What a person should know is told last, whether or not something is still waited for.
+func TestDescribeRemarks(t *testing.T) {
+	for want, plan := range map[string]adoption.Plan{
+		"1 of 1 composed resources adopted; a; b":             {Done: true, Adopted: 1, Total: 1, Remarks: []string{"a", "b"}},
+		"0 of 1 composed resources adopted; waiting for w; a": {Total: 1, Waiting: []string{"w"}, Remarks: []string{"a"}},
+		"1 of 1 composed resources adopted":                   {Done: true, Adopted: 1, Total: 1},
+	} {
+		if got := describe(plan); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off it and tells whether there was one. When a Usage
+// with replayDeletion goes, Crossplane would carry that out in a cluster where nobody has tried to.
+func (i *item) forgetAttempt() bool {
+	if !xp.HasDeletionAttempt(i.Unstructured) {
+		return false
+	}
+	annotations := i.GetAnnotations()
+	delete(annotations, xp.AnnotationDeletionAttempt)
+	i.SetAnnotations(annotations)
+	i.log.Warn("Restored without the note that somebody tried to delete it while it was in use, before it was backed up: its Usage could delete it later. " +
+		"To have it deleted, delete it again")
+
+	return true
+}
+
+// checkUsage tells whether a Usage is to be left out because it was, or is in this cluster, on its way out. Of one that comes back it names what Crossplane
+// needs for it and does not find.
+func (a *Adopt) checkUsage(i *item) (left bool, err error) {
+	if i.original.GetDeletionTimestamp() != nil {
+		i.log.Warn("Not restored: it was being deleted when it was backed up, so it protects " + xp.Protected(i.original) + " no more")
+
+		return true, nil
+	}
+	live, err := a.find(i.self(), i.namespace)
+	if err != nil {
+		return false, fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)
+	}
+	if live != nil {
+		if live.GetDeletionTimestamp() == nil {
+			return false, nil // Velero leaves it.
+		}
+		i.log.WithField("finalizers", live.GetFinalizers()).Warn("Not restored: it exists and is being deleted, so it stops protecting " +
+			xp.Protected(live) + " when " + waitsFor(live) + "; if it is still wanted, restore again when it is gone")
+
+		return true, nil
+	}
+	used, named := xp.Used(i.Unstructured)
+	if !named || selective(i.restore) {
+		return false, nil // Crossplane looks for it, or it comes later.
+	}
+	u, err := a.find(used, i.namespace)
+	if err != nil {
+		return false, fmt.Errorf("cannot find what %s protects: %w", xp.String(i.original), err)
+	}
+	if u == nil {
+		i.log.Warn("Restored, but " + used.String() + ", which it protects, is not in the cluster; restore that too, or delete this")
+	}
+	user, named := xp.User(i.Unstructured)
+	if !named {
+		return false, nil
+	}
+	if u, err = a.find(user, i.namespace); err != nil {
+		return false, fmt.Errorf("cannot find what %s protects something for: %w", xp.String(i.original), err)
+	}
+	if u == nil {
+		i.log.WithField("command", xp.ClearUsage(i.original)).Warn("Restored, but " + user.String() + ", which it protects " + used.String() +
+			" for, is not in the cluster. " +
+			"Crossplane reports that it can't find it, and nothing will take the protection off: restore " + user.String() + " too, or clear the Usage with the command")
+	}
+
+	return false, nil
+}
+
+// find returns the live object that r names, nil if there is none.
+func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, error) {
+	if r.Namespace != "" {
+		namespace = r.Namespace
+	}
+	u, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}, namespace)
+	if isAbsent(err) {
+		return nil, nil //nolint:nilnil // Not there is an answer.
+	}
+
+	return u, err
+}
+
+// isLeftover tells whether a Usage is one that an XR composed once and does not list any more, be that live or restored with it. Any other object that the
+// XR has lost would be lost with it, but a Usage has nothing that could be.
+func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
+	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
+		return false
+	}
+	_, err := xp.CompositeFrom(owner).ResourceRefs()
+
+	return err == nil // Else nobody knows.
+}
+
+// waitsFor says what keeps a Usage that is being deleted (crossplane internal/controller/protection/usage).
+func waitsFor(usage *unstructured.Unstructured) string {
+	if user, ok := xp.User(usage); ok && usage.GetLabels()[xp.LabelComposite] != "" {
+		return user.String() + " is gone"
+	}
+
+	return "Crossplane has seen that"
+}
