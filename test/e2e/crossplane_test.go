@@ -14,6 +14,7 @@ func TestCrossplaneV1(t *testing.T) { testCrossplane(t, stack.V1) }
 // testCrossplane runs every drill on one version of Crossplane. Only v1 composes without functions.
 func testCrossplane(t *testing.T, version stack.Version) {
 	t.Helper()
+	t.Parallel()
 	s := newSuite(t, version)
 	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})

@@ -14,6 +14,7 @@ func TestPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
 // testPlace restores into the cluster that was backed up, which still has some or all of it.
 func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()
+	t.Parallel()
 	s := newSuite(t, version)
 	s.target = s.source
 	parts := partsOf(s)

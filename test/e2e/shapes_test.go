@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -34,6 +35,8 @@ type shape struct {
 
 	picture, revisions drill.Picture
 	ledger             *drill.Ledger
+	// leftovers are the Usages that an XR does not list and that the target has before the restore.
+	leftovers []*unstructured.Unstructured
 }
 
 func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
@@ -43,6 +46,7 @@ func TestShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
 // testShapes loses a cluster with every shape of tree, and restores one after the other in a cluster that has just the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
 	t.Helper()
+	t.Parallel()
 	ctx := t.Context()
 	for name, n := range shapes {
 		n.Name = name

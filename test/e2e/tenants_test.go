@@ -46,6 +46,7 @@ func TestTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
 // it; then each forger's namespace alone is restored in a cluster that has nothing of the victim's.
 func testTenants(t *testing.T, version stack.Version) {
 	t.Helper()
+	t.Parallel()
 	s := newSuite(t, version)
 	ctx := t.Context()
 	forgeries := forgeriesOf(version)

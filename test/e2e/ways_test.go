@@ -58,6 +58,7 @@ func TestWaysV1(t *testing.T) { testWays(t, stack.V1) }
 // testWays backs up in every way, loses the cluster, and restores all of it in another one. The restores wait together for what takes its time.
 func testWays(t *testing.T, version stack.Version) {
 	t.Helper()
+	t.Parallel()
 	s := newSuite(t, version)
 	ways := waysOf(version)
 	whole := s.fill(t, ways)
