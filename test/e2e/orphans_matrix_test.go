@@ -1,0 +1,25 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestMatrixCompositionChangesV1(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V1, everyStep)
+}
+
+func TestMatrixCompositionChangesV20(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V20, everyStep)
+}
+
+// Crossplane v2.4 never deletes what it does not control.
+func TestMatrixCompositionChangesV24(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V24, everyStep)
+}

@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestCompositionChangesV2(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V2, everyStep)
+}
+
+func TestCompositionChangesV1(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V1, oneModePerStep)
+}
+
+// V2 and v2.0 collect garbage in different ways.
+func TestCompositionChangesV20(t *testing.T) {
+	t.Parallel()
+	testCompositionChanges(t, stack.V20, oneChangePerStep)
+}
+
+func everyStep(_, _, _ int) bool { return true }
+
+// oneChangePerStep has every step and every change.
+func oneChangePerStep(_, step, change int) bool { return step%len(changes()) == change }
+
+// oneModePerStep has every step, and every change in both modes.
+func oneModePerStep(mode, step, change int) bool {
+	return step%2 == mode && (step/2+mode)%len(changes()) == change
+}
+
+// testCompositionChanges changes Compositions at each step of a restore in three ways, and without the plugin in each order of events. All
+// tenants are in one pair of clusters, and are restored from one backup at the same time.
+func testCompositionChanges(t *testing.T, version stack.Version, pick func(mode, step, change int) bool) {
+	t.Helper()
+	s := newSuite(t, version)
+	d := s.fillDrifts(t, pick)
+	for _, n := range d.all() {
+		s.recall(t, n)
+	}
+	s.measure(t, d.live)
+	backupWith(t, s.source, "steps", "--include-namespaces", namespacesOf(append(driftsOf(d.kept), d.steps...)))
+	must(t, s.source.UsePlugin(t.Context(), false))
+	backupWith(t, s.source, "alone", "--include-namespaces", namespacesOf(driftsOf(d.alone)), clusterResources+"=true")
+	var tenants []*tenant
+	for _, n := range slices.Concat(driftsOf(d.alone), driftsOf(d.kept), d.steps) {
+		if n.step.name != before { // Then the target never has the Composition as it was.
+			tenants = append(tenants, n.tenant)
+		}
+	}
+	s.loseSource(t, tenants...)
+	s.restoreDrifts(t, "steps", d.steps, d.kept)
+	for _, n := range d.live {
+		t.Run(modeOf(n)+"NotRestored/"+n.change.name, func(t *testing.T) { testNotRestored(t, n) })
+	}
+	for _, n := range d.steps {
+		t.Run(modeOf(n)+n.change.name+"/"+n.step.name, func(t *testing.T) {
+			if err := n.AwaitReady(t.Context(), s.target, 1); err != nil {
+				t.Error(err)
+			}
+			s.testDrift(t, n)
+		})
+	}
+	for _, n := range d.kept {
+		t.Run(modeOf(n.drift)+"Orders/"+n.order.name, func(t *testing.T) { s.testDrift(t, n.drift) })
+	}
+	s.restoreAlone(t, "alone", d.alone)
+	for _, n := range d.alone {
+		t.Run(modeOf(n.drift)+"VeleroAlone/"+n.order.name, func(t *testing.T) { s.testAlone(t, n) })
+	}
+}
+
+// drifts are the tenants of one test.
+type drifts struct {
+	live, steps []*drift
+	kept, alone []*disorder
+}
+
+func (s *suite) fillDrifts(t *testing.T, pick func(mode, step, change int) bool) *drifts {
+	t.Helper()
+	d := &drifts{}
+	modes, path := []bool{false}, steps()
+	if s.version.IsV1() {
+		modes, path = []bool{false, true}, append([]step{claimReleased()}, steps()...)
+	}
+	for mode, native := range modes {
+		for _, o := range orders() {
+			d.kept = append(d.kept, s.newDisorder(t, o, native, false))
+			d.alone = append(d.alone, s.newDisorder(t, o, native, true))
+		}
+		for c, change := range changes() {
+			d.live = append(d.live, s.newDrift(t, change, step{name: "live"}, native))
+			for i, p := range path {
+				if pick(mode, i, c) {
+					d.steps = append(d.steps, s.newDrift(t, change, p, native))
+				}
+			}
+		}
+	}
+
+	return d
+}
+
+func (d *drifts) all() []*drift {
+	return slices.Concat(driftsOf(d.alone), driftsOf(d.kept), d.live, d.steps)
+}
+
+func driftsOf(disorders []*disorder) []*drift {
+	all := make([]*drift, len(disorders))
+	for i, d := range disorders {
+		all[i] = d.drift
+	}
+
+	return all
+}
+
+func namespacesOf(all []*drift) string {
+	names := make([]string, len(all))
+	for i, d := range all {
+		names[i] = d.Namespace
+	}
+
+	return strings.Join(names, ",")
+}
+
+// modeOf is how a drift's Composition composes, in the name of a test.
+func modeOf(d *drift) string {
+	if d.Native {
+		return "Native"
+	}
+
+	return ""
+}
