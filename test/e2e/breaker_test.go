@@ -1,0 +1,134 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// breakerDefaults are the flags of Crossplane that the stack sets otherwise.
+var breakerDefaults = []string{"--circuit-breaker-burst=100", "--circuit-breaker-refill-rate=1"}
+
+// testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane does not see that they are unpaused.
+func (s *suite) testCircuitBreaker(t *testing.T, n *shape) {
+	ctx := t.Context()
+	s.deployment(t, build.CrossplaneV2, 1)
+	began := time.Now()
+	must(t, n.StartRestore(ctx, s.target))
+	open := map[string]bool{}
+	must(t, s.target.Wait(ctx, 10*time.Minute, "the restore to end", func(ctx context.Context) error {
+		xrs, err := s.fleetsOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		for _, u := range xrs {
+			if stack.HasCondition(&u, "Responsive", "False") == nil {
+				open[u.GetName()] = true
+			}
+		}
+		r, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", n.Name)
+		if err == nil && drill.Phase(r) != "Completed" && !strings.HasSuffix(drill.Phase(r), "Failed") {
+			err = errors.New("its phase is " + drill.Phase(r))
+		}
+
+		return err
+	}))
+	t.Logf("the circuit breaker was seen open for %d of %d XRs; adopted after %s", len(open), n.Count, time.Since(began))
+	if len(open) == 0 {
+		t.Error("the circuit breaker never opened, so this test proves nothing")
+	}
+	s.testRestored(t, n)
+	s.wantSettled(t, n)
+}
+
+// pauseAll pauses the XRs of a scene, and returns when. Functions have Crossplane reconcile an XR again after a while, by default a minute, without any
+// event; of one that is paused it only does so once more.
+func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
+	t.Helper()
+	must(t, s.annotate(t.Context(), n, "crossplane.io/paused", "true"))
+
+	return time.Now()
+}
+
+// testLost is the control: the circuit breaker, which lets one event pass every 30 s while it is open, drops that XRs are unpaused. It does not come
+// later, and it takes another event to be noticed.
+func (s *suite) testLost(t *testing.T, n *shape, paused time.Time) {
+	ctx := t.Context()
+	s.eventually(t, "Crossplane to have nothing more to do by itself", s.after(paused, 75*time.Second))
+	const rounds = 3
+	for round := range rounds {
+		if round == rounds-1 {
+			must(t, s.annotate(ctx, n, "crossplane.io/paused", nil))
+
+			break
+		}
+		must(t, s.annotate(ctx, n, "example.org/round", strconv.Itoa(round)))
+		// What passes is not to be taken together with what comes after it.
+		s.eventually(t, "the changes to be noticed, or dropped", s.after(time.Now(), 3*time.Second))
+	}
+	since := time.Now()
+	s.eventually(t, "Crossplane to have had the time to look by itself", s.after(since, 35*time.Second))
+	lost, err := s.behind(ctx, n)
+	must(t, err)
+	t.Logf("after %s Crossplane has not noticed that %d of %d XRs are unpaused", time.Since(since), len(lost), n.Count)
+	if len(lost) == 0 {
+		t.Fatal("Crossplane has noticed that each XR is unpaused, so the other tests prove nothing")
+	}
+	s.eventually(t, "requests to be heard", func(ctx context.Context) error {
+		behind, err := s.behind(ctx, n)
+		if err == nil && len(behind) > 0 {
+			err = errors.Join(fmt.Errorf("%d XRs are not reconciled", len(behind)),
+				s.annotate(ctx, n, "crossplane.io/reconcile-requested-at", time.Now().Format(time.RFC3339Nano)))
+		}
+
+		return err
+	})
+}
+
+// annotate sets an annotation of all XRs of a scene.
+func (s *suite) annotate(ctx context.Context, n *shape, key string, value any) error {
+	xrs, err := s.fleetsOf(ctx, n)
+	for _, u := range xrs {
+		err = errors.Join(err, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}}))
+	}
+
+	return err
+}
+
+// after is a condition that comes true some time after another time.
+func (s *suite) after(since time.Time, wait time.Duration) func(context.Context) error {
+	return func(context.Context) error {
+		if age := time.Since(since); age < wait {
+			return fmt.Errorf("it was %s ago", age)
+		}
+
+		return nil
+	}
+}
+
+// behind returns the XRs of a scene that are paused by what Crossplane says.
+func (s *suite) behind(ctx context.Context, n *shape) ([]unstructured.Unstructured, error) {
+	xrs, err := s.fleetsOf(ctx, n)
+
+	return slices.DeleteFunc(xrs, func(u unstructured.Unstructured) bool {
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+
+		return !slices.ContainsFunc(conditions, func(entry any) bool {
+			c, _ := entry.(map[string]any)
+
+			return c["type"] == "Synced" && c["reason"] == "ReconcilePaused"
+		})
+	}), err
+}
