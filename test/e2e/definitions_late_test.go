@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Function of a scene's own that is the stack's by another name.
+const sceneFunction = `
+apiVersion: pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-${scene}
+  annotations: {crossplane.io/paused: "true"}
+spec:
+  package: registry.invalid/function-${scene}:v1
+---
+apiVersion: pkg.crossplane.io/v1
+kind: FunctionRevision
+metadata:
+  name: function-${scene}-1
+  annotations: {crossplane.io/paused: "true"}
+  labels: {pkg.crossplane.io/package: "function-${scene}"}
+spec:
+  desiredState: Active
+  image: registry.invalid/function-${scene}:v1
+  revision: 1
+`
+
+var (
+	functionKind         = schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: "Function"}
+	functionRevisionKind = schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: "FunctionRevision"}
+	crdKind              = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+)
+
+// installFunction installs the Function of a scene, which runs as long as the stack's does. Crossplane v2 only calls one that says it is capable.
+func (s *suite) installFunction(t *testing.T, c *stack.Cluster, scene string, capable bool) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, c.Apply(ctx, []byte(strings.ReplaceAll(sceneFunction, "${scene}", scene))))
+	s.setCapable(t, c, scene, capable)
+}
+
+func (s *suite) setCapable(t *testing.T, c *stack.Cluster, scene string, capable bool) {
+	t.Helper()
+	ctx := t.Context()
+	running, err := get(ctx, c, functionRevisionKind, "", "function-patch-and-transform-stack")
+	must(t, err)
+	endpoint, _, _ := unstructured.NestedString(running.Object, "status", "endpoint")
+	status := map[string]any{"endpoint": endpoint}
+	if capable && s.version != stack.V1 {
+		status["capabilities"] = []any{"composition"}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"status": status}}
+	u.SetGroupVersionKind(functionRevisionKind)
+	u.SetName("function-" + scene + "-1")
+	must(t, c.ApplyStatus(ctx, u))
+}
+
+// setHealth says of a scene's Function in the target whether it is Healthy, as the package manager does.
+func (s *suite) setHealth(t *testing.T, scene, status string) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "Healthy", "status": status, "reason": "PackageRevisionHealth", "message": "cannot pull the image", "lastTransitionTime": metav1.Now().UTC().Format(time.RFC3339),
+	}}}}}
+	u.SetGroupVersionKind(functionKind)
+	u.SetName("function-" + scene)
+	must(t, s.target.ApplyStatus(t.Context(), u))
+}
+
+// withdraw takes a CRD of the provider's away from the target, and returns it. The provider does not run without.
+func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured {
+	t.Helper()
+	group := ".cloud.m.example.org"
+	if s.version == stack.V1 {
+		group = ".cloud.example.org"
+	}
+	ctx := t.Context()
+	crd, err := get(ctx, s.target, crdKind, "", plural+group)
+	must(t, err)
+	must(t, s.target.Stop(stack.CloudProvider))
+	s.delete(t, crd, metav1.DeletePropagationBackground)
+	s.awaitGone(t, crd)
+	delete(crd.Object, "status")
+	crd.Object["metadata"] = map[string]any{"name": crd.GetName()}
+
+	return crd
+}
+
+func (s *suite) awaitGone(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	s.eventually(t, u.GetKind()+" "+u.GetName()+" to be gone", func(ctx context.Context) error {
+		_, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = errors.New("it is there")
+		}
+
+		return err
+	})
+}
+
+// testKindMissingAlone is the control: when the CRD comes, the XRs compose anew what was not restored.
+func (s *suite) testKindMissingAlone(t *testing.T, n *shape) {
+	ctx := t.Context()
+	crd := s.withdraw(t, "databases")
+	must(t, s.target.RestartVelero(ctx)) // It waits for ever for a kind that is gone since it has last looked.
+	must(t, n.StartRestore(ctx, s.target))
+	s.awaitEnd(t, n.Name)
+	must(t, s.target.ApplyObjects(ctx, crd))
+	must(t, s.target.Start(ctx, stack.CloudProvider))
+	for _, u := range s.orders(t, n, few) { // Crossplane looks again by itself after a while.
+		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"look": "again"}}}))
+	}
+	s.eventually(t, "Crossplane to make anew what was not restored, without which the other tests prove nothing", func(ctx context.Context) error {
+		return s.changed(ctx, n, api.Create, api.Database, few)
+	})
+}
+
+// testKindNeverThere has a restore give up before the CRD is there.
+func (s *suite) testKindNeverThere(t *testing.T, n *shape) {
+	ctx := t.Context()
+	args := append([]string{"--item-operation-timeout", "1s"}, n.RestoreArgs...)
+	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-never", n.Name, args...))
+	s.wantPhase(t, n.Name+"-never", "PartiallyFailed")
+	for _, u := range s.orders(t, n, few) {
+		if why := u.GetAnnotations()["velero.crossplane.io/hold"]; !paused(&u) || !strings.Contains(why, "its kind is not served; install the provider or XRD of Network.cloud.") {
+			t.Errorf("%s XR %s is not held with the reason: %s", n.reason, u.GetName(), why)
+		}
+	}
+}
+
+// orders returns the XRs of a scene.
+func (s *suite) orders(t *testing.T, n *shape, want int) []unstructured.Unstructured {
+	t.Helper()
+	xrs, err := s.of(t.Context(), s.target, n.Name, s.orderKind(n.Name))
+	must(t, err)
+	if len(xrs) != want {
+		t.Fatalf("%s There are %v", n.reason, names(xrs))
+	}
+
+	return xrs
+}
+
+// startWaiting starts to restore scenes and waits until each says what it waits for. Nothing may be unpaused by then.
+func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []string) {
+	t.Helper()
+	for _, name := range waits {
+		must(t, scenes[name].StartRestore(t.Context(), s.target))
+	}
+	says := map[string][]string{
+		missing:   {"its kind is not served; install the provider or XRD of Network.cloud."},
+		late:      {"Bucket", "its provider has not observed it yet"},
+		unhealthy: {"Function function-unhealthy: it is not Healthy (PackageRevisionHealth cannot pull the image)"},
+		incapable: {"CompositionRevision incapable-", "its pipeline is not valid", "function-incapable"},
+	}
+	for _, name := range waits {
+		s.eventually(t, name+" to say what it waits for", func(ctx context.Context) error {
+			out, err := s.target.Velero(ctx, "restore", "describe", name, "--details")
+			if err == nil && linesWith(out, says[name]...) < few {
+				err = fmt.Errorf("%d lines have %q:\n%s", linesWith(out, says[name]...), says[name], out)
+			}
+
+			return err
+		})
+		for _, u := range s.orders(t, scenes[name], few) {
+			if !paused(&u) || !drill.Held(&u) {
+				t.Errorf("%s XR %s is not held: %v", scenes[name].reason, u.GetName(), u.GetAnnotations())
+			}
+		}
+	}
+}
+
+// mend brings what the restores wait for, and what could not be restored without it.
+func (s *suite) mend(t *testing.T, scenes map[string]*shape, crd *unstructured.Unstructured) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.target.ApplyObjects(ctx, crd))
+	must(t, s.target.Start(ctx, stack.CloudProvider))
+	s.setHealth(t, unhealthy, "True")
+	if scenes[incapable] != nil {
+		s.setCapable(t, s.target, incapable, true)
+	}
+	must(t, s.target.RestartVelero(ctx)) // It sees the kind only after a while.
+	must(t, drill.Platform{}.StartRestore(ctx, s.target, missing+"-again", missing))
+}
+
+// testMended wants a restore that has waited to be Completed.
+func (s *suite) testMended(t *testing.T, n *shape) {
+	if n.Name == missing {
+		s.awaitCompleted(t, n.Name+"-again")
+		s.awaitEnd(t, n.Name) // It is an error to Velero that it could not restore a kind that is not served.
+	} else {
+		s.awaitCompleted(t, n.Name)
+	}
+	must(t, n.AwaitReady(t.Context(), s.target))
+}
