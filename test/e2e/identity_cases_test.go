@@ -1,0 +1,315 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// testAloneLost is the control: the provider of another cluster knows nothing of what it made here.
+func (s *identity) testAloneLost(t *testing.T) {
+	s.eventually(t, "a second database made after a restore by Velero alone, without which the other tests prove nothing", func(ctx context.Context) error {
+		if n := len(s.creates(ctx, t, s.lost, s.called("Database", "lost-00"))); n != 1 {
+			return fmt.Errorf("%d were made", n)
+		}
+
+		return nil
+	})
+}
+
+// testAloneInFlight is the control: the provider never goes on with what it may have created, and what it created nobody knows.
+func (s *identity) testAloneInFlight(t *testing.T) {
+	s.eventually(t, "the provider to refuse what was being created, without which the other tests prove nothing", func(ctx context.Context) error {
+		mrs := s.managed(ctx, t, s.target, "pending")
+		if len(mrs) != 1 {
+			return fmt.Errorf("there are %v", names(mrs))
+		}
+
+		return wantStuck(&mrs[0])
+	})
+}
+
+// testAloneGated is the control: what the function left out is deleted in the cloud as soon as its provider is there.
+func (s *identity) testAloneGated(t *testing.T) {
+	s.eventually(t, "what the function left out to be deleted in the cloud, without which the other tests prove nothing", func(ctx context.Context) error {
+		deleted := s.entries(ctx, t, s.lost, "", api.Delete)
+		deleted = slices.DeleteFunc(deleted, func(e api.Entry) bool { return !s.scenes["dropped"].ledger.External[string(e.Kind)+" "+e.ID] })
+		if len(deleted) != 2 {
+			return fmt.Errorf("%d of 2 were: %v", len(deleted), deleted)
+		}
+
+		return nil
+	})
+}
+
+// called is what is in the name of a caller that is an MR of a scene.
+func (s *identity) called(kind, name string) string {
+	if s.version == stack.V1 {
+		return ", " + kind + ", " + name
+	}
+	scene, _, _ := strings.Cut(name, "-")
+
+	return ", " + kind + ", " + scene + "/" + name
+}
+
+// testGatedBefore wants XRs to be held with their status while the provider of what they compose is not there yet.
+func (s *identity) testGatedBefore(t *testing.T) {
+	for _, u := range s.composites(t, "gated") {
+		if endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint"); endpoint == "" || !paused(&u) || !drill.Held(&u) {
+			t.Errorf("%s XR %s has the status %v, annotations %v", s.scenes["gated"].reason, u.GetName(), u.Object["status"], u.GetAnnotations())
+		}
+	}
+	mrs := s.managed(t.Context(), t, s.target, "gated")
+	if len(mrs) != 3 {
+		t.Errorf("there are %v", names(mrs))
+	}
+	s.uids = map[string]types.UID{}
+	for _, u := range mrs {
+		s.uids[u.GetKind()+"/"+u.GetName()] = u.GetUID()
+	}
+}
+
+// testGated wants the MRs that the gate could have closed on to be what was restored, and not to have been made anew.
+func (s *identity) testGated(t *testing.T, since int64) {
+	s.testSame(t, s.scenes["gated"], since)
+	uids := map[string]types.UID{}
+	for _, u := range s.managed(t.Context(), t, s.target, "gated") {
+		uids[u.GetKind()+"/"+u.GetName()] = u.GetUID()
+	}
+	if diff := cmp.Diff(s.uids, uids); diff != "" {
+		t.Errorf("%s UIDs: -restored, +later:\n%s", s.scenes["gated"].reason, diff)
+	}
+}
+
+// composites returns the XRs of a scene in the target.
+func (s *identity) composites(t *testing.T, scene string) []unstructured.Unstructured {
+	t.Helper()
+	kind := "Site"
+	if s.version == stack.V1 {
+		kind = "XSite"
+	}
+	all, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: "identity.example.org", Version: "v1alpha1", Kind: kind}, scene, "")
+	must(t, err)
+	all = slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), scene+"-") })
+	if len(all) != 1 {
+		t.Errorf("there are %v of %s", names(all), scene)
+	}
+
+	return all
+}
+
+// testObservedFirstBefore wants MRs to do nothing but observe while their provider is not there yet.
+func (s *identity) testObservedFirstBefore(t *testing.T) {
+	mrs := s.managed(t.Context(), t, s.target, "first")
+	if len(mrs) != 3 {
+		t.Errorf("there are %v", names(mrs))
+	}
+	for _, u := range mrs {
+		if diff := cmp.Diff([]any{"Observe"}, policies(&u)); diff != "" {
+			t.Errorf("%s %s %s: -want, +got:\n%s", s.scenes["first"].reason, u.GetKind(), u.GetName(), diff)
+		}
+	}
+}
+
+func policies(u *unstructured.Unstructured) []any {
+	p, _, _ := unstructured.NestedSlice(u.Object, "spec", "managementPolicies")
+
+	return p
+}
+
+// restoreOf is the restore that brings a scene back.
+func restoreOf(scene string) string {
+	if slices.Contains([]string{"proven", "gated", "kept"}, scene) {
+		return "sound"
+	}
+
+	return scene
+}
+
+// testSame wants a scene to be what it was, with the external-names that it should have had, and nothing to have been written to the cloud for it,
+// once every MR was reconciled since the given entry of the cloud's journal.
+func (s *identity) testSame(t *testing.T, n *shape, since int64) {
+	ctx := t.Context()
+	s.awaitCompleted(t, restoreOf(n.Name))
+	must(t, n.AwaitReady(ctx, s.target))
+	must(t, n.AwaitReads(ctx, s.target, s.cloud, since))
+	after, err := n.Picture(ctx, s.target)
+	must(t, err)
+	wantSame(t, n, s.completed(t, n.picture), after)
+	s.wantUnwritten(t, n)
+	if t.Failed() {
+		t.Log(drill.Problems(ctx, s.target, restoreOf(n.Name)))
+	}
+}
+
+// wantUnwritten checks that nothing was written to the cloud for a scene since the source was lost.
+func (s *identity) wantUnwritten(t *testing.T, n *shape) {
+	t.Helper()
+	for _, e := range s.entries(t.Context(), t, s.lost, "", api.Create, api.Update, api.Delete) {
+		if strings.Contains(e.ManagedBy, n.Name+"-00") || n.ledger.External[string(e.Kind)+" "+e.ID] {
+			t.Errorf("%s The cloud was told to %s %s %s by %s of %s", n.reason, e.Op, e.Kind, e.ID, e.ManagedBy, e.Cluster)
+		}
+	}
+}
+
+// completed returns a picture in which each MR has the external-name that the cloud knows.
+func (s *identity) completed(t *testing.T, p drill.Picture) drill.Picture {
+	t.Helper()
+	resources, err := s.cloud.List(t.Context())
+	must(t, err)
+	p = maps.Clone(p)
+	for key, l := range p {
+		kind, name, _ := strings.Cut(key, " ")
+		if kind, group, _ := strings.Cut(kind, "."); strings.HasPrefix(group, "cloud.") && l.Annotations[externalName] == "" {
+			l.Annotations = maps.Clone(l.Annotations)
+			for _, r := range resources {
+				if strings.Contains(r.CreatedBy.ManagedBy, ", "+kind+", "+name+", ") {
+					l.Annotations[externalName] = r.ID
+				}
+			}
+			p[key] = l
+		}
+	}
+
+	return p
+}
+
+// testKept wants an MR to have the external-name and the policies that it had.
+func (s *identity) testKept(t *testing.T, since int64, resource, external string, want []any) {
+	n := s.scenes["kept"]
+	s.testSame(t, n, since)
+	for _, u := range s.managed(t.Context(), t, s.target, "kept") {
+		if u.GetAnnotations()["crossplane.io/composition-resource-name"] != resource {
+			continue
+		}
+		if diff := cmp.Diff(want, policies(&u)); diff != "" || u.GetAnnotations()[externalName] != external {
+			t.Errorf("%s %s has the external-name %q; policies: -want, +got:\n%s", n.reason, u.GetName(), u.GetAnnotations()[externalName], diff)
+		}
+
+		return
+	}
+	t.Errorf("there is no %s", resource)
+}
+
+// wantHeld waits until a person is told of a restore that an MR of a scene is held, with all of the words, and checks that it is.
+func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...string) *unstructured.Unstructured {
+	t.Helper()
+	var held *unstructured.Unstructured
+	s.eventually(t, "the restore to tell of the hold", func(ctx context.Context) error {
+		held = nil
+		for _, u := range s.managed(ctx, t, s.target, scene) {
+			if _, ok := u.GetAnnotations()[annotationHold]; ok && u.GetKind() == kind {
+				held = &u
+			}
+		}
+		if held == nil {
+			return errors.New("none is held")
+		}
+		details := s.details(t, restore)
+		if linesWith(details, append(words, held.GetName())...) == 0 {
+			return fmt.Errorf("no line has all of %q and %s:\n%s", words, held.GetName(), details)
+		}
+
+		return nil
+	})
+	why := held.GetAnnotations()[annotationHold]
+	for _, w := range words {
+		if !strings.Contains(why, w) {
+			t.Errorf("the hold of %s %s does not say %q: %s", held.GetKind(), held.GetName(), w, why)
+		}
+	}
+	if !paused(held) && !cmp.Equal([]any{"Observe"}, policies(held)) {
+		t.Errorf("%s %s is neither paused nor does it only observe", held.GetKind(), held.GetName())
+	}
+	s.wantUnwritten(t, s.scenes[scene])
+
+	return held
+}
+
+// testInFlight wants what was being created to be held until a person says what it is. Of what an asynchronous kind creates it is not even said
+// that it is being created.
+func (s *identity) testInFlight(t *testing.T) {
+	n, kind := s.scenes["flight"], "Network"
+	if s.version == stack.V1 {
+		kind = "Bucket"
+	}
+	pending := s.wantHeld(t, "flight", "flight", kind, "being created", externalName, createPending)
+	unknown := s.wantHeld(t, "flight", "flight", "Database", "no external-name", externalName)
+	if xr := s.composites(t, "flight")[0]; !paused(&xr) || !drill.Held(&xr) {
+		t.Errorf("%s Its XR is not held: %v", n.reason, xr.GetAnnotations())
+	}
+	for _, u := range []*unstructured.Unstructured{pending, unknown} {
+		made := s.creates(t.Context(), t, 0, s.called(u.GetKind(), u.GetName()))
+		if len(made) != 1 {
+			t.Fatalf("the cloud made %v", made)
+		}
+		annotations := map[string]any{externalName: made[0].ID}
+		if u == pending {
+			annotations[createPending] = nil
+		}
+		must(t, drill.Patch(t.Context(), s.target, u, map[string]any{"metadata": map[string]any{"annotations": annotations}}))
+	}
+	for key, l := range n.picture {
+		if strings.HasSuffix(key, pending.GetName()) {
+			delete(l.Annotations, createPending)
+		}
+	}
+	s.testSame(t, n, s.seq(t))
+}
+
+// testNotTheName wants a name that would be wrong not to be guessed.
+func (s *identity) testNotTheName(t *testing.T) {
+	held := s.wantHeld(t, "held", "arn", "Database", "no external-name", "arn:cloud:database:", externalName)
+	if name, ok := held.GetAnnotations()[externalName]; ok {
+		t.Errorf("%s It is %q", s.scenes["arn"].reason, name)
+	}
+	s.wantGivenUp(t, "arn", "Database")
+}
+
+// testObservedGone wants what is not in the cloud any more to be told of, rather than made anew.
+func (s *identity) testObservedGone(t *testing.T) {
+	held := s.wantHeld(t, "gone", "gone", "Bucket", "only observes")
+	if diff := cmp.Diff([]any{"Observe"}, policies(held)); diff != "" {
+		t.Errorf("%s -want, +got:\n%s", s.scenes["gone"].reason, diff)
+	}
+	wantTold(t, "the details of the restore", s.details(t, "gone"), held.GetName(), "does not exist", "managementPolicies")
+}
+
+// wantGivenUp waits until the restore has ended for want of an answer, and checks that the hold is still on.
+func (s *identity) wantGivenUp(t *testing.T, scene, kind string) {
+	t.Helper()
+	s.wantPhase(t, "held", "PartiallyFailed")
+	held := slices.DeleteFunc(s.managed(t.Context(), t, s.target, scene), func(u unstructured.Unstructured) bool {
+		_, ok := u.GetAnnotations()[annotationHold]
+
+		return !ok || !paused(&u)
+	})
+	if len(held) != 1 || held[0].GetKind() != kind {
+		t.Errorf("when the restore has ended, there is no hold but on %v", names(held))
+	}
+	s.wantUnwritten(t, s.scenes[scene])
+}
+
+// testProviderKilled wants what the provider was creating when it was killed to be held, whatever it did since.
+func (s *identity) testProviderKilled(t *testing.T) {
+	s.wantHeld(t, "held", "killed", "Network", "being created", externalName, createPending)
+	s.wantGivenUp(t, "killed", "Network")
+	for _, u := range s.managed(t.Context(), t, s.target, "killed") {
+		if u.GetKind() == "Database" {
+			must(t, stack.HasCondition(&u, "Ready", "True"))
+		}
+	}
+}

@@ -1,0 +1,355 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+const (
+	externalName   = "crossplane.io/external-name"
+	createPending  = "crossplane.io/external-create-pending"
+	annotationHold = "velero.crossplane.io/hold"
+	observeFirst   = "velero.crossplane.io/observe-first=true"
+)
+
+func TestIdentityV2(t *testing.T) { testIdentity(t, stack.V2, "v2") }
+
+func TestIdentityV1(t *testing.T) { testIdentity(t, stack.V1, "v1.20") }
+
+// An identity is the clusters of a test of what happens to the identity of MRs and to status. Some kinds of the provider are asynchronous.
+type identity struct {
+	*suite
+
+	dir    string
+	scenes map[string]*shape
+	// lost is the last entry of the cloud's journal that the source brought about.
+	lost int64
+	// uids are those of the MRs of the scene gated, when the provider was not there yet.
+	uids map[string]types.UID
+}
+
+// testIdentity loses a cluster in which the identity of MRs is known, nowhere but in the provider's memory, or nowhere at all. In the target it
+// restores everything while the provider is down, as it is when a cluster is built anew, first with Velero alone and then with the plugin.
+func testIdentity(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	s := newIdentity(t, version, dir)
+	s.fill(t)
+	must(t, s.source.Destroy())
+	if _, ok := s.scenes["gone"]; ok {
+		must(t, s.cloud.Delete(t.Context(), api.Bucket, "gone-00"))
+	}
+	s.lost = s.seq(t)
+
+	s.target = s.cluster(t, "target")
+	must(t, s.target.Stop(stack.CloudProvider))
+	must(t, s.target.RestartVelero(t.Context()))
+	s.restoreAlone(t)
+	must(t, s.target.UsePlugin(t.Context(), true))
+	s.restoreAll(t)
+	t.Run("GatedBefore", func(t *testing.T) { s.testGatedBefore(t) })
+	t.Run("ObservedFirstBefore", func(t *testing.T) { s.testObservedFirstBefore(t) })
+
+	since := s.seq(t)
+	must(t, s.target.Start(t.Context(), stack.CloudProvider))
+	t.Run("VeleroAlone", func(t *testing.T) {
+		t.Run("Lost", func(t *testing.T) { s.testAloneLost(t) })
+		t.Run("InFlight", func(t *testing.T) { s.testAloneInFlight(t) })
+		t.Run("Gated", func(t *testing.T) { s.testAloneGated(t) })
+	})
+	t.Run("Gated", func(t *testing.T) { s.testGated(t, since) })
+	for name, scene := range map[string]string{"ProvenByPeers": "proven", "ChosenBySetting": "chosen", "ObservedFirst": "first"} {
+		t.Run(name, func(t *testing.T) { s.testSame(t, s.scenes[scene], since) })
+	}
+	t.Run("Observed", func(t *testing.T) { s.testKept(t, since, "observed", "kept-observed", []any{"Observe"}) })
+	t.Run("DifferentName", func(t *testing.T) { s.testKept(t, since, "other", "kept-by-another-name", []any{"*"}) })
+	t.Run("InFlight", func(t *testing.T) { s.testInFlight(t) })
+	if version != stack.V1 {
+		t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
+		t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t) })
+		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
+		t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
+	}
+}
+
+func identityScenes(version stack.Version) map[string]*shape {
+	scenes := map[string]*shape{
+		"lost":    {reason: "Velero alone has the provider make a second external resource."},
+		"pending": {reason: "Velero alone brings back what its provider will never go on with."},
+		"dropped": {reason: "Velero alone has Crossplane delete what a function finds no status for.", Scene: drill.Scene{Dir: "gated"}},
+		"proven":  {reason: "An external-name that is missing is the ID in the status, if that is so for others of the kind."},
+		"chosen":  {reason: "A person can say that it is so for a kind."},
+		"flight":  {reason: "Whether there is an external resource that was being created only a person can find out."},
+		"gated":   {reason: "A function that reads status must find it at the first reconcile, or Crossplane deletes what it leaves out."},
+		"kept":    {reason: "External-names and policies are what they were."},
+		"first":   {reason: "Nothing but observing happens until a provider has found the external resource."},
+	}
+	if version == stack.V1 {
+		scenes["dropped"].Dir = ""
+	} else {
+		scenes["old"] = &shape{reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}}
+		scenes["arn"] = &shape{reason: "The ID in the status of a kind whose external-names are not that must not become one."}
+		scenes["gone"] = &shape{reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."}
+		scenes["killed"] = &shape{reason: "What a provider was creating when it was killed may be there."}
+	}
+
+	return scenes
+}
+
+// alone are the scenes that Velero alone backs up. It restores all of them but old.
+func alone() []string { return []string{"lost", "pending", "dropped", "old"} }
+
+func newIdentity(t *testing.T, version stack.Version, dir string) *identity {
+	t.Helper()
+	ctx := t.Context()
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, Gate: true})...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	s := &identity{
+		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}, dir: filepath.Join("testdata", dir, "identity"),
+		scenes: identityScenes(version),
+	}
+	for name, n := range s.scenes {
+		n.Name = name
+		if n.Dir == "" {
+			n.Dir = name
+		}
+		n.Dir = filepath.Join(s.dir, n.Dir)
+	}
+	s.source = s.cluster(t, "source")
+
+	return s
+}
+
+// cluster starts a cluster, with Velero alone, that has the platform.
+func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
+	t.Helper()
+	async := []string{"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org"}
+	if s.version == stack.V1 {
+		async = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
+	}
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
+		Name: name, Crossplane: s.version, Gate: true,
+		// A create that hangs is given up after a minute otherwise, and one that nobody remembers tried again after half of one.
+		ProviderArgs: append(async, "--timeout", "10m", "--creation-grace-period", "1s"),
+	})
+	must(t, err)
+	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
+
+	return c
+}
+
+// fill has people make everything in the source, and backs it up.
+func (s *identity) fill(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	for _, by := range s.stalled() {
+		must(t, s.cloud.Fail(ctx, api.Fault{Op: api.Create, By: by, Stall: true, Times: 1}))
+	}
+	_, err := s.cloud.Create(ctx, api.Bucket, "kept-observed", api.Spec{Region: "here"})
+	must(t, err)
+	if killed, ok := s.scenes["killed"]; ok {
+		must(t, killed.Make(ctx, s.source))
+		s.awaitStalled(t, "killed")
+		must(t, s.source.Kill(stack.CloudProvider))
+		must(t, s.source.Start(ctx, stack.CloudProvider))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.scenes)) {
+		if name != "killed" {
+			must(t, s.scenes[name].Make(ctx, s.source))
+		}
+	}
+	must(t, s.source.RestartVelero(ctx))
+	for _, name := range slices.Sorted(maps.Keys(s.scenes)) {
+		n := s.scenes[name]
+		switch name {
+		case "killed":
+			t.Run("ProviderKilledAlone", func(t *testing.T) { s.testMadeTwice(t) })
+		case "pending", "flight":
+			s.awaitStalled(t, name)
+		default:
+			must(t, n.AwaitReady(ctx, s.source))
+		}
+		if name == "flight" {
+			s.awaitSibling(t)
+		}
+		n.picture, err = n.Picture(ctx, s.source)
+		must(t, err)
+		n.ledger, err = n.Ledger(ctx, s.cloud)
+		must(t, err)
+	}
+	s.backUpAll(t)
+}
+
+// stalled are the creates that the cloud does not answer.
+func (s *identity) stalled() []string {
+	if s.version == stack.V1 {
+		return []string{", Bucket, flight-00", ", Database, flight-00", ", Bucket, pending-00"}
+	}
+
+	return []string{", Network, flight/", ", Database, flight/", ", Network, pending/", ", Network, killed/", ", Database, killed/"}
+}
+
+// awaitStalled waits until what the cloud does not answer for a scene is done there.
+func (s *identity) awaitStalled(t *testing.T, scene string) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), patience, "the creates of "+scene, func(ctx context.Context) error {
+		for _, by := range s.stalled() {
+			if strings.Contains(by, ", "+scene) && len(s.creates(ctx, t, 0, by)) == 0 {
+				return errors.New("there is none by" + by)
+			}
+		}
+
+		return nil
+	}))
+}
+
+// awaitSibling waits until all but the create that hangs is done.
+func (s *identity) awaitSibling(t *testing.T) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), patience, "the sibling of what is being created to be Ready", func(ctx context.Context) error {
+		ready := 0
+		for _, u := range s.managed(ctx, t, s.source, "flight") {
+			if stack.HasCondition(&u, "Ready", "True") == nil {
+				ready++
+			}
+		}
+		if ready != 1 {
+			return fmt.Errorf("%d are", ready)
+		}
+
+		return nil
+	}))
+}
+
+// testMadeTwice is a control: Crossplane as it is does damage when its provider is killed while it creates something, whatever is restored later. Of
+// an asynchronous kind there are two, and with the other the provider will never go on.
+func (s *identity) testMadeTwice(t *testing.T) {
+	must(t, s.source.Wait(t.Context(), patience, "the killed provider's second database", func(ctx context.Context) error {
+		if n := len(s.creates(ctx, t, 0, ", Database, killed/")); n != 2 {
+			return fmt.Errorf("%d were made", n)
+		}
+		mrs := s.managed(ctx, t, s.source, "killed")
+		if len(mrs) != 2 {
+			return fmt.Errorf("there are %v", names(mrs))
+		}
+		for _, u := range mrs {
+			err := stack.HasCondition(&u, "Ready", "True")
+			if u.GetKind() == "Network" {
+				err = wantStuck(&u)
+			}
+			if err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}))
+}
+
+// wantStuck returns an error if the provider doesn't refuse to go on with what it may have created.
+func wantStuck(u *unstructured.Unstructured) error {
+	err := stack.HasCondition(u, "Synced", "True")
+	if err == nil || !strings.Contains(err.Error(), "cannot determine creation result") {
+		return fmt.Errorf("%s %s does not say that it is stuck: %w", u.GetKind(), u.GetName(), err)
+	}
+
+	return nil
+}
+
+// backUpAll makes one backup with Velero alone, and one with the plugin.
+func (s *identity) backUpAll(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	args := []string{"--include-namespaces", strings.Join(alone(), ",")}
+	if s.version == stack.V1 {
+		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite=dropped-00"}
+	}
+	backupWith(t, s.source, "alone", args...)
+	must(t, s.source.UsePlugin(ctx, true))
+	scenes := slices.DeleteFunc(slices.Sorted(maps.Keys(s.scenes)), func(name string) bool { return slices.Contains(alone(), name) })
+	backupWith(t, s.source, "all", "--include-namespaces", strings.Join(scenes, ","))
+	logs, err := s.source.Velero(ctx, "backup", "logs", "all")
+	must(t, err)
+	t.Run("BackupWarns", func(t *testing.T) { s.testBackupWarns(t, problems(logs)) })
+}
+
+// testBackupWarns wants a warning for each MR whose identity is not in the backup.
+func (s *identity) testBackupWarns(t *testing.T, logs string) {
+	for name, n := range s.scenes {
+		if slices.Contains(alone(), name) {
+			continue
+		}
+		for _, u := range s.managed(t.Context(), t, s.source, name) {
+			message := `msg="` + u.GetKind() + " " + strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/") + " "
+			if unsafe := stack.HasCondition(&u, "Synced", "True") != nil || u.GetAnnotations()[externalName] == ""; unsafe {
+				wantTold(t, "the log's problems of the backup", logs, "level=warning", message)
+			} else if linesWith(logs, message) > 0 {
+				t.Errorf("%s The backup warns of %s %s, which is safe:\n%s", n.reason, u.GetKind(), u.GetName(), logs)
+			}
+		}
+	}
+}
+
+func (s *identity) restoreAlone(t *testing.T) {
+	t.Helper()
+	s.startRestore(t, "alone", "alone", "--exclude-namespaces", "old", clusterResources+"=true")
+	s.awaitCompleted(t, "alone")
+	// The provider is down, so nothing has a status when Crossplane looks at it.
+	s.eventually(t, "Crossplane to delete what the function leaves out", func(ctx context.Context) error {
+		deleted := 0
+		for _, u := range s.managed(ctx, t, s.target, "dropped") {
+			if u.GetDeletionTimestamp() != nil {
+				deleted++
+			}
+		}
+		if deleted != 2 {
+			return fmt.Errorf("%d of 2 are being deleted", deleted)
+		}
+
+		return nil
+	})
+}
+
+// restoreAll restores the scenes, with what is safe in one restore, and waits until all items are there.
+func (s *identity) restoreAll(t *testing.T) {
+	t.Helper()
+	s.startRestore(t, "sound", "all", "--include-namespaces", "proven,gated,kept")
+	kind := "Network.cloud.example.org"
+	s.startRestore(t, "chosen", "all", "--include-namespaces", "chosen", "--annotations", "velero.crossplane.io/external-name-from-id="+kind)
+	s.startRestore(t, "first", "all", "--include-namespaces", "first", "--annotations", observeFirst)
+	s.startRestore(t, "flight", "all", "--include-namespaces", "flight")
+	restores := []string{"sound", "chosen", "first", "flight"}
+	if s.version != stack.V1 {
+		s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
+		s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+		s.startRestore(t, "old", "alone", "--include-namespaces", "old")
+		restores = append(restores, "held", "gone", "old")
+	}
+	for _, r := range restores {
+		must(t, drill.AwaitOperations(t.Context(), s.target, r))
+	}
+}
+
+// startRestore waits until the backup is known to the target and starts to restore it.
+func (s *identity) startRestore(t *testing.T, restore, backup string, args ...string) {
+	t.Helper()
+	must(t, drill.Platform{}.StartRestore(t.Context(), s.target, restore, backup, append([]string{"--item-operation-timeout", "5m"}, args...)...))
+}
