@@ -99,6 +99,9 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
+// ownPause tells whether a person had paused what is held.
+func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
+
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
 // itself. Of the given hold it takes the Restore, Since, Clone, Identity, Observes, Status and Reason; an empty Reason stands for that of an XR. The
 // settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then that one has

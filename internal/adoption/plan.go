@@ -74,6 +74,8 @@ type tree struct {
 	xr   xp.Composite
 	hold *Hold
 	plan Plan
+	// well is how well each composed resource was, nil until somebody asks.
+	well map[xp.ID]xp.Wellness
 	// without are the refs that nothing is waited for any more.
 	without []string
 }
@@ -94,9 +96,8 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 			"remove its annotation %s", xp.String(u), xp.AnnotationPaused)}
 	}
 	t.plan.Total = len(t.hold.Refs)
-	ownPause := t.hold.Paused != nil && *t.hold.Paused == "true"
 	switch {
-	case ownPause:
+	case t.hold.ownPause():
 		t.checkComposed(false)
 		t.checkStatus(u)
 	case xp.IsPaused(u):

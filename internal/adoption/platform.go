@@ -68,9 +68,6 @@ func (w *World) PlatformNeeds() []schema.GroupVersionKind {
 	}
 }
 
-// ownPause tells whether a person had paused what is held.
-func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
-
 // checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would fail, and one that half succeeds can cost the XR what it
 // composed.
 func (t *tree) checkPlatform() {

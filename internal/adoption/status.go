@@ -32,8 +32,14 @@ func isSeenPaused(u *unstructured.Unstructured) bool {
 
 // wellness returns how well a composed resource was when it was backed up.
 func (t *tree) wellness(r xp.Ref) xp.Wellness {
-	if i := slices.Index(t.hold.Refs, r); i >= 0 && i < len(t.hold.Well) {
-		return t.hold.Well[i]
+	if t.well == nil {
+		t.well = map[xp.ID]xp.Wellness{}
+		for i, w := range t.hold.Well[:min(len(t.hold.Well), len(t.hold.Refs))] {
+			t.well[t.hold.Refs[i].ID()] = w
+		}
+	}
+	if w, ok := t.well[r.ID()]; ok {
+		return w
 	}
 
 	return xp.MissingWell
