@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -110,11 +109,7 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref, left *l
 
 func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
-	b, err := json.Marshal(change.Patch)
-	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)
-	}
-	err = a.cluster.Patch(ctx, change.Target, b)
+	_, err := a.cluster.Patch(ctx, change.Target, change.Patch)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
@@ -159,11 +154,7 @@ func (a *Adopter) explain(ctx context.Context, u *unstructured.Unstructured, eve
 	if err != nil {
 		return err
 	}
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
-	}
-	if err := a.cluster.Patch(ctx, u, b); err != nil {
+	if _, err := a.cluster.Patch(ctx, u, patch); err != nil {
 		return err
 	}
 

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -216,16 +217,21 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	return u, nil
 }
 
-// Patch carries out a merge patch on the object as it was observed.
-func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch []byte) error {
+// Patch carries out a merge patch on the object as it was observed, and returns it as it is then.
+func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
-		return err
+		return nil, err
+	}
+	b, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
 	}
 	options := metav1.PatchOptions{FieldManager: FieldManager}
-	if _, err := c.client.Resource(gvr).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, patch, options); err != nil {
-		return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
+	after, err := c.client.Resource(gvr).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, b, options)
+	if err != nil {
+		return nil, fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 	}
 
-	return nil
+	return after, nil
 }

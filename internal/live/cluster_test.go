@@ -149,11 +149,11 @@ func TestConnect(t *testing.T) {
 
 func TestPatchErrors(t *testing.T) {
 	s := newServer(xptest.XR("x"))
-	if err := s.cluster().Patch(context.Background(), xptest.Object("gone.org/v1", "Gone", "", "g"), []byte(`{}`)); !meta.IsNoMatchError(err) {
+	if _, err := s.cluster().Patch(context.Background(), xptest.Object("gone.org/v1", "Gone", "", "g"), map[string]any{}); !meta.IsNoMatchError(err) {
 		t.Errorf("What is not served can't be patched; got error %v", err)
 	}
 	s.failOn("patch", "xorders", 1, errDown)
-	err := s.cluster().Patch(context.Background(), xptest.XR("x"), []byte(`{}`))
+	_, err := s.cluster().Patch(context.Background(), xptest.XR("x"), map[string]any{})
 	if !errors.Is(err, errDown) || !strings.HasPrefix(err.Error(), "cannot patch XOrder x: ") {
 		t.Errorf("got error %v", err)
 	}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -81,27 +80,9 @@ func (a *Adopter) name(ctx context.Context, s adoption.Silence, plan *adoption.P
 // ask asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.
 func (a *Adopter) ask(ctx context.Context, u *unstructured.Unstructured, now time.Time) {
 	log := a.log.WithField("object", xp.String(u))
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		live, err := a.cluster.Get(ctx, xp.RefTo(u))
-		if err != nil {
-			return err
-		}
-
-		return a.patch(ctx, live, adoption.Ask(live, now))
-	})
+	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.Ask(u, now), true })
 	if err == nil {
-		err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			live, err := a.cluster.Get(ctx, xp.RefTo(u))
-			if err != nil {
-				return err
-			}
-			patch, left := adoption.TakeBack(live)
-			if !left {
-				return nil
-			}
-
-			return a.patch(ctx, live, patch)
-		})
+		_, err = a.change(ctx, asked, adoption.TakeBack)
 	}
 	if err != nil {
 		log.WithError(err).Warn("Cannot ask Crossplane to reconcile it")
@@ -111,11 +92,32 @@ func (a *Adopter) ask(ctx context.Context, u *unstructured.Unstructured, now tim
 	log.Info("Asked Crossplane to reconcile it, which has said nothing of it for a while")
 }
 
-func (a *Adopter) patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) error {
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
-	}
+// change patches an object, if there is something to patch, and returns it as it is then. Only if it has changed since it was seen it reads it again.
+func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (map[string]any, bool)) (
+	*unstructured.Unstructured, error,
+) {
+	seen := u
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		p, needed := patch(seen)
+		if !needed {
+			return nil
+		}
+		after, err := a.cluster.Patch(ctx, seen, p)
+		if err == nil {
+			seen = after
 
-	return a.cluster.Patch(ctx, u, b)
+			return nil
+		}
+		if apierrors.IsConflict(err) {
+			now, getErr := a.cluster.Get(ctx, xp.RefTo(u))
+			if getErr != nil {
+				return getErr
+			}
+			seen = now
+		}
+
+		return err
+	})
+
+	return seen, err
 }

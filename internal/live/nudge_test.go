@@ -133,12 +133,38 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 	}
 }
 
+// A poll lists kinds, and reads nothing by itself that is as it was listed.
+func TestAdoptAsksForWhatItHasListed(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	a := hasty(s)
+	a.silence, a.stuck = 0, time.Hour
+	if _, err := a.Adopt(context.Background(), selector, xp.RefTo(xr)); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	for _, action := range s.Actions() {
+		if action.Matches("get", "xorders") {
+			t.Error("An XR was read by itself.")
+		}
+		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), xp.AnnotationReconcileRequested) {
+			asked++
+		}
+	}
+	if asked == 0 || asked%2 != 0 {
+		t.Errorf("There are %d requests for a reconcile, or takings back.", asked)
+	}
+}
+
 // What can't be asked for is asked for at the next poll.
 func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for _, verb := range []string{"get", "patch"} {
 		s := newServer(objects...)
 		s.failOn(verb, "xorders", 1<<30, apierrors.NewForbidden(xorders.GroupResource(), "x", errDown))
+		if verb == "get" { // It is read only if it has changed.
+			s.failOn("patch", "xorders", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
+		}
 		a := hasty(s)
 		a.silence = 0
 		plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))

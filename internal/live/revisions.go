@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,13 +53,10 @@ func (c *Cluster) outrank(ctx context.Context, revision *unstructured.Unstructur
 	if newest == nil || highest > number {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
+	_, err = c.Patch(ctx, newest, map[string]any{
 		"metadata": map[string]any{"resourceVersion": newest.GetResourceVersion()},
 		"spec":     map[string]any{"revision": number + 1},
 	})
-	if err != nil {
-		return fmt.Errorf("cannot encode the patch of %s: %w", xp.String(newest), err)
-	}
 
-	return c.Patch(ctx, newest, patch)
+	return err
 }

@@ -91,14 +91,12 @@ func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object,
 	if v, _, _ := unstructured.NestedString(document, "metadata", "resourceVersion"); v != "" && v != u.GetResourceVersion() {
 		return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
 	}
-	next := xptest.Merge(u, document)
-	s.put(patch.GetResource(), next)
 
-	return true, next, nil
+	return true, s.put(patch.GetResource(), xptest.Merge(u, document)), nil
 }
 
-// put creates or replaces an object, with the next resourceVersion.
-func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) {
+// put creates or replaces an object, with the next resourceVersion, and returns it as it is then.
+func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructured) *unstructured.Unstructured {
 	n, _ := strconv.Atoi(u.GetResourceVersion())
 	u = xptest.With(u, xptest.Version(strconv.Itoa(n+1)))
 	if err := s.Tracker().Update(gvr, u, u.GetNamespace()); apierrors.IsNotFound(err) {
@@ -107,6 +105,8 @@ func (s *server) put(gvr schema.GroupVersionResource, u *unstructured.Unstructur
 			panic(err) // The test is wrong.
 		}
 	}
+
+	return u
 }
 
 func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
