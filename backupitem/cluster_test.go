@@ -137,6 +137,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", false},
 		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
+		"Usage":          {"usages", gvk.Group == xp.GroupProtection},
 		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
 	}
 	k, ok := kinds[gvk.Kind]

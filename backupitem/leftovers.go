@@ -3,10 +3,9 @@ package backupitem
 import (
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -26,41 +25,68 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) error 
 	if err != nil {
 		return err
 	}
-	_, composed := xp.Controller(xr.Unstructured)
-	for _, u := range usages {
-		_, controlled := xp.Controller(u)
-		lost := !controlled && !composed && u.GetLabels()[xp.LabelComposite] == xr.GetName()
+	for _, u := range usages.controlled[xr.GetUID()] {
 		switch {
-		case !xp.Controls(xr.Unstructured, u) && !lost:
 		case u.GetDeletionTimestamp() != nil:
 			f.leave(xr, u, "it is being deleted, so Velero does not back it up")
-		case !lost && !listed[xp.RefTo(u).ID()]:
+		case !listed[xp.RefTo(u).ID()]:
 			f.leave(xr, u, "the XR composed it and does not list it any more, so a restore leaves it out")
+		}
+	}
+	if _, composed := xp.Controller(xr.Unstructured); composed {
+		return nil // The label names the XR at the top of the tree.
+	}
+	for _, u := range usages.lost[xr.GetName()] {
+		if u.GetDeletionTimestamp() != nil {
+			f.leave(xr, u, "it is being deleted, so Velero does not back it up")
 		}
 	}
 
 	return nil
 }
 
-// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once.
-func (l *Links) usages(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
-	key := shelf{GroupKind: xp.UsageKinds()[0][0].GroupKind(), namespace: namespace, selector: "of any kind"}
-	if all, ok := l.shelves.Get(key); ok {
-		return all.([]*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
-	}
-	var all []*unstructured.Unstructured
-	for _, versions := range xp.UsageKinds() {
-		for _, gvk := range versions {
-			found, err := l.reader.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
-			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
+// composedUsages are the Usages that XRs composed: by the XR that controls them and, those that nobody does, by the name of the XR in their label.
+type composedUsages struct {
+	controlled map[types.UID][]*unstructured.Unstructured
+	lost       map[string][]*unstructured.Unstructured
+}
 
-			break // Another version has the same objects.
+func (c composedUsages) add(u *unstructured.Unstructured) {
+	if o, ok := xp.Controller(u); ok {
+		c.controlled[o.UID] = append(c.controlled[o.UID], u)
+
+		return
+	}
+	root := u.GetLabels()[xp.LabelComposite]
+	c.lost[root] = append(c.lost[root], u)
+}
+
+// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once.
+func (l *Links) usages(ctx context.Context, namespace string) (composedUsages, error) {
+	key := shelf{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
+	if all, ok := l.shelves.Get(key); ok {
+		return all.(composedUsages), nil //nolint:forcetypeassert // Nothing else is put in.
+	}
+	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
+	for _, gk := range xp.UsageKinds() {
+		gvk, ok, err := l.reader.Served(gk)
+		if err != nil {
+			return composedUsages{}, err
+		}
+		if !ok {
+			continue
+		}
+		if _, namespaced, err := l.reader.Resource(gvk); err != nil {
+			return composedUsages{}, err
+		} else if namespace != "" && !namespaced {
+			continue // An XR in a namespace composes nothing outside of it.
+		}
+		found, err := l.reader.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
+		if err != nil {
+			return composedUsages{}, err
+		}
+		for _, u := range found {
+			all.add(u)
 		}
 	}
 	l.shelves.Add(key, all)

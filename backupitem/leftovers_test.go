@@ -22,6 +22,14 @@ type protected struct {
 	lists  int
 }
 
+func (p *protected) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	if gk.Group == xp.GroupAPIExtensions && gk.Kind == "Usage" {
+		return gk.WithVersion("v1beta1"), true, nil
+	}
+
+	return p.cluster.Served(gk)
+}
+
 func (p *protected) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	if gvk.Group != xp.GroupAPIExtensions || gvk.Version != "v1beta1" {
 		return p.cluster.List(ctx, gvk, namespace, options)
@@ -72,6 +80,10 @@ func TestLeftovers(t *testing.T) {
 				t.Errorf("%s\nafter %d lists: -want, +got:\n%s", tc.reason, p.lists, diff)
 			}
 		})
+	}
+	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
+	if err := NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x"))); err != nil || p.lists+len(namespaced.left) > 0 {
+		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, err)
 	}
 	if err := NewLinks(&protected{cluster: &cluster{down: true}}).leftovers(t.Context(), &found{}, xp.CompositeFrom(x)); err == nil {
 		t.Error("no answer is not a no")

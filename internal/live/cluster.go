@@ -110,8 +110,8 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
 }
 
-// Served returns the preferred version in which the API server served a kind when it was first asked about the group; ok is false if it didn't
-// serve it.
+// Served returns the version, the one that the group prefers if that has the kind, in which the API server served a kind when it was first asked
+// about the group; ok is false if it didn't serve it.
 func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
 	c.mu.Lock()
 	if c.groups == nil {
@@ -126,17 +126,19 @@ func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok b
 		if g.Name != gk.Group {
 			continue
 		}
-		gvk = gk.WithVersion(g.PreferredVersion.Version)
-		list, err := c.kindsOf(gvk.GroupVersion())
-		if apierrors.IsNotFound(err) {
-			return gvk, false, nil
+		for _, v := range append([]metav1.GroupVersionForDiscovery{g.PreferredVersion}, g.Versions...) {
+			gvk = gk.WithVersion(v.Version)
+			list, err := c.kindsOf(gvk.GroupVersion())
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return gvk, false, err
+			}
+			if _, ok = find(list, gvk.Kind); ok {
+				return gvk, true, nil
+			}
 		}
-		if err != nil {
-			return gvk, false, err
-		}
-		_, ok = find(list, gvk.Kind)
-
-		return gvk, ok, nil
 	}
 
 	return gvk, false, nil

@@ -92,12 +92,17 @@ func TestResourceOfMalformedAPIVersions(t *testing.T) {
 
 func TestServed(t *testing.T) {
 	s := newServer()
+	legacy := xp.UsageKinds()[2]
+	s.kinds[legacy.Group+"/v1beta1"] = []metav1.APIResource{{Name: "usages", Kind: legacy.Kind}}
 	c := s.cluster()
 	bucket := gvkOf(xptest.MR("b"))
 	for range 3 {
 		if gvk, ok, err := c.Served(bucket.GroupKind()); err != nil || !ok || gvk != bucket {
 			t.Errorf("A kind is served in the version that its group prefers; got %v, %v, %v", gvk, ok, err)
 		}
+	}
+	if gvk, ok, err := c.Served(legacy); err != nil || !ok || gvk.Version != "v1beta1" {
+		t.Errorf("Or in another one, if that version does not have it; got %v, %v, %v", gvk, ok, err)
 	}
 	for _, gk := range []schema.GroupKind{{Group: bucket.Group, Kind: "ProviderConfig"}, {Group: "gone.org", Kind: "Gone"}} {
 		if _, ok, err := c.Served(gk); ok || err != nil {

@@ -94,19 +94,19 @@ func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Uns
 // usages returns the Usages that an XR composed once.
 func (l *leftovers) usages(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	var usages []*unstructured.Unstructured
-	for _, versions := range xp.UsageKinds() {
-		for _, gvk := range versions {
-			found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelComposite})
-			if isUnserved(err) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			usages = append(usages, found...)
-
-			break // Another version has the same objects.
+	for _, gk := range xp.UsageKinds() {
+		gvk, ok, err := l.cluster.Served(gk)
+		if err != nil {
+			return nil, err
 		}
+		if !ok {
+			continue
+		}
+		found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelComposite})
+		if err != nil {
+			return nil, err
+		}
+		usages = append(usages, found...)
 	}
 
 	return usages, nil

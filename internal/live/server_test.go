@@ -3,6 +3,7 @@ package live
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -171,15 +173,20 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 	if s.down != nil {
 		return nil, s.down
 	}
-	list := &metav1.APIGroupList{}
+	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for groupVersion := range s.kinds {
 		gv, err := schema.ParseGroupVersion(groupVersion)
 		if err != nil {
 			return nil, err
 		}
-		list.Groups = append(list.Groups, metav1.APIGroup{
-			Name: gv.Group, PreferredVersion: metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: gv.Version},
+		versions[gv.Group] = append(versions[gv.Group], metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: gv.Version})
+	}
+	list := &metav1.APIGroupList{}
+	for group, vs := range versions {
+		slices.SortFunc(vs, func(a, b metav1.GroupVersionForDiscovery) int {
+			return version.CompareKubeAwareVersionStrings(b.Version, a.Version)
 		})
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: group, PreferredVersion: vs[0], Versions: vs})
 	}
 
 	return list, nil

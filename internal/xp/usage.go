@@ -41,14 +41,12 @@ func Protected(usage *unstructured.Unstructured) string {
 	return used.String()
 }
 
-// UsageKinds are the kinds of which IsUsage knows objects, each with the versions that it may be served in. No version of Crossplane serves all of them.
-func UsageKinds() [][]schema.GroupVersionKind {
-	legacy := schema.GroupKind{Group: GroupAPIExtensions, Kind: "Usage"}
-
-	return [][]schema.GroupVersionKind{
-		{{Group: GroupProtection, Version: "v1beta1", Kind: "Usage"}},
-		{{Group: GroupProtection, Version: "v1beta1", Kind: "ClusterUsage"}},
-		{legacy.WithVersion("v1beta1"), legacy.WithVersion("v1alpha1")},
+// UsageKinds are the kinds of which IsUsage knows objects. No version of Crossplane serves all of them.
+func UsageKinds() []schema.GroupKind {
+	return []schema.GroupKind{
+		{Group: GroupProtection, Kind: "Usage"},
+		{Group: GroupProtection, Kind: "ClusterUsage"},
+		{Group: GroupAPIExtensions, Kind: "Usage"},
 	}
 }
 
