@@ -33,7 +33,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 
 		return true, nil
 	}
-	live, err := a.find(i.self(), i.namespace)
+	live, err := a.live(i)
 	if err != nil {
 		return false, fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(i.original), err)
 	}
@@ -71,6 +71,15 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	}
 
 	return false, nil
+}
+
+// live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages are, so it asks for none that is not among its kind.
+func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
+	if exists, err := a.cluster.Exists(context.Background(), i.self()); err != nil || !exists {
+		return nil, err
+	}
+
+	return a.find(i.self(), i.namespace)
 }
 
 // find returns the live object that r names, nil if there is none.

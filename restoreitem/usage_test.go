@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,7 +90,12 @@ func TestAdoptUsages(t *testing.T) {
 			if tc.selected {
 				restore.Spec.LabelSelector = &metav1.LabelSelector{}
 			}
-			out, entries := adoptLogged(t, live(tc.live...), tc.item, restore)
+			c := live(tc.live...)
+			out, entries := adoptLogged(t, c, tc.item, restore)
+			exists := slices.ContainsFunc(tc.live, xp.IsUsage)
+			if got := slices.Contains(c.asked, "owner Usage /u"); got != exists {
+				t.Errorf("%s\nit was read by itself: %v, it exists: %v", tc.reason, got, exists)
+			}
 			if out.err != nil {
 				t.Fatal(out.err)
 			}
