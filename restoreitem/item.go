@@ -5,7 +5,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -37,12 +36,6 @@ func (i *item) self() xp.Ref {
 // isHeld tells whether Crossplane must not reconcile the item before it is adopted.
 func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
 
-// waitsForSecret tells whether the item's provider must not reconcile it before its connection secret is back, or was kept from it when the item was
-// backed up.
-func (i *item) waitsForSecret() bool {
-	return xp.Publishes(i.original) || adoption.IsMarked(i.original)
-}
-
 // restoreName names the Restore as holds do.
 func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }
 
@@ -57,10 +50,10 @@ func (i *item) isCrossplanes() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsOwn(i.GroupVersionKind().Group)
 }
 
-// isAsItWas tells whether nothing of the item is to be changed. To say so saves Velero from reading it again.
+// isAsItWas tells whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
 func (i *item) isAsItWas() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 
-	return !i.isHeld() && !i.isOwned() && !i.waitsForSecret() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original) &&
+	return !i.isHeld() && !i.isOwned() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original) &&
 		!xp.HasDeletionAttempt(i.original)
 }

@@ -55,10 +55,12 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		h.Reason = "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
 	case h.Observes:
 		h.Reason = adoption.ReasonObserve
-	case i.waitsForSecret():
+	case xp.Publishes(i.original):
 		h.Reason = adoption.ReasonSecret
 	case len(h.Status) > 0:
 		h.Reason = adoption.ReasonStatus
+	case adoption.IsMarked(i.original):
+		h.Reason = adoption.ReasonMarked
 	default:
 		return nil
 	}

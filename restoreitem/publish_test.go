@@ -126,7 +126,11 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 			if diff := cmp.Diff(tc.want, want{Op: out.OperationID, Paused: h.Paused}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || h.Clone != "" || h.Pinned || !strings.HasPrefix(h.Reason, adoption.ReasonSecret) ||
+			why := adoption.ReasonSecret
+			if !xp.Publishes(out.object) {
+				why = adoption.ReasonMarked
+			}
+			if h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || h.Clone != "" || h.Pinned || !strings.HasPrefix(h.Reason, why) ||
 				!xp.IsPaused(out.object) {
 				t.Errorf("%s\nthe item is not held as it should be: %+v", tc.reason, h)
 			}

@@ -53,7 +53,7 @@ func TestNextLeavesCopiesHeld(t *testing.T) {
 			reason: "An MR that is on hold for another reason is not taken for a copy, but released.",
 			world:  world(held(xr, xptest.SeenPaused()), held(bucket), revision), ref: xp.RefTo(x),
 			want: outcome{
-				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it was held until its connection secret was back"},
+				Total: 1, Moving: true, Also: []string{"Bucket team-a/b"}, Waiting: []string{"Bucket team-a/b: it is being given its own settings back"},
 			},
 		},
 	})

@@ -70,7 +70,7 @@ func endOf(u *unstructured.Unstructured, h *Hold) end {
 		return endOfObserving(u, h)
 	}
 	step, why := "its connection secret is back; give its own settings back", waitPublished
-	if h.Identity != "" || h.Observes || len(h.Status) > 0 {
+	if h.Identity != "" || h.Observes || len(h.Status) > 0 || !xp.Publishes(u) {
 		step, why = "give its own settings back", waitLetGo
 	}
 
@@ -147,6 +147,9 @@ func WhyHeld(i xp.Identity, id string) string {
 // ReasonObserve is why an MR is held that is to be observed first.
 const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. The restore's operation lifts the hold"
 
+// ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
+const ReasonMarked = "restored from a backup that was taken while it was held. The restore's operation lifts the hold"
+
 // ReasonStatus is why an MR is held that gets its status back.
 const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. The restore's operation lifts the hold"
 
@@ -169,15 +172,10 @@ func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error 
 	if h.Status = of.Status; len(h.Status) == 0 {
 		return nil
 	}
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	if own, ok := annotations[xp.AnnotationRestoreStatus]; ok {
+	if own, ok := u.GetAnnotations()[xp.AnnotationRestoreStatus]; ok {
 		h.RestoreStatus = &own
 	}
-	annotations[xp.AnnotationRestoreStatus] = "true"
-	u.SetAnnotations(annotations)
+	xp.Annotate(u, xp.AnnotationRestoreStatus, "true")
 
 	return nil
 }

@@ -83,12 +83,7 @@ func ProviderID(mr *unstructured.Unstructured) (string, bool) {
 
 // SetExternalName says which external resource an MR manages.
 func SetExternalName(mr *unstructured.Unstructured, name string) {
-	annotations := mr.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[AnnotationExternalName] = name
-	mr.SetAnnotations(annotations)
+	Annotate(mr, AnnotationExternalName, name)
 }
 
 // ManagementPolicies returns what an MR's provider may do; ok is false if it does not say, which means everything.

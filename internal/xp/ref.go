@@ -64,6 +64,16 @@ func String(u *unstructured.Unstructured) string {
 	return RefTo(u).String()
 }
 
+// Annotate sets an annotation of u.
+func Annotate(u *unstructured.Unstructured, key, value string) {
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	u.SetAnnotations(annotations)
+}
+
 // refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if there is no map with a kind and a name.
 func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
 	m, found, err := unstructured.NestedMap(u.Object, fields...)

@@ -96,12 +96,7 @@ func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
 
 // SetMustInclude has Velero take all that u's action asks for, whatever the backup's filters say.
 func SetMustInclude(u *unstructured.Unstructured) {
-	annotations := u.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[AnnotationMustInclude] = "true"
-	u.SetAnnotations(annotations)
+	Annotate(u, AnnotationMustInclude, "true")
 }
 
 // notes are what only the backup's copy of an object has in its metadata.
