@@ -124,12 +124,16 @@ func (s *suite) store(t *testing.T, n *shape) {
 	incomplete := n.Scene
 	incomplete.Size = 0
 	must(t, incomplete.AwaitReady(ctx, s.source))
+	pruned, err := n.Prune(ctx, s.source)
+	must(t, err)
+	if len(pruned) > 0 {
+		t.Logf("Crossplane composed twice, and forgot, of scene %s: %v", n.Name, pruned)
+	}
 	must(t, n.Change(ctx, s.source))
 	must(t, n.AwaitReady(ctx, s.source))
 	if n.last != nil {
 		must(t, n.last(ctx, s.source, n.Scene))
 	}
-	var err error
 	n.picture, err = n.Picture(ctx, s.source)
 	must(t, err)
 	n.revisions, err = n.Revisions(ctx, s.source)
