@@ -10,10 +10,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Leftovers finds the Usages that an XR composed once and that no XR lists any more, and says of each what to do, by the XR that it concerns: its own,
-// if that is still there, else the one that composes what it protects. Crossplane before v1.18.2 left them when a Composition dropped them (crossplane
-// #5880). Usages are all of those with the label of a composite, and xrs all XRs of the kinds that matter.
-func Leftovers(usages, xrs []*unstructured.Unstructured) map[xp.ID][]string {
+// A Leftover is a Usage that an XR composed once and that no XR lists any more.
+type Leftover struct {
+	Usage *unstructured.Unstructured
+	// XR is the one that it concerns: its own, if that is still there, else the one that composes what it protects.
+	XR *unstructured.Unstructured
+	// Why it is one.
+	Why string
+}
+
+// String says what it is and what to do about it.
+func (l Leftover) String() string {
+	return fmt.Sprintf("%s is left behind: %s. It protects %s; %s", xp.String(l.Usage), l.Why, xp.Protected(l.Usage), l.Next())
+}
+
+// Next says what to do about it.
+func (l Leftover) Next() string {
+	return "if that is not in use any more, clear it with: " + xp.ClearUsage(l.Usage)
+}
+
+// Leftovers finds the Usages that XRs left behind, as Crossplane before v1.18.2 did when a Composition dropped them (crossplane #5880). Usages are all of
+// those with the label of a composite, and xrs all XRs of the kinds that matter.
+func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	f := forest{
 		kinds: map[schema.GroupKind]bool{}, byUID: map[types.UID]*unstructured.Unstructured{}, lists: map[xp.ID]*unstructured.Unstructured{},
 		roots: map[string]*unstructured.Unstructured{},
@@ -21,12 +39,10 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) map[xp.ID][]string {
 	for _, xr := range xrs {
 		f.add(xr)
 	}
-	left := map[xp.ID][]string{}
+	var left []Leftover
 	for _, u := range usages {
 		if xr, why := f.leftBehind(u); xr != nil {
-			id := xp.RefTo(xr).ID()
-			left[id] = append(left[id], fmt.Sprintf("%s is left behind: %s. It protects %s; if that is not in use any more, clear it with: %s",
-				xp.String(u), why, xp.Protected(u), xp.ClearUsage(u)))
+			left = append(left, Leftover{Usage: u, XR: xr, Why: why})
 		}
 	}
 

@@ -70,8 +70,8 @@ func TestLeftovers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := found{}
-			for id, remarks := range Leftovers([]*unstructured.Unstructured{tc.usage}, tc.xrs) {
-				got[id.Name] = remarks
+			for _, l := range Leftovers([]*unstructured.Unstructured{tc.usage}, tc.xrs) {
+				got[l.XR.GetName()] = append(got[l.XR.GetName()], l.String())
 			}
 			if tc.want == nil {
 				tc.want = found{}

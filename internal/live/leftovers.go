@@ -73,17 +73,22 @@ func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Uns
 			}
 		}
 	}
-	for id, remarks := range adoption.Leftovers(usages, xrs) {
+	remarks := map[xp.ID][]string{}
+	for _, left := range adoption.Leftovers(usages, xrs) {
+		id := xp.RefTo(left.XR).ID()
+		remarks[id] = append(remarks[id], left.String())
+	}
+	for id, of := range remarks {
 		if _, ok := l.adopted[id]; !ok {
 			continue
 		}
 		p := plans[id]
-		p.Remarks = append(p.Remarks, remarks...)
+		p.Remarks = append(p.Remarks, of...)
 		plans[id] = p
 		if !l.unfinished[id] {
 			continue
 		}
-		if err := l.cluster.Warn(ctx, byID[id], "UsagesLeftBehind", strings.Join(remarks, "\n")); err != nil {
+		if err := l.cluster.Warn(ctx, byID[id], "UsagesLeftBehind", strings.Join(of, "\n")); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,121 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it is not controlled yet is told with the hold.
+func (d *diagnosis) checkControl() {
+	for _, xr := range sorted(d.composites) {
+		if isHeld(xr) {
+			continue
+		}
+		for _, r := range d.refs[xr.GetUID()] {
+			switch u := d.Get(r); {
+			case u != nil:
+				d.checkController(xr, u)
+			case !d.isUnread(r):
+				d.dangling(xr, r)
+			}
+		}
+	}
+}
+
+func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref) {
+	if d.of == Backup {
+		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it is not in the backup",
+			"a restore waits for it unless the XR's links dangled when it was backed up; look whether the backup's filters left it out, and back up again")
+
+		return
+	}
+	d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it does not exist",
+		"Crossplane makes it anew when it reconciles the XR; if it manages something outside of the cluster, restore it before that, or set its external-name")
+}
+
+// checkController finds out who controls what an XR lists, if it is not the XR.
+func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
+	r := xp.RefTo(u)
+	c, ok := xp.Controller(u)
+	switch {
+	case ok && c.UID == xr.GetUID():
+	case !ok && d.of == Backup:
+		d.add(report.Uncontrolled, report.Warning, r, xp.String(xr)+" lists it, and nothing controlled it when it was backed up",
+			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
+	case !ok:
+		d.add(report.Uncontrolled, report.Grave, r, xp.String(xr)+" lists it, and nothing controls it",
+			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
+	case d.byUID[c.UID] != nil:
+		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s controls it", xp.String(xr), c.Kind, c.Name),
+			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
+	case d.isUnreadKind(c.APIVersion, c.Kind):
+	case d.of == Backup:
+		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xp.String(xr), c.Kind, c.Name),
+			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
+	default:
+		d.add(report.DeadController, report.Grave, r, fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xp.String(xr), c.Kind, c.Name, c.UID),
+			"the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's")
+	}
+}
+
+// checkClaims finds claims and XRs of which only one names the other.
+func (d *diagnosis) checkClaims() {
+	for _, claim := range sorted(d.claims) {
+		r, ok := xp.ClaimFrom(claim).CompositeRef()
+		if !ok {
+			continue
+		}
+		switch xr := d.Get(r); {
+		case xr == nil && d.isUnread(r):
+		case xr == nil:
+			d.add(report.Dangling, report.Grave, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
+				"Crossplane makes another XR, and all that it composes, when it reconciles the claim: bring the XR back, or delete the claim")
+		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
+			d.add(report.OneSided, report.Grave, xp.RefTo(claim), "it names "+r.String()+", which does not name it",
+				"nothing follows such a link; correct the claim's spec.resourceRef, or delete the claim if it is forged")
+		}
+	}
+	for _, xr := range sorted(d.composites) {
+		r, ok := xp.CompositeFrom(xr).ClaimRef()
+		if !ok || d.isUnread(r) {
+			continue
+		}
+		switch claim := d.Get(r); {
+		case claim == nil:
+			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
+				"bring the claim back, or delete the XR if nobody needs what it composes")
+		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
+			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it",
+				"nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef")
+		}
+	}
+}
+
+// checkOrphans finds what an XR composed once and no XR lists. Usages have a check of their own.
+func (d *diagnosis) checkOrphans() {
+	for _, u := range d.all() {
+		if !xp.IsComposed(u) || xp.IsUsage(u) || xp.IsClaim(u) || len(d.lists[xp.RefTo(u).ID()]) > 0 {
+			continue
+		}
+		c, controlled := xp.Controller(u)
+		if controlled && d.isUnreadKind(c.APIVersion, c.Kind) {
+			continue
+		}
+		reason := "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
+		if controlled && d.byUID[c.UID] != nil {
+			reason = fmt.Sprintf("%s %s controls it and does not list it", c.Kind, c.Name)
+		}
+		if d.of == Backup {
+			d.add(report.Orphaned, report.Warning, xp.RefTo(u), reason+" in the backup", "a restore brings it back without a controller; if its XR should "+
+				"be in the backup, look at the backup's warnings, and back up again")
+
+			continue
+		}
+		d.add(report.Orphaned, report.Grave, xp.RefTo(u), reason, "nobody deletes or updates it; if another XR does its work now, delete it after setting what it "+
+			"manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to")
+	}
+}

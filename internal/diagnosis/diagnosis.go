@@ -1,0 +1,118 @@
+package diagnosis
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Subject is what the objects are of.
+type Subject string
+
+// Subjects.
+const (
+	Backup  Subject = "backup"
+	Cluster Subject = "cluster"
+)
+
+// A Situation is what there is besides the objects of a cluster.
+type Situation struct {
+	Now time.Time
+	// Plans are for what is held, by the object.
+	Plans map[xp.ID]adoption.Plan
+	// Restores are the phases of Velero's Restores, by namespace/name; nil if they could not be read.
+	Restores map[string]string
+	// Installation is the Crossplane that runs.
+	Installation adoption.Installation
+}
+
+// Inspect returns what is wrong with the objects of a backup, the gravest first.
+func Inspect(o *Objects) []report.Problem {
+	d := &diagnosis{Objects: o, of: Backup}
+	d.checkBoth()
+	d.checkPlatform()
+
+	return d.sorted()
+}
+
+// Validate returns what is wrong with the objects of a cluster, the gravest first.
+func Validate(o *Objects, s Situation) []report.Problem {
+	d := &diagnosis{Objects: o, of: Cluster, Situation: s}
+	d.checkBoth()
+	d.checkDuplicates()
+	d.checkHolds()
+	d.checkConditions()
+	d.checkDefinitions()
+
+	return d.sorted()
+}
+
+type diagnosis struct {
+	*Objects
+	Situation
+
+	of    Subject
+	found []report.Problem
+}
+
+// checkBoth finds what backups and clusters can have.
+func (d *diagnosis) checkBoth() {
+	d.found = append(d.found, d.malformed...)
+	d.checkControl()
+	d.checkClaims()
+	d.checkOrphans()
+	d.checkIdentities()
+	d.checkUsages()
+	d.checkUnread()
+}
+
+func (d *diagnosis) add(code report.Code, severity report.Severity, r xp.Ref, reason, next string) {
+	d.found = append(d.found, report.Problem{Code: code, Severity: severity, Object: r, Reason: reason, Next: next})
+}
+
+func (d *diagnosis) sorted() []report.Problem {
+	report.Sort(d.found)
+
+	return d.found
+}
+
+// all returns the objects in a stable order.
+func (d *diagnosis) all() []*unstructured.Unstructured {
+	return sorted(slices.Collect(maps.Values(d.byID)))
+}
+
+func (d *diagnosis) isUnreadKind(apiVersion, kind string) bool {
+	_, unread := d.unread[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()]
+
+	return unread
+}
+
+// absent says that something is not there.
+func (d *diagnosis) absent() string {
+	if d.of == Backup {
+		return "is not in the backup"
+	}
+
+	return "does not exist"
+}
+
+// checkUnread says which kinds nothing is known of.
+func (d *diagnosis) checkUnread() {
+	for gk, why := range d.unread {
+		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
+		d.add(report.NotRead, report.Warning, r, "objects of this kind could not be read: "+why, "nothing is said of them; see docs/validate.md for the rights that are needed")
+	}
+}
+
+func isHeld(u *unstructured.Unstructured) bool {
+	h, err := adoption.HoldOf(u)
+
+	return err != nil || h != nil
+}

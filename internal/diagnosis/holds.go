@@ -1,0 +1,75 @@
+package diagnosis
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkHolds finds what is held: by a Restore that works on it, or by none.
+func (d *diagnosis) checkHolds() {
+	for _, u := range d.all() {
+		h, err := adoption.HoldOf(u)
+		r := xp.RefTo(u)
+		switch {
+		case err != nil:
+			d.add(report.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
+		case h != nil:
+			d.held(u, h)
+		}
+	}
+}
+
+func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
+	why := h.Reason
+	plan, planned := d.Plans[xp.RefTo(u).ID()]
+	switch {
+	case plan.Failed != "":
+		why = plan.Failed
+	case planned && len(plan.Waiting) > 0:
+		why = "waiting for " + plan.Waiting[0]
+		if n := len(plan.Waiting) - 1; n > 0 {
+			why += fmt.Sprintf(" (and %d more)", n)
+		}
+	}
+	reason := fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, why)
+	phase, known := d.Restores[h.Restore]
+	switch {
+	case h.Restore == "":
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u))
+	case d.Restores == nil:
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u))
+	case !known:
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u))
+	case !IsUnderWay(phase):
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u))
+	default:
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the restore goes on by itself when that is there; see: velero restore describe --details "+h.Restore)
+	}
+}
+
+func releaseIt(u *unstructured.Unstructured) string {
+	return "mend what it waits for, and run: velero-plugin-for-crossplane release " + path(u)
+}
+
+func path(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return u.GetName()
+	}
+
+	return u.GetNamespace() + "/" + u.GetName()
+}
+
+// IsUnderWay tells whether Velero still works on a Restore of the phase, so that its operations lift its holds.
+func IsUnderWay(phase string) bool {
+	switch phase {
+	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,36 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
+func (d *diagnosis) checkPlatform() {
+	for _, xr := range sorted(d.composites) {
+		c := xp.CompositeFrom(xr)
+		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
+		if revision.Name != "" && d.Get(revision) == nil {
+			d.add(report.RevisionMissing, report.Grave, xp.RefTo(xr), "it runs on "+revision.String()+", which is not in the backup",
+				"a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first")
+		}
+		gk := xr.GroupVersionKind().GroupKind()
+		if !slices.ContainsFunc(d.definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
+			d.add(report.DefinitionMissing, report.Grave, xp.RefTo(xr), "the XRD of its kind is not in the backup",
+				"the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first")
+		}
+	}
+}
+
+// checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
+func (d *diagnosis) checkDefinitions() {
+	for _, xrd := range sorted(d.definitions) {
+		if xrd.GetDeletionTimestamp() != nil {
+			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.Dying(xrd))
+		}
+	}
+}
