@@ -49,9 +49,26 @@ type Cluster struct {
 	definitions definitions
 }
 
-// Connect returns the cluster that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
-func Connect() (*Cluster, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+// A ConnectOption says which cluster Connect connects to.
+type ConnectOption func(*clientcmd.ClientConfigLoadingRules, *clientcmd.ConfigOverrides)
+
+// WithKubeconfig names the kubeconfig file; "" leaves the default.
+func WithKubeconfig(path string) ConnectOption {
+	return func(rules *clientcmd.ClientConfigLoadingRules, _ *clientcmd.ConfigOverrides) { rules.ExplicitPath = path }
+}
+
+// WithContext names the context of the kubeconfig file; "" leaves its current one.
+func WithContext(name string) ConnectOption {
+	return func(_ *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides) { overrides.CurrentContext = name }
+}
+
+// Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
+func Connect(options ...ConnectOption) (*Cluster, error) {
+	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
+	for _, option := range options {
+		option(rules, overrides)
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
 	}

@@ -1,0 +1,85 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+)
+
+// Name of the program.
+const Name = "velero-plugin-for-crossplane"
+
+// defaultVelero is the namespace that Velero is in unless it was installed elsewhere.
+const defaultVelero = "velero"
+
+// Streams are what a command reads and writes: results go to Out, and what is for a person meanwhile to Err.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// System returns the Streams of the process.
+func System() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
+
+// options are the flags that all commands have.
+type options struct {
+	Streams
+
+	kubeconfig, context, namespace, velero string
+}
+
+// Run runs the command with the arguments, and returns its exit code.
+func Run(ctx context.Context, args []string, s Streams) int {
+	root := newRoot(&options{Streams: s})
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var e *exit
+	switch {
+	case err == nil, errors.As(err, &e) && e.err == nil:
+	case codeOf(err) == ExitUsage:
+		fmt.Fprintf(s.Err, "Error: %v\nSee %q.\n", err, Name+" --help")
+	default:
+		fmt.Fprintln(s.Err, "Error:", err)
+	}
+
+	return codeOf(err)
+}
+
+func newRoot(o *options) *cobra.Command {
+	root := &cobra.Command{
+		Use:   Name,
+		Short: "Look into backups of Crossplane, validate restores, and finish them",
+		Long: `Velero starts this program as a plugin. Started by hand it looks into backups, validates a cluster after a restore, waits until what was
+restored is adopted, and lifts holds.
+
+Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command failed, 2 wrong usage, 3 problems were found, 4 timed out.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return c.Help() //nolint:wrapcheck // It is about writing to stdout.
+		},
+		Args: cobra.NoArgs,
+	}
+	root.SetIn(o.In)
+	root.SetOut(o.Out)
+	root.SetErr(o.Err)
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
+	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
+	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
+	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
+
+	return root
+}
+
+// cluster returns the cluster that the flags name.
+func (o *options) cluster() (*live.Cluster, error) {
+	return live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/pflag"
+	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
+	"github.com/vmware-tanzu/velero/pkg/plugin/framework/common"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
+)
+
+// serve serves the actions to the Velero that started this process, until it stops it.
+func serve() {
+	// All actions of a backup or restore run in one process and share what they have asked the API server.
+	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
+	links := sync.OnceValues(func() (*backupitem.Links, error) {
+		cluster, err := connect()
+		if err != nil {
+			return nil, err
+		}
+
+		return backupitem.NewLinks(cluster), nil
+	})
+	asks := &restoreitem.Asks{}
+	doom := restoreitem.NewDoom(restoreitem.DefinerFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+		cluster, err := connect()
+		if err != nil {
+			return nil, err
+		}
+
+		return cluster.Terminating(ctx, gk)
+	}))
+	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
+		return func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
+		}
+	}
+	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
+		return func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom), err
+		}
+	}
+	framework.NewServer().
+		BindFlags(pflag.CommandLine).
+		RegisterBackupItemActionV2("velero.crossplane.io/tree", func(log logrus.FieldLogger) (any, error) {
+			l, err := links()
+
+			return backupitem.NewTree(l, log), err
+		}).
+		RegisterBackupItemActionV2("velero.crossplane.io/discovery", func(log logrus.FieldLogger) (any, error) {
+			cluster, err := connect()
+
+			return backupitem.NewDiscovery(cluster, log), err
+		}).
+		RegisterItemBlockAction("velero.crossplane.io/block", func(logrus.FieldLogger) (any, error) {
+			l, err := links()
+
+			return backupitem.NewBlock(l), err
+		}).
+		RegisterRestoreItemActionV2("velero.crossplane.io/1-order", order(restoreitem.Crossplane())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/1-order-composed", order(restoreitem.Composed())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", adopt(restoreitem.Crossplane())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-composed", adopt(restoreitem.Composed())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-used", adopt(restoreitem.Used())).
+		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-runtime", adopt(restoreitem.Runtime())).
+		Serve()
+}
