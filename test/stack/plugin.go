@@ -1,12 +1,16 @@
 package stack
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // UsePlugin gives Velero the plugin that this repository is about, or takes it away, and restarts it.
@@ -27,4 +31,27 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	c.options.Plugin = use
 
 	return c.RestartVelero(ctx)
+}
+
+// Plugin runs the plugin as a command on this cluster, with the kubeconfig or, if that is "", the administrator's, and returns what it wrote and its
+// exit code. It fails only if it can't run it.
+func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
+	path, err := c.program("plugin")
+	if err != nil {
+		return "", "", 0, err
+	}
+	var out, problems bytes.Buffer
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &out, &problems
+	cmd.Env = environment(c.dir, c.host.tmp, "KUBECONFIG="+cmp.Or(kubeconfig, c.kubeconfig))
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+		err = nil
+	}
+	if err != nil {
+		return "", "", 0, fmt.Errorf("cannot run the plugin with %s: %w", strings.Join(args, " "), err)
+	}
+
+	return out.String(), problems.String(), cmd.ProcessState.ExitCode(), nil
 }

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestCommandsV2(t *testing.T) { testCommands(t, stack.V2) }
+
+func TestCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
+
+// testCommands runs the plugin as people and scripts do, on a cluster that was lost and is restored.
+func testCommands(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	s.loseSource(t)
+}
+
+// A run is one of the plugin as a command.
+type run struct {
+	stdout, stderr string
+	code           int
+}
+
+// command runs the plugin on a cluster as its administrator.
+func command(t *testing.T, c *stack.Cluster, args ...string) run {
+	t.Helper()
+
+	return commandAs(t, c, "", args...)
+}
+
+// commandAs runs the plugin on a cluster as the user of a kubeconfig.
+func commandAs(t *testing.T, c *stack.Cluster, kubeconfig string, args ...string) run {
+	t.Helper()
+	var r run
+	var err error
+	r.stdout, r.stderr, r.code, err = c.Plugin(t.Context(), kubeconfig, args...)
+	must(t, err)
+
+	return r
+}
