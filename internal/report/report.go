@@ -32,6 +32,8 @@ type Report struct {
 	Order []Step `json:"order,omitempty"`
 	// Versions are what the backup says of the versions in it.
 	Versions []Version `json:"versions,omitempty"`
+	// Against says what a restore of the backup would do, if that was asked.
+	Against *Against `json:"against,omitempty"`
 }
 
 // A Summary counts.
@@ -141,6 +143,28 @@ type Outcome struct {
 	Action Action `json:"action"`
 	// Reason is why, "" if it is what one expects.
 	Reason string `json:"reason,omitempty"`
+}
+
+// Against is what a restore of a backup into a cluster would do.
+type Against struct {
+	// Cluster is the context of the kubeconfig, or the address of the API server.
+	Cluster string `json:"cluster"`
+	// Counts are how many items each Action is for.
+	Counts map[Action]int `json:"counts"`
+	// Items are those of which somebody wants to know, in the order of the restore: all but what is created as one expects, or exists and is in no tree.
+	Items []Fate `json:"items,omitempty"`
+}
+
+// A Fate is what becomes of an item of a backup.
+type Fate struct {
+	// Item is what it is called in the backup, and Resource what Velero calls its kind.
+	Item     xp.Ref `json:"item"`
+	Resource string `json:"resource"`
+	// Namespace is where it goes, if that is another than it was in.
+	Namespace string  `json:"namespace,omitempty"`
+	Outcome   Outcome `json:"outcome"`
+	// For is what asked for it, so that it comes before its kind's turn; nil if nothing did.
+	For *xp.Ref `json:"for,omitempty"`
 }
 
 // An Action is what a restore does with an item.

@@ -1,0 +1,77 @@
+package report
+
+import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+
+// Assemble puts what was found into a Report: it sorts the problems, gives each node the codes of those that are about it, and counts.
+func (r *Report) Assemble(trees []*Node, problems []Problem) {
+	Sort(problems)
+	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}
+	if r.Trees == nil {
+		r.Trees = []*Node{}
+	}
+	if r.Problems == nil {
+		r.Problems = []Problem{}
+	}
+	codes := map[xp.ID][]Code{}
+	for _, p := range problems {
+		id := p.Object.ID()
+		codes[id] = append(codes[id], p.Code)
+		if p.Severity == Grave {
+			r.Summary.Problems++
+		} else {
+			r.Summary.Warnings++
+		}
+	}
+	for _, n := range trees {
+		n.mark(codes)
+		r.Summary.count(n, false)
+	}
+}
+
+func (n *Node) mark(codes map[xp.ID][]Code) {
+	n.Problems = codes[n.ID()]
+	for _, child := range n.Children {
+		child.mark(codes)
+	}
+}
+
+// count counts a tree. What an XR lists and does not have is no resource of the tree's.
+func (s *Summary) count(n *Node, composed bool) {
+	here := n.State != Missing && n.State != Unread && n.State != Foreign
+	if here {
+		s.countRole(n.Role)
+		if n.State == Held {
+			s.Held++
+		}
+	}
+	if composed {
+		s.Composed++
+		if n.State == Adopted {
+			s.Adopted++
+		}
+	}
+	for _, child := range n.Children {
+		s.count(child, n.Role == RoleComposite)
+	}
+}
+
+func (s *Summary) countRole(r Role) {
+	switch r {
+	case RoleClaim:
+		s.Claims++
+	case RoleComposite:
+		s.XRs++
+	case RoleManaged:
+		s.Managed++
+	case RoleUsage, RoleOther:
+	}
+}
+
+// Failing is how many of the problems make a command fail: the warnings do only if it is strict.
+func (r *Report) Failing(strict bool) int {
+	if strict {
+		return r.Summary.Problems + r.Summary.Warnings
+	}
+
+	return r.Summary.Problems
+}

@@ -1,0 +1,48 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+func TestAssemble(t *testing.T) {
+	ref := func(kind, name string) xp.Ref { return xp.Ref{APIVersion: "example.org/v1", Kind: kind, Name: name} }
+	mr := &Node{Ref: ref("Bucket", "b"), Role: RoleManaged, State: Adopted}
+	held := &Node{Ref: ref("Bucket", "h"), Role: RoleManaged, State: Held}
+	missing := &Node{Ref: ref("Bucket", "m"), Role: RoleOther, State: Missing}
+	xr := &Node{Ref: ref("XOrder", "x"), Role: RoleComposite, State: Adopted, Children: []*Node{mr, held, missing}}
+	trees := []*Node{{Ref: ref("Order", "o"), Role: RoleClaim, State: Adopted, Children: []*Node{xr}}}
+	problems := []Problem{
+		{Code: NotReady, Severity: Warning, Object: mr.Ref},
+		{Code: Dangling, Severity: Grave, Object: missing.Ref},
+		// One kind in two versions is one kind.
+		{Code: IdentityMissing, Severity: Grave, Object: xp.Ref{APIVersion: "example.org/v2", Kind: "Bucket", Name: "b"}},
+	}
+	var r Report
+	r.Assemble(trees, problems)
+
+	want := Summary{Claims: 1, XRs: 1, Composed: 3, Managed: 2, Adopted: 1, Held: 1, Problems: 2, Warnings: 1}
+	if diff := cmp.Diff(want, r.Summary); diff != "" {
+		t.Errorf("the summary: %s", diff)
+	}
+	if diff := cmp.Diff([]Code{IdentityMissing, NotReady}, mr.Problems); diff != "" {
+		t.Errorf("A node has the codes of what is wrong with it, the gravest first: %s", diff)
+	}
+	if diff := cmp.Diff([]Code{Dangling}, missing.Problems); diff != "" {
+		t.Errorf("Also one that is missing: %s", diff)
+	}
+	if lax, strict := r.Failing(false), r.Failing(true); lax != 2 || strict != 3 {
+		t.Errorf("Warnings count only for who is strict; got %d and %d", lax, strict)
+	}
+}
+
+func TestAssembleNothing(t *testing.T) {
+	var r Report
+	r.Assemble(nil, nil)
+	if r.Trees == nil || r.Problems == nil {
+		t.Error("Programs find empty lists in the JSON, not null.")
+	}
+}
