@@ -130,14 +130,9 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 // Served returns the version, the one that the group prefers if that has the kind, in which the API server served a kind when it was first asked
 // about the group; ok is false if it didn't serve it.
 func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
-	c.mu.Lock()
-	if c.groups == nil {
-		c.groups, err = c.discovery.ServerGroups()
-	}
-	groups := c.groups
-	c.mu.Unlock()
+	groups, err := c.groupList()
 	if err != nil {
-		return gvk, false, fmt.Errorf("cannot ask which groups are served: %w", err)
+		return gvk, false, err
 	}
 	for _, g := range groups.Groups {
 		if g.Name != gk.Group {

@@ -1,0 +1,72 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Categories that Crossplane gives to the kinds of XRDs, and providers to those of MRs.
+const (
+	CategoryClaim     = "claim"
+	CategoryComposite = "composite"
+	CategoryManaged   = "managed"
+)
+
+// Kinds returns the kinds that the API server serves in one of the categories and that can be listed, each in the version that its group prefers, or
+// else the first that has it. A group that could not be asked for, such as one of an extension API server that is down, is named by its group and version
+// with the reason.
+func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.GroupVersionKind, map[string]string, error) {
+	groups, err := c.groupList()
+	if err != nil {
+		return nil, nil, err
+	}
+	var kinds []schema.GroupVersionKind
+	unread := map[string]string{}
+	for _, g := range groups.Groups {
+		seen := map[string]bool{}
+		for _, v := range append([]metav1.GroupVersionForDiscovery{g.PreferredVersion}, g.Versions...) {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, fmt.Errorf("cannot ask which kinds are served: %w", err)
+			}
+			gv := schema.GroupVersion{Group: g.Name, Version: v.Version}
+			list, err := c.kindsOf(gv)
+			if apierrors.IsNotFound(err) {
+				continue // It has gone since the groups were asked for.
+			}
+			if err != nil {
+				unread[gv.String()] = err.Error()
+
+				continue
+			}
+			for _, r := range list.APIResources {
+				if seen[r.Kind] || !slices.Contains(r.Verbs, "list") || !slices.ContainsFunc(r.Categories, func(s string) bool { return slices.Contains(categories, s) }) {
+					continue
+				}
+				seen[r.Kind] = true
+				kinds = append(kinds, gv.WithKind(r.Kind))
+			}
+		}
+	}
+
+	return kinds, unread, nil
+}
+
+// groupList returns the groups that were served when they were first asked for.
+func (c *Cluster) groupList() (*metav1.APIGroupList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.groups == nil {
+		groups, err := c.discovery.ServerGroups()
+		if err != nil {
+			return nil, fmt.Errorf("cannot ask which groups are served: %w", err)
+		}
+		c.groups = groups
+	}
+
+	return c.groups, nil
+}

@@ -1,0 +1,66 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+func listed(name, kind string, categories ...string) metav1.APIResource {
+	return metav1.APIResource{Name: name, Kind: kind, Verbs: metav1.Verbs{"list"}, Categories: categories}
+}
+
+func TestKinds(t *testing.T) {
+	s := newServer()
+	s.kinds = map[string][]metav1.APIResource{
+		"example.org/v1": {listed("xorders", "XOrder", "composite"), listed("orders", "Order", "claim")},
+		"example.org/v1beta1": {
+			listed("xorders", "XOrder", "composite"), listed("olds", "Old", "crossplane", "composite"), {Name: "xorders/status", Kind: "XOrder", Categories: []string{"composite"}},
+		},
+		"cloud.example.org/v1": {listed("buckets", "Bucket", "crossplane", "managed"), listed("configs", "ProviderConfig", "crossplane")},
+	}
+	kinds, unread, err := s.cluster().Kinds(context.Background(), CategoryComposite, CategoryManaged)
+	if err != nil || len(unread) > 0 {
+		t.Fatalf("got %v, %v", unread, err)
+	}
+	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return refOf(a).Compare(refOf(b)) })
+	want := []schema.GroupVersionKind{
+		{Group: "cloud.example.org", Version: "v1", Kind: "Bucket"}, {Group: "example.org", Version: "v1", Kind: "XOrder"},
+		{Group: "example.org", Version: "v1beta1", Kind: "Old"},
+	}
+	if diff := cmp.Diff(want, kinds); diff != "" {
+		t.Errorf("Each kind comes once, in the version that its group prefers if that has it: -want, +got:\n%s", diff)
+	}
+}
+
+func refOf(gvk schema.GroupVersionKind) xp.Ref {
+	return xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind}
+}
+
+func TestKindsNamesWhatCannotBeAsked(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	if _, err := c.groupList(); err != nil {
+		t.Fatal(err)
+	}
+	s.down = errDown
+	kinds, unread, err := c.Kinds(context.Background(), CategoryManaged)
+	if err != nil || len(kinds) > 0 || len(unread) != len(s.kinds) {
+		t.Errorf("A group that does not answer must be named: got %v, %v, %v", kinds, unread, err)
+	}
+	if _, _, err := s.cluster().Kinds(context.Background(), CategoryManaged); !errors.Is(err, errDown) {
+		t.Errorf("Without groups nothing is known: got %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := c.Kinds(ctx, CategoryManaged); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
