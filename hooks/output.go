@@ -45,7 +45,12 @@ func (out *output) addTo(c *cobra.Command) error {
 func (o *options) print(r *report.Report, out output) error {
 	width, terminal := widthOf(o.Out)
 
-	return printer.Print(o.Out, r, out.format, printer.Options{Width: width, Colour: terminal && os.Getenv("NO_COLOR") == ""})
+	return printer.Print(o.Out, r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
+}
+
+// isColourful tells whether the user's environment allows colours on a terminal (no-color.org).
+func isColourful() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.

@@ -49,24 +49,44 @@ type Options struct {
 }
 
 // Print writes a report in a format.
-func Print(w io.Writer, r *report.Report, f Format, _ Options) error {
-	var b []byte
-	var err error
-	switch f {
-	case JSON:
-		b, err = json.MarshalIndent(r, "", "  ")
-		b = append(b, '\n')
-	case YAML:
-		b, err = yaml.Marshal(r)
-	default:
-		err = fmt.Errorf("cannot print as %s", f)
-	}
+func Print(w io.Writer, r *report.Report, f Format, o Options) error {
+	b, err := encode(r, f, o)
 	if err != nil {
-		return fmt.Errorf("cannot encode the report: %w", err)
+		return fmt.Errorf("cannot print the report as %s: %w", f, err)
 	}
 	if _, err := w.Write(b); err != nil {
 		return fmt.Errorf("cannot write the report: %w", err)
 	}
 
 	return nil
+}
+
+func encode(r *report.Report, f Format, o Options) ([]byte, error) {
+	switch f {
+	case JSON:
+		b, err := json.MarshalIndent(r, "", "  ")
+
+		return append(escaped(b, true), '\n'), err //nolint:wrapcheck // Print says what it is about.
+	case YAML:
+		b, err := json.Marshal(r)
+		if err == nil {
+			b, err = yaml.JSONToYAML(escaped(b, false))
+		}
+
+		return b, err //nolint:wrapcheck // As above.
+	}
+	c, err := cleaned(r)
+	if err != nil {
+		return nil, err
+	}
+	switch f {
+	case Table, Wide:
+		return newSheet(c, f == Wide, o).render(), nil
+	case DOT:
+		return []byte(graph(c)), nil
+	case JUnit:
+		return suites(c)
+	default:
+		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
+	}
 }

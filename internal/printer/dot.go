@@ -1,0 +1,102 @@
+package printer
+
+import (
+	"strings"
+
+	"github.com/emicklei/dot"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Colours of a graph's nodes: what is wrong stands out also where red and green look alike.
+const (
+	fillWell    = "#e6f4ea"
+	fillWarning = "#fff1c2"
+	fillProblem = "#f8c9c4"
+)
+
+// graph returns the trees for Graphviz: dot -Tsvg.
+func graph(r *report.Report) string {
+	g := dot.NewGraph(dot.Directed)
+	g.Attr("rankdir", "LR")
+	g.NodeInitializer(func(n dot.Node) {
+		n.Attrs("shape", "box", "style", "filled,rounded", "fontname", "sans-serif", "fillcolor", fillWell)
+	})
+	wrong := map[xp.ID][]report.Problem{}
+	for _, p := range r.Problems {
+		wrong[p.Object.ID()] = append(wrong[p.Object.ID()], p)
+	}
+	names := namesOf(r.Trees)
+	var draw func(n *report.Node, parent *dot.Node, path string)
+	draw = func(n *report.Node, parent *dot.Node, path string) {
+		if n == nil {
+			return
+		}
+		// What two XRs list is drawn below each: only one of the links holds.
+		path += "/" + n.APIVersion + " " + n.Ref.String()
+		node := g.Node(path)
+		node.Label(label(n, names))
+		paintNode(node, n, wrong[n.ID()])
+		delete(wrong, n.ID())
+		if parent != nil {
+			e := g.Edge(*parent, node)
+			if n.State == report.Foreign || n.State == report.Missing {
+				e.Dashed()
+			}
+		}
+		for _, child := range n.Children {
+			draw(child, &node, path)
+		}
+	}
+	for _, n := range r.Trees {
+		draw(n, nil, "")
+	}
+	for _, p := range r.Problems {
+		if wrong[p.Object.ID()] == nil {
+			continue
+		}
+		node := g.Node(" " + p.Object.APIVersion + " " + p.Object.String())
+		node.Label(literal(p.Object.String()))
+		paintNode(node, &report.Node{}, wrong[p.Object.ID()])
+		delete(wrong, p.Object.ID())
+	}
+
+	return g.String()
+}
+
+func label(n *report.Node, names names) string {
+	lines := []string{names.title(bunch{Node: n, count: 1}, nil), string(n.State)}
+	if n.Restore != nil {
+		lines[1] += ", restore: " + string(n.Restore.Action)
+	}
+	for _, c := range n.Problems {
+		lines = append(lines, string(c))
+	}
+	for k := range lines {
+		lines[k] = literal(lines[k])
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
+	var said []string
+	fill := fillWell
+	if n.State == report.Held || len(problems)+len(n.Problems) > 0 {
+		fill = fillWarning
+	}
+	for _, p := range problems {
+		if p.Severity == report.Grave {
+			fill = fillProblem
+		}
+		said = append(said, literal(string(p.Code)+": "+p.Reason+"; "+p.Next))
+	}
+	node.Attr("fillcolor", fill)
+	if len(said) > 0 {
+		node.Attr("tooltip", strings.Join(said, "\n"))
+	}
+}
+
+// literal keeps Graphviz from reading a backslash as the beginning of an escape.
+func literal(s string) string { return strings.ReplaceAll(s, `\`, "∖") }

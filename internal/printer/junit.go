@@ -1,0 +1,70 @@
+package printer
+
+import (
+	"bytes"
+	"encoding/xml"
+	"slices"
+	"strings"
+
+	"github.com/jstemmer/go-junit-report/v2/junit"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a problem, and one for each problem. A warning is a
+// test that passes, with what it says as its output.
+func suites(r *report.Report) ([]byte, error) {
+	all := junit.Testsuites{Name: r.Kind}
+	trees, problems := junit.Testsuite{Name: "trees", ID: 0}, junit.Testsuite{Name: "problems", ID: 1}
+	for _, s := range []*junit.Testsuite{&trees, &problems} {
+		s.AddProperty("source", r.Source)
+		s.AddProperty("apiVersion", r.APIVersion)
+		s.Time = "0"
+		if !r.Time.IsZero() {
+			s.SetTimestamp(r.Time)
+		}
+	}
+	for _, n := range r.Trees {
+		if n != nil {
+			trees.AddTestcase(treeCase(n, r.Problems))
+		}
+	}
+	for _, p := range r.Problems {
+		problems.AddTestcase(testcase(string(p.Code), p.Object.String(), []report.Problem{p}))
+	}
+	all.AddSuite(trees)
+	all.AddSuite(problems)
+	var b bytes.Buffer
+	b.WriteString(xml.Header)
+	err := all.WriteXML(&b)
+
+	return b.Bytes(), err //nolint:wrapcheck // Print says what it is about.
+}
+
+func treeCase(root *report.Node, problems []report.Problem) junit.Testcase {
+	within := map[xp.ID]bool{}
+	walk([]*report.Node{root}, func(n *report.Node) { within[n.ID()] = true })
+	about := slices.DeleteFunc(slices.Clone(problems), func(p report.Problem) bool { return !within[p.Object.ID()] })
+
+	return testcase(root.Kind, root.String(), about)
+}
+
+func testcase(class, name string, problems []report.Problem) junit.Testcase {
+	c := junit.Testcase{Classname: class, Name: name, Time: "0"}
+	var said []string
+	for _, p := range problems {
+		said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Object.String()+": "+p.Reason+"\nNext: "+p.Next)
+		if p.Severity == report.Grave && c.Failure == nil {
+			c.Failure = &junit.Result{Message: p.Object.String() + ": " + p.Reason, Type: string(p.Code)}
+		}
+	}
+	switch {
+	case c.Failure != nil:
+		c.Failure.Data = strings.Join(said, "\n\n")
+	case len(said) > 0:
+		c.SystemOut = &junit.Output{Data: strings.Join(said, "\n\n")}
+	}
+
+	return c
+}

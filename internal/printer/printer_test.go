@@ -1,0 +1,175 @@
+package printer
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+var update = flag.Bool("update", false, "write what is printed to testdata")
+
+func printed(t *testing.T, r *report.Report, f Format, o Options) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Print(&b, r, f, o); err != nil {
+		t.Fatalf("Print as %s: %v", f, err)
+	}
+
+	return b.String()
+}
+
+// TestGolden compares what is printed with what somebody has looked at: go test ./internal/printer -update, and read the difference.
+func TestGolden(t *testing.T) {
+	for name, r := range samples() {
+		outputs := map[string]string{
+			"80.txt": printed(t, r, Table, Options{Width: 80}), "200.txt": printed(t, r, Table, Options{Width: 200}), "piped.txt": printed(t, r, Table, Options{}),
+		}
+		if !strings.HasPrefix(name, "code-") {
+			outputs["wide.txt"] = printed(t, r, Wide, Options{Width: 200})
+		}
+		for suffix, got := range outputs {
+			file := filepath.Join("testdata", name+"."+suffix)
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", file, diff)
+			}
+		}
+	}
+}
+
+func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
+	for name, r := range samples() {
+		for _, width := range []int{80, 120, 200} {
+			for line := range strings.Lines(printed(t, r, Table, Options{Width: width})) {
+				if got := text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")); got > width {
+					t.Errorf("%s at %d: a line has %d columns: %s", name, width, got, line)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingIsCutWithoutTerminal(t *testing.T) {
+	for name, r := range samples() {
+		if got := printed(t, r, Table, Options{}); strings.Contains(got, "…") {
+			t.Errorf("%s: a program that reads it has as many columns as it takes:\n%s", name, got)
+		}
+	}
+}
+
+func TestColour(t *testing.T) {
+	text.EnableColors()
+	for name, r := range samples() {
+		for _, f := range []Format{Table, Wide} {
+			without, with := printed(t, r, f, Options{Width: 80}), printed(t, r, f, Options{Width: 80, Colour: true})
+			if strings.Contains(without, "\x1b") {
+				t.Errorf("%s: there is an escape sequence where no colour was asked for:\n%q", name, without)
+			}
+			if !strings.Contains(with, "\x1b") {
+				t.Errorf("%s: there is no colour:\n%q", name, with)
+			}
+			if diff := cmp.Diff(without, text.StripEscape(with)); diff != "" {
+				t.Errorf("%s: colours must change nothing else: -without, +with:\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// TestJSONIsTheData reads back what was printed.
+func TestJSONIsTheData(t *testing.T) {
+	for name, r := range samples() {
+		if name == "hostile" {
+			continue // It is not UTF-8, which JSON is.
+		}
+		var fromJSON, fromYAML report.Report
+		if err := json.Unmarshal([]byte(printed(t, r, JSON, Options{})), &fromJSON); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(printed(t, r, YAML, Options{})), &fromYAML); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(r, &fromJSON); diff != "" {
+			t.Errorf("%s: -want, +from JSON:\n%s", name, diff)
+		}
+		if diff := cmp.Diff(r, &fromYAML); diff != "" {
+			t.Errorf("%s: -want, +from YAML:\n%s", name, diff)
+		}
+	}
+}
+
+// TestNothingIsObeyed prints what somebody wrote into an object for those who look at it.
+func TestNothingIsObeyed(t *testing.T) {
+	for _, f := range done() {
+		got := printed(t, hostileReport(), Format(f), Options{Width: 80})
+		for _, c := range got {
+			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || 0x80 <= c && c < 0xa0 {
+				t.Errorf("%s: there is a control character %U:\n%q", f, c, got)
+			}
+		}
+		if f == string(HTML) && (strings.Contains(got, "<script>alert") || strings.Contains(got, "<img")) {
+			t.Errorf("there is an element that is not the page's:\n%s", got)
+		}
+	}
+}
+
+func FuzzPrint(f *testing.F) {
+	f.Add("orders", "nothing", 80, 3)
+	f.Add("\x1b[31m\u202e\n\xff", "]]>", 1, 100)
+	f.Fuzz(func(t *testing.T, name, message string, width, children int) {
+		r := againstReport()
+		n := r.Trees[0]
+		for range children % 20 {
+			n.Name, n.State, n.Role, n.ExternalName = name, report.State(message), report.Role(message), message
+			n.Ready, n.Synced = &report.Condition{Status: name, Message: message}, nil
+			n.Hold = &report.Hold{Restore: name, Waiting: []string{message}}
+			n.Children = append(n.Children, &report.Node{Ref: n.Ref}, nil)
+			n = n.Children[0]
+		}
+		r.Source = message
+		r.Problems = append(r.Problems, report.Problem{Code: report.Code(message), Object: n.Ref, Reason: message, Next: name})
+		for _, format := range done() {
+			for _, colour := range []bool{false, true} {
+				var b bytes.Buffer
+				if err := Print(&b, r, Format(format), Options{Width: width, Colour: colour}); err != nil {
+					t.Errorf("Print as %s: %v", format, err)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkTable(b *testing.B) {
+	var trees []*report.Node
+	for n := range 1000 {
+		tree := order(fmt.Sprintf("tenant-%d", n), buckets("tenant", 10)...)
+		tree.Paused = true
+		trees = append(trees, tree)
+	}
+	r := validation(trees)
+	for b.Loop() {
+		if err := Print(&bytes.Buffer{}, r, Wide, Options{Width: 200}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func done() []string { return []string{"table", "wide", "json", "yaml", "dot", "junit"} }

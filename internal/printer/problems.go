@@ -1,0 +1,123 @@
+package printer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// roomy is from how many columns on problems are a table; on fewer its cells are too narrow to be read.
+const roomy = 150
+
+// A finding is what is wrong with one object, or in the same words with several.
+type finding struct {
+	report.Problem
+
+	objects []string
+}
+
+// findings returns the problems of a report in their order, those that differ only in their object as one.
+func findings(problems []report.Problem) []*finding {
+	var all []*finding
+	same := map[report.Problem]*finding{}
+	for _, p := range problems {
+		object := p.Object.String()
+		key := p
+		key.Object.Namespace, key.Object.Name = "", ""
+		if f := same[key]; f != nil {
+			f.objects = append(f.objects, object)
+
+			continue
+		}
+		f := &finding{Problem: p, objects: []string{object}}
+		same[key] = f
+		all = append(all, f)
+	}
+
+	return all
+}
+
+// most is how many objects of one finding are named.
+const most = 5
+
+// named returns the objects of a finding.
+func (s *sheet) named(f *finding) string {
+	if n := len(f.objects); !s.all && s.Width > 0 && n > most {
+		return strings.Join(f.objects[:most], ", ") + " and " + strconv.Itoa(n-most) + " more"
+	}
+
+	return strings.Join(f.objects, ", ")
+}
+
+func (s *sheet) problems() string {
+	all := findings(s.report.Problems)
+	switch {
+	case len(all) == 0:
+		return ""
+	case s.Width >= roomy:
+		return s.problemTable(all)
+	default:
+		return s.problemBlocks(all)
+	}
+}
+
+func colourOf(severity report.Severity) text.Color {
+	if severity == report.Grave {
+		return text.FgRed
+	}
+
+	return text.FgYellow
+}
+
+func (s *sheet) problemTable(all []*finding) string {
+	t := table.NewWriter()
+	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)}, Options: table.OptionsNoBordersAndSeparators})
+	header := table.Row{}
+	for _, title := range []string{"SEVERITY", "CODE", "OBJECT", "WHAT", "NEXT STEP"} {
+		header = append(header, s.paint(title, text.Bold))
+	}
+	t.AppendHeader(header)
+	const code, object = 18, 32
+	fixed := len("severity") + code + object + 4*gap
+	rest := (min(s.Width, 2*roomy) - fixed) / 2
+	for _, f := range all {
+		c := colourOf(f.Severity)
+		t.AppendRow(table.Row{
+			s.paint(string(f.Severity), c, text.Bold), s.paint(text.WrapSoft(string(f.Code), code), c),
+			text.WrapSoft(s.named(f), object), text.WrapSoft(f.Reason, rest), text.WrapSoft(f.Next, rest),
+		})
+	}
+
+	return trimmed(t.Render())
+}
+
+func (s *sheet) problemBlocks(all []*finding) string {
+	var blocks []string
+	for _, f := range all {
+		c := colourOf(f.Severity)
+		head := strings.ToUpper(string(f.Severity)) + " " + string(f.Code)
+		block := []string{s.paint(head, c, text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head)}
+		block = append(block, s.wrapped(f.Reason, "  "), s.wrapped("Next: "+f.Next, "  "))
+		blocks = append(blocks, strings.Join(block, "\n"))
+	}
+
+	return strings.Join(blocks, "\n\n")
+}
+
+// hanging returns a text in lines as wide as the terminal, all but the first indented.
+func (s *sheet) hanging(t string, indent int) string {
+	return t[:indent] + s.wrapped(t[indent:], strings.Repeat(" ", indent))[indent:]
+}
+
+// wrapped returns a text in lines as wide as the terminal, each with the indent.
+func (s *sheet) wrapped(t, indent string) string {
+	if s.Width > 0 {
+		t = text.WrapSoft(t, max(s.Width-len(indent), 2*shortest))
+	}
+
+	return indent + strings.ReplaceAll(trimmed(t), "\n", "\n"+indent)
+}

@@ -1,0 +1,238 @@
+package printer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// now is when the sample reports were made.
+var now = time.Date(2026, time.March, 14, 9, 30, 0, 0, time.UTC)
+
+func before(d time.Duration) *time.Time {
+	t := now.Add(-d)
+
+	return &t
+}
+
+func claimRef(name string) xp.Ref {
+	return xp.Ref{APIVersion: "example.org/v1alpha1", Kind: "OrderClaim", Namespace: "team-a", Name: name}
+}
+
+func xrRef(name string) xp.Ref {
+	return xp.Ref{APIVersion: "example.org/v1alpha1", Kind: "XOrder", Name: name}
+}
+
+func mrRef(name string) xp.Ref {
+	return xp.Ref{APIVersion: "cloud.example.org/v1alpha1", Kind: "Bucket", Name: name}
+}
+
+// well returns a node that nothing is wrong with.
+func well(r xp.Ref, role report.Role, children ...*report.Node) *report.Node {
+	n := &report.Node{
+		Ref: r, Role: role, State: report.Adopted, Created: before(26 * time.Hour), Children: children,
+		Synced: &report.Condition{Status: "True", Reason: "ReconcileSuccess", Since: before(25 * time.Hour)},
+		Ready:  &report.Condition{Status: "True", Reason: "Available", Since: before(25 * time.Hour)},
+	}
+	switch role {
+	case report.RoleManaged:
+		n.ExternalName = "eu-" + r.Name
+	default:
+		n.Composition, n.Revision = "orders", "orders-1a2b3c"
+	}
+
+	return n
+}
+
+// order returns the tree of a claim with some buckets.
+func order(name string, buckets ...*report.Node) *report.Node {
+	return well(claimRef(name), report.RoleClaim, well(xrRef(name+"-x7k2p"), report.RoleComposite, buckets...))
+}
+
+func buckets(of string, n int) []*report.Node {
+	var all []*report.Node
+	for k := range n {
+		all = append(all, well(mrRef(fmt.Sprintf("%s-x7k2p-%c%c%c%c%c", of, 'a'+k, 'q', '2'+k%8, 'd', 'z'-k)), report.RoleManaged))
+	}
+
+	return all
+}
+
+// validation returns a report with the trees and problems, counted.
+func validation(trees []*report.Node, problems ...report.Problem) *report.Report {
+	r := &report.Report{
+		APIVersion: report.APIVersion, Kind: report.KindValidation, Source: "kind-production", Time: now, Problems: problems, Trees: trees,
+	}
+	walk(trees, func(n *report.Node) {
+		switch n.Role {
+		case report.RoleClaim:
+			r.Summary.Claims++
+		case report.RoleComposite:
+			r.Summary.XRs++
+		case report.RoleManaged:
+			r.Summary.Managed++
+			r.Summary.Composed++
+		}
+		switch {
+		case n.State == report.Held:
+			r.Summary.Held++
+		case n.Role == report.RoleManaged && n.State == report.Adopted:
+			r.Summary.Adopted++
+		}
+	})
+	for _, p := range problems {
+		if p.Severity == report.Grave {
+			r.Summary.Problems++
+		} else {
+			r.Summary.Warnings++
+		}
+	}
+
+	return r
+}
+
+func problem(code report.Code, object xp.Ref, reason, next string) report.Problem {
+	return report.Problem{Code: code, Severity: report.Grave, Object: object, Reason: reason, Next: next}
+}
+
+func heldReport() *report.Report {
+	tree := order("orders", buckets("orders", 2)...)
+	xr := tree.Children[0]
+	for _, n := range []*report.Node{tree, xr} {
+		n.State, n.Paused, n.Problems = report.Held, true, []report.Code{report.HeldBack}
+		n.Hold = &report.Hold{Restore: "velero/nightly-20260314", Since: before(12 * time.Minute)}
+		n.Synced = &report.Condition{Status: "False", Reason: "ReconcilePaused", Message: "Reconciliation is paused via the pause annotation"}
+		n.Ready = nil
+	}
+	xr.Hold.Waiting = []string{"Bucket orders-x7k2p-bq3dy is not observed by its provider yet", "Function function-patch-and-transform is not Healthy"}
+	b := xr.Children[1]
+	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
+	r := validation([]*report.Node{tree},
+		problem(report.HeldBack, tree.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for XOrder orders-x7k2p, which is not adopted",
+			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"),
+		problem(report.HeldBack, xr.Ref, "held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy, "+
+			"which its provider has not observed yet (and 1 more)",
+			"the restore goes on by itself when that is there; see: velero restore describe --details nightly-20260314"))
+	r.Restores = []report.Restore{{Name: "velero/nightly-20260314", Phase: "WaitingForPluginOperations", Backup: "nightly", Started: before(13 * time.Minute)}}
+
+	return r
+}
+
+// againstReport is an inspection with the outcome of each item.
+func againstReport() *report.Report {
+	good, bad := order("orders", buckets("orders", 4)...), order("shop", buckets("shop", 2)...)
+	walk([]*report.Node{good}, func(n *report.Node) { n.Restore = &report.Outcome{Action: report.Create} })
+	walk([]*report.Node{bad}, func(n *report.Node) { n.Restore = &report.Outcome{Action: report.Exists} })
+	good.Restore, good.Children[0].Restore = &report.Outcome{Action: report.Keep}, &report.Outcome{Action: report.Keep, Reason: "until Crossplane has adopted it"}
+	bad.Children[0].Children[0].Restore = &report.Outcome{Action: report.Refuse, Reason: "its XRD is being deleted"}
+	bad.Children[0].Children[1].Restore = &report.Outcome{Action: report.Clone, Reason: "the original is alive in team-a"}
+	r := validation([]*report.Node{good, bad})
+	r.Kind, r.Source = report.KindInspection, "nightly.tar.gz"
+	r.Order = []report.Step{
+		{Resource: "compositeresourcedefinitions.apiextensions.crossplane.io", Items: 1, Why: "the kinds of the XRs and claims"},
+		{Resource: "compositionrevisions.apiextensions.crossplane.io", Items: 2, Why: "what the XRs run on"},
+		{Resource: "xorders.example.org", Items: 2, Why: "before what they compose, so that it has an owner"},
+		{Resource: "buckets.cloud.example.org", Items: 6, Why: "after the XRs that control them"},
+	}
+	r.Versions = []report.Version{{Name: "backup format", Version: "1.1.0"}, {Name: "Crossplane", Version: "v2.3.4"}}
+
+	return r
+}
+
+// words are a reason and a next step as long as those that there are.
+var words = map[report.Code][2]string{
+	report.Duplicated:        {"it and Bucket shop-x7k2p-aq2dz manage one external resource, eu-orders", "find out which of them is the right one, and delete the other after setting its managementPolicies to [Observe]"},
+	report.Orphaned:          {"its label names the XR orders-x7k2p, and no XR lists it", "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to"},
+	report.DeadController:    {"XOrder orders-x7k2p lists it, and its controller XOrder orders-x7k2p does not exist with the UID 7d5f3c7e-0d0f-4a53-9d1b-2f6d4f0b9f6e", "the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's"},
+	report.IdentityInFlight:  {"its external resource was being created, so whether there is one only the cloud knows", "look for it in the cloud, set crossplane.io/external-name if it is there, and remove crossplane.io/external-create-pending"},
+	report.IdentityMissing:   {"it has no external-name, so nothing says which external resource it manages", "set its annotation crossplane.io/external-name to what its external resource is called in the cloud; its provider calls it b-0123456789abcdef"},
+	report.LeakedHold:        {"held by the Restore velero/nightly-20260314 since 2026-03-14T09:18:00Z: waiting for Bucket orders-x7k2p-bq3dy (and 3 more); that Restore has ended as PartiallyFailed", "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"},
+	report.RevisionMissing:   {"it runs on CompositionRevision orders-1a2b3c, which is not in the backup", "a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first"},
+	report.DefinitionMissing: {"the XRD of its kind is not in the backup", "the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first"},
+	report.NotSynced:         {"it can't be reconciled: cannot compose resources: pipeline step \"patch-and-transform\" returned a fatal result", "mend that; its events tell more: kubectl describe"},
+}
+
+func codeReport(code report.Code) *report.Report {
+	tree := order("orders", buckets("orders", 5)...)
+	b := tree.Children[0].Children[2]
+	b.Problems = []report.Code{code}
+	said, ok := words[code]
+	if !ok {
+		said = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
+	}
+	p := problem(code, b.Ref, said[0], said[1])
+	switch code {
+	case report.Dangling:
+		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
+	case report.NotItsOwn:
+		*b = report.Node{Ref: b.Ref, Role: report.RoleManaged, State: report.Foreign, Problems: b.Problems}
+	case report.NotSynced:
+		p.Severity = report.Warning
+		b.Synced = &report.Condition{Status: "False", Reason: "ReconcileError", Message: "cannot compose resources: pipeline step returned a fatal result"}
+	case report.NotReady, report.NotRead:
+		p.Severity = report.Warning
+		b.Ready = &report.Condition{Status: "False", Reason: "Creating"}
+	}
+
+	return validation([]*report.Node{tree}, p)
+}
+
+// samples are reports as there are.
+func samples() map[string]*report.Report {
+	all := map[string]*report.Report{
+		"healthy": validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
+		"held":    heldReport(),
+		"against": againstReport(),
+		"empty":   validation(nil),
+		"grouped": groupedReport(),
+		"hostile": hostileReport(),
+		"same":    sameReport(),
+	}
+	for _, code := range report.Codes() {
+		all["code-"+string(code)] = codeReport(code)
+	}
+
+	return all
+}
+
+func groupedReport() *report.Report {
+	var trees []*report.Node
+	for n := range 8 {
+		trees = append(trees, order(fmt.Sprintf("tenant-%d", n), buckets("tenant", 3)...))
+	}
+	big := order("an-order-with-a-name-that-is-much-longer-than-any-terminal-has-columns-for-it", buckets("big", 12)...)
+	big.Children[0].Children[7].Ready = &report.Condition{Status: "False", Reason: "Creating"}
+	secret := &report.Node{Ref: xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "crossplane-system", Name: "big"}, Role: report.RoleOther, State: report.Adopted}
+	nested := well(xrRef("nested"), report.RoleComposite, buckets("nested", 4)...)
+	big.Children[0].Children = append(big.Children[0].Children, secret, nested)
+	other := well(xp.Ref{APIVersion: "s3.example.net/v1", Kind: "Bucket", Namespace: "team-b", Name: "alone"}, report.RoleManaged)
+	other.State = report.Alone
+
+	return validation(append(trees, big, other))
+}
+
+// hostileReport has names and messages that want to be more than text.
+func hostileReport() *report.Report {
+	tree := order("or\x1b[2Jders", buckets("a", 1)...)
+	b := tree.Children[0].Children[0]
+	b.Ref.Name = "b\x1b]0;title\x07\n└─ Bucket/forged  True  True  adopted\u202egnp.exe"
+	b.Ready = &report.Condition{Status: "False", Reason: "<script>alert(1)</script>", Message: "line one\r\nline two\t\u009b31mred ]]> \" \\"}
+
+	return validation([]*report.Node{tree}, problem(report.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))
+}
+
+// sameReport has the same problem many times.
+func sameReport() *report.Report {
+	trees := []*report.Node{}
+	problems := []report.Problem{}
+	for n := range 9 {
+		tree := order(fmt.Sprintf("tenant-%d", n))
+		tree.Children[0].Problems = []report.Code{report.DefinitionMissing}
+		trees = append(trees, tree)
+		problems = append(problems, problem(report.DefinitionMissing, tree.Children[0].Ref, words[report.DefinitionMissing][0], words[report.DefinitionMissing][1]))
+	}
+
+	return validation(trees, problems...)
+}

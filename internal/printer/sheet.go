@@ -1,0 +1,201 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// A sheet is a report as a person reads it: what is wrong, the trees, what belongs to them, and in the end what to do.
+type sheet struct {
+	Options
+
+	report *report.Report
+	// all says that nothing is summed up: each resource has a line, with all that is known of it.
+	all bool
+}
+
+func newSheet(r *report.Report, all bool, o Options) *sheet {
+	return &sheet{Options: o, report: r, all: all}
+}
+
+func (s *sheet) render() []byte {
+	var parts []string
+	for _, part := range []string{s.problems(), s.trees(), s.order(), s.versions(), s.summary()} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+
+	return []byte(strings.Join(parts, "\n\n") + "\n")
+}
+
+func (s *sheet) order() string {
+	if len(s.report.Order) == 0 {
+		return ""
+	}
+	lines := []string{s.paint("ORDER OF RESTORE", text.Bold)}
+	digits := len(number(len(s.report.Order)))
+	for n, step := range s.report.Order {
+		line := fmt.Sprintf("%*d. %s ×%d: %s", digits, n+1, step.Resource, step.Items, step.Why)
+		lines = append(lines, s.hanging(line, digits+2))
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+func (s *sheet) versions() string {
+	if len(s.report.Versions) == 0 {
+		return ""
+	}
+	g := &grid{sheet: s, columns: []column{{title: "WHAT", weight: 1}, {title: "VERSION", weight: 1}}}
+	for _, v := range s.report.Versions {
+		g.add(plain(v.Name), plain(v.Version))
+	}
+
+	return g.render()
+}
+
+// paint gives a text colours, if the sheet may have some.
+func (s *sheet) paint(t string, colours ...text.Color) string {
+	if !s.Colour || t == "" || len(colours) == 0 {
+		return t
+	}
+
+	return text.Colors(colours).Sprint(t)
+}
+
+// A cell is a text and its colours. It gets them when it has been cut to its column.
+type cell struct {
+	text    string
+	colours []text.Color
+}
+
+func plain(t string) cell { return cell{text: t} }
+
+// A column of a grid.
+type column struct {
+	title string
+	// weight says how soon it is cut if the terminal is too narrow: the heavier, the sooner; 0 is never.
+	weight int
+	// middle says that the end of its texts matters as much as their beginning.
+	middle bool
+}
+
+// A grid is a table without lines, as kubectl prints one.
+type grid struct {
+	*sheet
+
+	columns []column
+	rows    [][]cell
+}
+
+func (g *grid) add(cells ...cell) { g.rows = append(g.rows, cells) }
+
+const (
+	gap = 2
+	// shortest is how wide a column is at least that has been cut.
+	shortest = 12
+)
+
+func (g *grid) render() string {
+	g.dropEmpty()
+	widths := g.widths()
+	t := table.NewWriter()
+	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)}, Options: table.OptionsNoBordersAndSeparators})
+	header := table.Row{}
+	for _, c := range g.columns {
+		header = append(header, g.paint(c.title, text.Bold))
+	}
+	t.AppendHeader(header)
+	for _, cells := range g.rows {
+		row := table.Row{}
+		for n, c := range cells {
+			row = append(row, g.paint(g.columns[n].fit(c.text, widths[n]), c.colours...))
+		}
+		t.AppendRow(row)
+	}
+
+	return trimmed(t.Render())
+}
+
+// dropEmpty takes out the columns that say nothing.
+func (g *grid) dropEmpty() {
+	for n := len(g.columns) - 1; n >= 0; n-- {
+		used := false
+		for _, row := range g.rows {
+			used = used || row[n].text != ""
+		}
+		if used {
+			continue
+		}
+		g.columns = append(g.columns[:n], g.columns[n+1:]...)
+		for k, row := range g.rows {
+			g.rows[k] = append(row[:n], row[n+1:]...)
+		}
+	}
+}
+
+// widths returns how wide each column is, so that together they are no wider than the terminal if that is possible.
+func (g *grid) widths() []int {
+	widths := make([]int, len(g.columns))
+	total := -gap
+	for n, c := range g.columns {
+		widths[n] = len(c.title)
+		for _, row := range g.rows {
+			widths[n] = max(widths[n], text.StringWidthWithoutEscSequences(row[n].text))
+		}
+		total += widths[n] + gap
+	}
+	for ; g.Width > 0 && total > g.Width; total-- {
+		heaviest := -1
+		for n, c := range g.columns {
+			if c.weight > 0 && widths[n] > max(shortest, len(c.title)) && (heaviest < 0 || widths[n]*c.weight > widths[heaviest]*g.columns[heaviest].weight) {
+				heaviest = n
+			}
+		}
+		if heaviest < 0 {
+			break
+		}
+		widths[heaviest]--
+	}
+
+	return widths
+}
+
+// fit makes a text no wider than a width.
+func (c column) fit(t string, width int) string {
+	switch {
+	case text.StringWidthWithoutEscSequences(t) <= width:
+		return t
+	case !c.middle:
+		return text.Snip(t, width, "…")
+	}
+	from, tail := len(t), 0
+	for from > 0 {
+		r, size := utf8.DecodeLastRuneInString(t[:from])
+		if tail += text.RuneWidth(r); tail > width/3 {
+			tail -= text.RuneWidth(r)
+
+			break
+		}
+		from -= size
+	}
+
+	return text.Trim(t, width-1-tail) + "…" + t[from:]
+}
+
+// trimmed returns lines without the spaces at their ends, which would wrap on a terminal.
+func trimmed(lines string) string {
+	var all []string
+	for line := range strings.Lines(lines) {
+		all = append(all, strings.TrimRight(line, " \n"))
+	}
+
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,135 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// summary says what there is, how it is, and what to do: on a terminal that is what one sees first.
+func (s *sheet) summary() string {
+	var lines []string
+	for _, r := range s.report.Restores {
+		lines = append(lines, s.wrapped(restoreLine(r), ""))
+	}
+	if len(s.report.Trees) > 0 {
+		lines = append(lines, s.wrapped(counts(s.report), ""))
+	}
+	what, next := verdict(s.report)
+	colour := text.FgGreen
+	switch {
+	case s.report.Summary.Problems > 0:
+		colour = text.FgRed
+	case s.report.Summary.Warnings > 0:
+		colour = text.FgYellow
+	}
+	lines = append(lines, s.paint(s.wrapped(what, ""), colour, text.Bold))
+	if next != "" {
+		lines = append(lines, s.wrapped("Next: "+next, ""))
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+func restoreLine(r report.Restore) string {
+	line := "Restore " + r.Name + ": " + r.Phase
+	if r.Backup != "" {
+		line += ", of the backup " + r.Backup
+	}
+	if r.Started != nil {
+		line += ", started " + moment(*r.Started)
+	}
+	if r.Completed != nil {
+		line += ", completed " + moment(*r.Completed)
+	}
+
+	return line
+}
+
+func counts(r *report.Report) string {
+	c := r.Summary
+	line := fmt.Sprintf("%s, %s, %s", some(c.Claims, "claim"), some(c.XRs, "XR"), some(c.Composed, "composed resource"))
+	if c.Composed > 0 {
+		line += fmt.Sprintf(" (%d adopted)", c.Adopted)
+	}
+	line += ", " + some(c.Managed, "MR")
+	if c.Held > 0 {
+		line += fmt.Sprintf("; %d held", c.Held)
+	}
+
+	return line + "."
+}
+
+// verdict says how it stands, and what to do about it.
+func verdict(r *report.Report) (what, next string) {
+	source := ""
+	if r.Source != "" {
+		source = " in " + r.Source
+	}
+	switch {
+	case r.Summary.Problems > 0:
+		what = some(r.Summary.Problems, "problem")
+		if r.Summary.Warnings > 0 {
+			what += " and " + some(r.Summary.Warnings, "warning")
+		}
+		what += source + "."
+	case r.Summary.Warnings > 0:
+		what = "No problems, " + some(r.Summary.Warnings, "warning") + source + "."
+	case len(r.Trees) == 0:
+		return "Nothing of Crossplane's was found" + source + ".", empty(r)
+	default:
+		return "No problems" + source + ".", ""
+	}
+
+	return what, advice(r)
+}
+
+func empty(r *report.Report) string {
+	if r.Kind == report.KindInspection {
+		return "if there should be claims, XRs or MRs, look at the backup's filters, and at --namespace if you gave it."
+	}
+
+	return "if there should be claims, XRs or MRs, look at --context, and at --namespace if you gave it."
+}
+
+func advice(r *report.Report) string {
+	held := 0
+	for _, p := range r.Problems {
+		if p.Severity == report.Grave && p.Code == report.HeldBack {
+			held++
+		}
+	}
+	switch {
+	case r.Summary.Problems == 0:
+		return "a warning may be as it should be; each says above what to look at."
+	case held == r.Summary.Problems:
+		return "the restore is under way; see above what it waits for, and watch it with validate --watch."
+	case r.Kind == report.KindInspection:
+		return "each problem says above what to do; begin with the first, and see to them before you restore."
+	default:
+		return "each problem says above what to do; begin with the first, and validate again."
+	}
+}
+
+// some returns a number and of what.
+func some(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+
+	return number(n) + " " + what + "s"
+}
+
+func number(n int) string { return strconv.Itoa(n) }
+
+// moment is a point in time as it can be compared with logs.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// ago is a duration as kubectl prints it.
+func ago(d time.Duration) string { return duration.HumanDuration(d) }

@@ -1,0 +1,229 @@
+package printer
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/list"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// trees shows each resource below what it belongs to, in the columns that "crossplane resource trace" has, and then what only a restore knows.
+func (s *sheet) trees() string {
+	if len(s.report.Trees) == 0 {
+		return ""
+	}
+	g := &grid{sheet: s, columns: []column{
+		{title: "NAME", weight: 1, middle: true}, {title: "SYNCED"}, {title: "READY"}, {title: "STATE"}, {title: "RESTORE"},
+		{title: "EXTERNAL-NAME", weight: 2, middle: true}, {title: "REVISION", weight: 2, middle: true}, {title: "HOLD", weight: 2, middle: true}, {title: "AGE"},
+		{title: "STATUS", weight: 2},
+	}}
+	names := namesOf(s.report.Trees)
+	summed := false
+	for _, b := range s.bunches(s.report.Trees) {
+		lines := list.NewWriter()
+		lines.SetStyle(list.Style{
+			CharItemSingle: "└─", CharItemTop: "├─", CharItemFirst: "├─", CharItemMiddle: "├─", CharItemBottom: "└─", CharItemVertical: "│  ", CharNewline: "\n",
+		})
+		shown := s.descend(lines, b, names)
+		drawn := append([]string{names.title(b, nil)}, strings.Split(lines.Render(), "\n")...)
+		for n, each := range shown {
+			s.line(g, drawn[n], each)
+			summed = summed || each.count > 1
+		}
+	}
+
+	tree := g.render()
+	if summed {
+		tree += "\n" + s.wrapped("(× are as many that are alike and well; -o wide has a line for each.)", "")
+	}
+
+	return tree
+}
+
+// descend appends what is below a bunch to the lines of a tree. It returns all that is shown, itself first.
+func (s *sheet) descend(lines list.Writer, b bunch, names names) []bunch {
+	shown := []bunch{b}
+	if b.count > 1 {
+		return shown
+	}
+	for _, below := range s.bunches(b.Children) {
+		lines.AppendItem(names.title(below, b.Node))
+		lines.Indent()
+		shown = append(shown, s.descend(lines, below, names)...)
+		lines.UnIndent()
+	}
+
+	return shown
+}
+
+// line adds the line of a bunch to the grid.
+func (s *sheet) line(g *grid, drawn string, b bunch) {
+	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), state(b.State), outcome(b.Node)}
+	external, revision, hold, age := "", "", "", ""
+	if s.all {
+		external, revision = b.ExternalName, b.Revision
+		if b.Hold != nil {
+			hold = cmp.Or(b.Hold.Restore, "unknown")
+		}
+		if b.Created != nil && !s.report.Time.IsZero() {
+			age = ago(s.report.Time.Sub(*b.Created))
+		}
+	}
+	status := plain(s.status(b))
+	if len(b.Problems) > 0 {
+		cells[0].colours = []text.Color{text.Bold}
+		status.colours = []text.Color{colourOf(s.severity(b.Node))}
+	}
+	g.add(append(cells, plain(external), plain(revision), plain(hold), plain(age), status)...)
+}
+
+func condition(c *report.Condition) cell {
+	switch {
+	case c == nil:
+		return plain("-")
+	case c.Status == "True":
+		return plain(c.Status)
+	case c.Status == "False":
+		return cell{text: c.Status, colours: []text.Color{text.FgRed}}
+	default:
+		return cell{text: c.Status, colours: []text.Color{text.FgYellow}}
+	}
+}
+
+func state(of report.State) cell {
+	switch of {
+	case report.Adopted, report.Alone:
+		return plain(string(of))
+	case report.Missing, report.Foreign:
+		return cell{text: string(of), colours: []text.Color{text.FgRed}}
+	default:
+		return cell{text: string(of), colours: []text.Color{text.FgYellow}}
+	}
+}
+
+func outcome(n *report.Node) cell {
+	switch {
+	case n.Restore == nil:
+		return plain("")
+	case n.Restore.Action == report.Refuse || n.Restore.Action == report.Clone:
+		return cell{text: string(n.Restore.Action), colours: []text.Color{text.FgRed}}
+	case n.Restore.Action == report.Keep || n.Restore.Action == report.Skip:
+		return cell{text: string(n.Restore.Action), colours: []text.Color{text.FgYellow}}
+	default:
+		return plain(string(n.Restore.Action))
+	}
+}
+
+// severity is that of the gravest problem of a resource.
+func (s *sheet) severity(n *report.Node) report.Severity {
+	for _, p := range s.report.Problems {
+		if p.Severity == report.Grave && p.Object.ID() == n.ID() {
+			return report.Grave
+		}
+	}
+
+	return report.Warning
+}
+
+// status says in a few words what is remarkable about a resource.
+func (s *sheet) status(b bunch) string {
+	var words []string
+	if b.Restore != nil && b.Restore.Reason != "" {
+		words = append(words, b.Restore.Reason)
+	}
+	for _, code := range b.Problems {
+		switch code {
+		case report.HeldBack, report.NotSynced, report.NotReady: // The columns say it.
+		default:
+			words = append(words, string(code))
+		}
+	}
+	if b.Hold != nil {
+		words = append(words, s.held(b.Hold))
+	}
+	for _, c := range []*report.Condition{b.Synced, b.Ready} {
+		switch {
+		case c == nil || c.Status == "True" || c.Reason == reasonPaused && b.Hold != nil:
+		case c.Message == "":
+			words = append(words, c.Reason)
+		default:
+			words = append(words, strings.TrimPrefix(c.Reason+": "+c.Message, ": "))
+		}
+	}
+	if b.Paused && b.Hold == nil && len(words) == 0 {
+		words = append(words, "paused")
+	}
+	if len(words) == 0 && b.Ready != nil && b.count == 1 {
+		words = append(words, b.Ready.Reason)
+	}
+
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "; ")
+}
+
+// reasonPaused is why Crossplane does not reconcile what is paused.
+const reasonPaused = "ReconcilePaused"
+
+func (s *sheet) held(h *report.Hold) string {
+	var words []string
+	if h.Since != nil && !s.report.Time.IsZero() {
+		words = append(words, "for "+ago(s.report.Time.Sub(*h.Since)))
+	}
+	switch {
+	case len(h.Waiting) > 0:
+		words = append(words, "waits for "+h.Waiting[0])
+	case h.Unpaused != nil:
+		words = append(words, "unpaused, not reconciled yet")
+	}
+
+	return strings.Join(words, ", ")
+}
+
+// names say how resources are called in a tree: by kind, with its group if there are kinds of one name.
+type names map[string]map[string]bool
+
+func namesOf(trees []*report.Node) names {
+	all := names{}
+	walk(trees, func(n *report.Node) {
+		if all[n.Kind] == nil {
+			all[n.Kind] = map[string]bool{}
+		}
+		all[n.Kind][groupOf(n)] = true
+	})
+
+	return all
+}
+
+func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
+
+// title is what a bunch is called below its parent. It has a namespace only if its parent is not in that.
+func (all names) title(b bunch, parent *report.Node) string {
+	kind := b.Kind
+	if len(all[b.Kind]) > 1 {
+		kind = schema.GroupKind{Group: groupOf(b.Node), Kind: b.Kind}.String()
+	}
+	title := kind + "/" + b.Name
+	if b.count > 1 {
+		title = kind + " ×" + number(b.count)
+	}
+	if b.Namespace != "" && (parent == nil || parent.Namespace != b.Namespace) {
+		title += " (" + b.Namespace + ")"
+	}
+
+	return title
+}
+
+// walk calls f with each node of the trees, parents first.
+func walk(trees []*report.Node, f func(n *report.Node)) {
+	for _, n := range trees {
+		if n == nil {
+			continue
+		}
+		f(n)
+		walk(n.Children, f)
+	}
+}
