@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -12,11 +13,12 @@ import (
 // checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it is not controlled yet is told with the hold.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
-		if isHeld(xr) {
+		if isHeld(xr) && d.of == Cluster {
 			continue
 		}
 		for _, r := range d.refs[xr.GetUID()] {
 			switch u := d.Get(r); {
+			case u != nil && isHeld(xr): // A backup has no news of what was not adopted yet.
 			case u != nil:
 				d.checkController(xr, u)
 			case !d.isUnread(r):
@@ -27,9 +29,17 @@ func (d *diagnosis) checkControl() {
 }
 
 func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref) {
-	if d.of == Backup {
+	noted, _ := xp.Dangling(xr) // What can't be read is not this plugin's note.
+	switch {
+	case d.of == Cluster:
+	case slices.ContainsFunc(noted, func(n xp.Ref) bool { return n.ID() == r.ID() }):
+		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it did not exist, was being deleted or was somebody else's when the XR was backed up",
+			"a restore does not wait for it, and then Crossplane makes it anew; if it manages something outside of the cluster, find that in the cloud before")
+
+		return
+	default:
 		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it is not in the backup",
-			"a restore waits for it unless the XR's links dangled when it was backed up; look whether the backup's filters left it out, and back up again")
+			"a restore holds the XR until it is in the cluster; look whether the filters of the backup left it out, and back up again")
 
 		return
 	}

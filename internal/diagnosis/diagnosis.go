@@ -38,6 +38,8 @@ func Inspect(o *Objects) []report.Problem {
 	d := &diagnosis{Objects: o, of: Backup}
 	d.checkBoth()
 	d.checkPlatform()
+	d.checkSecrets()
+	d.checkHeld()
 
 	return d.sorted()
 }

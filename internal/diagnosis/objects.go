@@ -20,15 +20,19 @@ type Objects struct {
 	refs  map[types.UID][]xp.Ref
 	// composites and the like are the objects by what they are.
 	composites, claims, managed, usages, definitions []*unstructured.Unstructured
-	malformed                                        []report.Problem
-	unread                                           map[schema.GroupKind]string
+	// platform are packages, XRDs, Compositions and CompositionRevisions.
+	platform  []*unstructured.Unstructured
+	malformed []report.Problem
+	unread    map[schema.GroupKind]string
+	// unreadable are the objects that are there and can't be read.
+	unreadable map[xp.ID]bool
 }
 
 // NewObjects returns Objects of which there are none.
 func NewObjects() *Objects {
 	return &Objects{
 		byID: map[xp.ID]*unstructured.Unstructured{}, byUID: map[types.UID]*unstructured.Unstructured{},
-		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unread: map[schema.GroupKind]string{},
+		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unread: map[schema.GroupKind]string{}, unreadable: map[xp.ID]bool{},
 	}
 }
 
@@ -40,6 +44,9 @@ func (o *Objects) Add(u *unstructured.Unstructured) {
 	}
 	o.byID[id] = u
 	o.byUID[u.GetUID()] = u
+	if xp.IsPlatform(u) || xp.IsPackage(u) {
+		o.platform = append(o.platform, u)
+	}
 	switch {
 	case xp.IsClaim(u):
 		o.claims = append(o.claims, u)
@@ -76,6 +83,12 @@ func (o *Objects) AddUnread(gk schema.GroupKind, why string) {
 	o.unread[gk] = why
 }
 
+// AddMalformed says that an object is there and can't be read.
+func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next string) {
+	o.unreadable[r.ID()] = true
+	o.malformed = append(o.malformed, report.Problem{Code: report.Malformed, Severity: severity, Object: r, Reason: reason, Next: next})
+}
+
 // Get returns the object that r names; nil if it is not there.
 func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
 	return o.byID[r.ID()]
@@ -100,7 +113,7 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 func (o *Objects) isUnread(r xp.Ref) bool {
 	_, unread := o.unread[r.GroupVersionKind().GroupKind()]
 
-	return unread
+	return unread || o.unreadable[r.ID()]
 }
 
 // isComposedBy tells whether an XR lists u and no other object controls it.

@@ -58,6 +58,12 @@ const (
 	// RevisionMissing and DefinitionMissing XRs are in a backup without what they run on.
 	RevisionMissing   Code = "RevisionMissing"
 	DefinitionMissing Code = "DefinitionMissing"
+	// SecretMissing is a connection secret that is not in the backup of what publishes it.
+	SecretMissing Code = "SecretMissing"
+	// FormatUnknown is that of a backup which may have been written by a newer Velero.
+	FormatUnknown Code = "FormatUnknown"
+	// NotRestored items are ones that a restore would refuse, or leave out for another reason than that they are made anew.
+	NotRestored Code = "NotRestored"
 	// Stuck resources have not been reconciled since they were released or changed.
 	Stuck Code = "Stuck"
 	// UsageLeftBehind is a Usage that no XR lists any more.
@@ -72,7 +78,7 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack, Malformed,
-	DefinitionDying, RevisionMissing, DefinitionMissing, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

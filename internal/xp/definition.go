@@ -49,3 +49,18 @@ func servedVersion(xrd *unstructured.Unstructured) string {
 
 	return ""
 }
+
+// ScopeLegacy is that of an XRD of Crossplane v1, and of one of v2 that has claims.
+const ScopeLegacy = "LegacyCluster"
+
+// ScopeOf returns the scope of the XRs that an XRD defines.
+func ScopeOf(xrd *unstructured.Unstructured) string {
+	if scope, _, _ := unstructured.NestedString(xrd.Object, "spec", "scope"); scope != "" {
+		return scope
+	}
+	if xrd.GroupVersionKind().Version == "v2" {
+		return "Namespaced"
+	}
+
+	return ScopeLegacy
+}

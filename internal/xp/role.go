@@ -105,6 +105,16 @@ func IsPackageRevision(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == GroupPackage && strings.HasSuffix(u.GetKind(), "Revision")
 }
 
+// IsPackage tells whether u is a package: a provider, a function or a configuration.
+func IsPackage(u *unstructured.Unstructured) bool {
+	switch u.GetKind() {
+	case "Provider", "Function", "Configuration":
+		return u.GroupVersionKind().Group == GroupPackage
+	default:
+		return false
+	}
+}
+
 // IsPlatform tells whether u is an XRD, a Composition or a CompositionRevision, which all XRs of a kind share.
 func IsPlatform(u *unstructured.Unstructured) bool {
 	switch u.GetKind() {
@@ -135,6 +145,29 @@ func isModern(u *unstructured.Unstructured) bool {
 	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
 
 	return refs || selectsComposition(u, "crossplane")
+}
+
+// NeedsV2 tells whether u is something that Crossplane v1 does not know: an XR or XRD of v2's schema, or a kind of a group that came with v2.
+func NeedsV2(u *unstructured.Unstructured) bool {
+	switch group := u.GroupVersionKind().Group; {
+	case group == GroupProtection, group == GroupOperations:
+		return true
+	case IsDefinition(u):
+		return ScopeOf(u) != ScopeLegacy
+	default:
+		return !IsOwn(group) && isModern(u)
+	}
+}
+
+// IsNative tells whether u is a Composition or a revision of one that composes without a pipeline, which Crossplane does only up to v1.
+func IsNative(u *unstructured.Unstructured) bool {
+	if kind := u.GetKind(); !IsPlatform(u) || kind != "Composition" && kind != "CompositionRevision" {
+		return false
+	}
+	mode, _, _ := unstructured.NestedString(u.Object, "spec", "mode")
+	_, resources, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
+
+	return mode == "Resources" || mode == "" && resources
 }
 
 func selectsComposition(u *unstructured.Unstructured, under ...string) bool {

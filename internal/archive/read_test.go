@@ -1,0 +1,288 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A file is an entry of an archive.
+type file struct {
+	name, content string
+	kind          byte
+}
+
+const (
+	version = "metadata/version"
+	bucket  = `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":{"name":"b","velero.crossplane.io/tree":["x/y/z"]},"spec":{"n":1}}`
+	here    = "resources/buckets.cloud.example.org/cluster/b.json"
+)
+
+func tarOf(t testing.TB, files ...file) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		if f.kind == 0 {
+			f.kind = tar.TypeReg
+		}
+		h := &tar.Header{Name: f.name, Typeflag: f.kind, Size: int64(len(f.content)), Mode: 0o755}
+		if f.kind != tar.TypeReg {
+			h.Size, h.Linkname = 0, f.content
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if f.kind != tar.TypeReg {
+			continue
+		}
+		if _, err := w.Write([]byte(f.content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return b.Bytes()
+}
+
+func zipped(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	return z.Bytes()
+}
+
+func backupOf(t testing.TB, files ...file) []byte {
+	t.Helper()
+
+	return zipped(t, tarOf(t, append([]file{{name: version, content: "1.1.0\n"}}, files...)...))
+}
+
+func TestRead(t *testing.T) {
+	b, err := Read(t.Context(), bytes.NewReader(backupOf(t,
+		file{name: here, content: bucket},
+		file{name: "resources/buckets.cloud.example.org/v1alpha1-preferredversion/cluster/b.json", content: bucket},
+		file{name: "./resources/pods/namespaces/shop/web.json", content: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","managedFields":[]},"spec":{}}`},
+		file{name: "resources/pods", kind: tar.TypeDir},
+	)), Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range b.Items {
+		j, _ := json.Marshal(i.Object)
+		got = append(got, i.String()+" "+string(j))
+	}
+	want := []string{
+		`buckets.cloud.example.org//b ` + bucket,
+		`pods/shop/web {"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop"}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Each item comes once, with the fields that only a backup's copy has; what is not Crossplane's comes without its spec: %s", diff)
+	}
+	if b.Format != "1.1.0" || b.Versions[schema.ParseGroupResource("buckets.cloud.example.org")] != "v1alpha1" || len(b.Flaws) > 0 {
+		t.Errorf("the rest is %+v", b)
+	}
+	if u := b.Get(b.Items[1].Item); u.GetName() != "web" {
+		t.Errorf("Get returns %v", u)
+	}
+	if u := b.Get(xp.Item{GroupResource: schema.GroupResource{Resource: "pods"}, Name: "web"}); u != nil {
+		t.Errorf("Get returns %v for what is not there", u)
+	}
+}
+
+func TestSecretsHaveNoValues(t *testing.T) {
+	secret := xptest.With(xptest.Secret("s"), xptest.Field("aHVzaA==", "data", "password"), xptest.Field("hush", "stringData", "password"),
+		xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"aHVzaA=="}}`))
+	j, err := json.Marshal(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"whole": string(j), "truncated": string(j[:len(j)-1]), "wrong": strings.Replace(string(j), `"Secret"`, `["aHVzaA==","hush"]`, 1),
+	} {
+		b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: "resources/secrets/namespaces/team-a/s.json", content: content})), Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := json.Marshal([]any{b.Items, b.Flaws})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := string(all); strings.Contains(s, "hush") || strings.Contains(s, "aHVzaA==") {
+			t.Errorf("A backup whose Secret is %s has no value of it in memory; got %s", name, s)
+		}
+	}
+}
+
+func TestFlaws(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		file   file
+		want   Flaw
+	}{
+		"NotJSON": {
+			reason: "One file that can't be read does not keep the others from being.", file: file{name: here, content: `{"apiVersion":`},
+			want: Flaw{Path: here, Why: "cannot decode it: it is no Kubernetes object in JSON"},
+		},
+		"Other": {
+			reason: "Velero goes by the path when an action asks for an item, so the object must be the one that it names.",
+			file:   file{name: here, content: strings.Replace(bucket, `"b"`, `"other"`, 1)},
+			want:   Flaw{Path: here, Why: "it is Bucket other, which its path does not say; find out who has written it"},
+		},
+		"OtherGroup": {
+			reason: "The same goes for the group.", file: file{name: here, content: strings.Replace(bucket, "cloud.example.org/", "rbac.authorization.k8s.io/", 1)},
+			want: Flaw{Path: here, Why: `it is of the group "rbac.authorization.k8s.io", which its path is not`},
+		},
+		"NoMetadata": {
+			reason: "Velero can't restore what has no metadata.", file: file{name: here, content: `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","metadata":[]}`},
+			want: Flaw{Path: here, Why: "it has no metadata"},
+		},
+		"Elsewhere": {
+			reason: "What Velero ignores is named.", file: file{name: "resources/buckets.cloud.example.org/b.json", content: bucket},
+			want: Flaw{Path: "resources/buckets.cloud.example.org/b.json", Why: "it is not where Velero has its items", Ignored: true},
+		},
+		"OneVersion": {
+			reason: "Velero restores what is above the directories of the versions.",
+			file:   file{name: "resources/buckets.cloud.example.org/v1alpha1/cluster/b.json", content: bucket},
+			want: Flaw{
+				Path: "resources/buckets.cloud.example.org/v1alpha1", Ignored: true,
+				Why: "it is there in the version v1alpha1 only; Velero restores it only with its feature EnableAPIGroupVersions",
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b, err := Read(t.Context(), bytes.NewReader(backupOf(t, tc.file, file{name: "resources/namespaces/cluster/n.json", content: `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}`})),
+				Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range b.Flaws {
+				b.Flaws[n].Item = xp.Item{}
+			}
+			if diff := cmp.Diff([]Flaw{tc.want}, b.Flaws); diff != "" || len(b.Items) != 1 {
+				t.Errorf("%s %s; there are %d items", tc.reason, diff, len(b.Items))
+			}
+		})
+	}
+}
+
+func TestTwice(t *testing.T) {
+	b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: here, content: bucket}, file{name: here, content: strings.Replace(bucket, `"n":1`, `"n":2`, 1)})), Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Items) != 1 || len(b.Flaws) != 1 {
+		t.Fatalf("An item that is there twice comes once, and that is told; got %+v", b)
+	}
+	if n := b.Items[0].Object.Object["spec"].(map[string]any)["n"]; n != int64(2) {
+		t.Errorf("Velero restores the last; got %v", n)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	good := backupOf(t, file{name: here, content: bucket})
+	plainTar := tarOf(t, file{name: version, content: "1.1.0"})
+	cases := map[string]struct {
+		reason string
+		input  []byte
+		limits func(*Limits)
+		want   []string
+	}{
+		"Empty":     {reason: "A download that failed at once leaves an empty file.", want: []string{"it is empty", "velero backup download"}},
+		"NotGzip":   {reason: "Any other file.", input: plainTar, want: []string{"not gzip'd", "velero backup download"}},
+		"NotTar":    {reason: "The logs of a backup are gzip'd too.", input: zipped(t, []byte(strings.Repeat("time=now msg=hello\n", 99))), want: []string{"the beginning", "damaged"}},
+		"NotABack":  {reason: "So is any archive.", input: zipped(t, tarOf(t, file{name: "README", content: "x"})), want: []string{"no backup of Velero's"}},
+		"Truncated": {reason: "A download that was cut off must not look like a backup of less.", input: good[:len(good)-20], want: []string{"not whole", "velero backup download"}},
+		"Changed":   {reason: "The checksum is at the very end.", input: flip(good, len(good)-6), want: []string{"damaged"}},
+		"Outside":   {reason: "Nothing that Velero writes leads out of the archive.", input: backupOf(t, file{name: "resources/../../etc/passwd"}), want: []string{"resources/../../etc/passwd", "out of the archive"}},
+		"Absolute":  {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
+		"Symlink":   {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
+		"Device":    {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
+		"LongEntry": {
+			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "bytes long"},
+		},
+		"ManyEntries": {reason: "No cluster has so many.", input: good, limits: func(l *Limits) { l.Entries = 1 }, want: []string{"more than 1 entries"}},
+		"LongStream":  {reason: "What is small can expand to what has no end.", input: good, limits: func(l *Limits) { l.Total = 600 }, want: []string{"longer than any backup"}},
+		"LongTail":    {reason: "Also after the archive.", input: zipped(t, append(tarOf(t, file{name: version}), make([]byte, 1<<20)...)), limits: func(l *Limits) { l.Total = 1 << 19 }, want: []string{"longer than any backup"}},
+		"MuchKept":    {reason: "The memory has an end.", input: good, limits: func(l *Limits) { l.Kept = 10 }, want: []string{here, "memory"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := Default()
+			if tc.limits != nil {
+				tc.limits(&limits)
+			}
+			_, err := Read(t.Context(), bytes.NewReader(tc.input), limits)
+			if err == nil {
+				t.Fatalf("%s It is read all the same", tc.reason)
+			}
+			for _, words := range tc.want {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("%s The error says %q, without %q", tc.reason, err, words)
+				}
+			}
+		})
+	}
+}
+
+func TestReadEndsWhenNobodyWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Read(ctx, bytes.NewReader(backupOf(t)), Default()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Who interrupts it is obeyed; got %v", err)
+	}
+}
+
+func flip(b []byte, at int) []byte {
+	b = bytes.Clone(b)
+	b[at] ^= 0xff
+
+	return b
+}
+
+// FuzzRead reads whatever there can be in a file. It must neither panic nor keep what it may not.
+func FuzzRead(f *testing.F) {
+	f.Add(backupOf(f, file{name: here, content: bucket}), false)
+	f.Add(tarOf(f, file{name: version, content: "1.1.0"}, file{name: here, content: bucket}), true)
+	f.Add(tarOf(f, file{name: "resources/secrets/namespaces/a/b.json", content: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b","namespace":"a"},"data":{"a":"Yg=="}}`}), true)
+	f.Fuzz(func(t *testing.T, b []byte, wrap bool) {
+		if wrap {
+			b = zipped(t, b)
+		}
+		limits := Limits{Entry: 1 << 16, Entries: 100, Total: 1 << 22, Kept: 1 << 20}
+		got, err := Read(t.Context(), bytes.NewReader(b), limits)
+		if err != nil {
+			return
+		}
+		for _, i := range got.Items {
+			if _, data := i.Object.Object["data"]; data || i.Name != i.Object.GetName() || i.Namespace != i.Object.GetNamespace() || strings.Contains(i.Name, "/") {
+				t.Errorf("the item %s is %v", i.Item, i.Object)
+			}
+			if got.Get(i.Item) != i.Object {
+				t.Errorf("Get does not find %s", i.Item)
+			}
+		}
+	})
+}

@@ -1,0 +1,33 @@
+package diagnosis
+
+import (
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkSecrets finds connection secrets that are not in the backup, though what publishes them is: a password may be nowhere else.
+func (d *diagnosis) checkSecrets() {
+	for _, u := range d.all() {
+		r, ok := xp.SecretRef(u)
+		if !ok || !xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u) || d.Get(r) != nil || d.isUnread(r) {
+			continue
+		}
+		d.add(report.SecretMissing, report.Warning, r, xp.String(u)+" publishes its connection details in it, and it is not in the backup",
+			"if it was not published yet, nothing is lost; else back up its namespace too: what the cloud told only once is nowhere else")
+	}
+}
+
+// checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the settings that it had before the first hold.
+func (d *diagnosis) checkHeld() {
+	for _, u := range d.all() {
+		h, err := adoption.HoldOf(u)
+		switch {
+		case err != nil:
+			d.add(report.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
+		case h != nil:
+			d.add(report.HeldBack, report.Warning, xp.RefTo(u), "it was held by the Restore "+h.Restore+" when it was backed up: "+h.Reason,
+				"a restore holds it until it is adopted; in the source cluster, see what it waits for with: velero-plugin-for-crossplane validate "+path(u))
+		}
+	}
+}

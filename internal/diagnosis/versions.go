@@ -1,0 +1,76 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Versions returns what the objects say of versions: which Crossplane they need, which packages were installed, and what XRDs define.
+func (o *Objects) Versions() []report.Version {
+	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
+	for _, u := range sorted(o.platform) {
+		switch {
+		case u.GroupVersionKind().Group == xp.GroupPackage:
+			image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
+			versions = append(versions, report.Version{Name: xp.String(u), Version: image})
+		case xp.IsDefinition(u):
+			versions = append(versions, report.Version{Name: "XRD " + u.GetName(), Version: define(u)})
+		}
+	}
+
+	return versions
+}
+
+// crossplane says which versions of Crossplane can run what there is, and why others can't.
+func (o *Objects) crossplane() string {
+	var old, modern []string
+	for _, u := range sorted(slices.Concat(o.platform, o.composites, o.usages)) {
+		switch {
+		case xp.IsNative(u):
+			old = append(old, xp.String(u)+" composes without a pipeline")
+		case xp.NeedsV2(u):
+			modern = append(modern, xp.String(u)+" has the schema of v2")
+		}
+	}
+	switch {
+	case len(old) > 0 && len(modern) > 0:
+		return fmt.Sprintf("no version runs all of it: %s; %s", some(old), some(modern))
+	case len(old) > 0:
+		return "v1 only: " + some(old)
+	case len(modern) > 0:
+		return "v2 only: " + some(modern)
+	default:
+		return "v1 or v2"
+	}
+}
+
+func some(list []string) string {
+	if more := len(list) - 1; more > 0 {
+		return fmt.Sprintf("%s, and %d more", list[0], more)
+	}
+
+	return list[0]
+}
+
+// define says what an XRD defines.
+func define(xrd *unstructured.Unstructured) string {
+	var kinds, served []string
+	for _, k := range xp.DefinitionKinds(xrd) {
+		kinds = append(kinds, k.Kind)
+	}
+	versions, _, _ := unstructured.NestedSlice(xrd.Object, "spec", "versions")
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		if name, _ := m["name"].(string); m["served"] == true {
+			served = append(served, name)
+		}
+	}
+
+	return fmt.Sprintf("%s in %s, %s scope", strings.Join(kinds, " and "), strings.Join(served, ", "), xp.ScopeOf(xrd))
+}
