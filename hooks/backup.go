@@ -1,0 +1,124 @@
+package hooks
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// source names the file of a backup.
+func source(file string) string {
+	if file == "-" {
+		return "stdin"
+	}
+
+	return filepath.Base(file)
+}
+
+// objectsOf returns what is in a backup. Files that can't be read are among what is wrong with it.
+func objectsOf(b *archive.Backup) *diagnosis.Objects {
+	o := diagnosis.NewObjects()
+	for _, i := range b.Items {
+		o.Add(i.Object)
+	}
+	kinds := kindsOf(b, o)
+	for _, f := range b.Flaws {
+		r := xp.Ref{Kind: "File", Name: f.Path}
+		if f.Item.Name != "" {
+			gvk, ok := kinds[f.Item.GroupResource]
+			if !ok {
+				gvk = schema.GroupVersionKind{Group: f.Item.Group, Version: b.Versions[f.Item.GroupResource], Kind: f.Item.GroupResource.String()}
+			}
+			r = xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Namespace: f.Item.Namespace, Name: f.Item.Name}
+		}
+		severity, next := report.Grave, "a restore can't bring it back; back up again, or download the backup again if the source cluster is lost"
+		if f.Ignored {
+			severity, next = report.Warning, "Velero leaves it alone; if you did not put it there, find out who has"
+		}
+		o.AddMalformed(r, severity, "the file "+f.Path+" is of no use: "+f.Why, next)
+	}
+
+	return o
+}
+
+// kindsOf returns the kinds of the resources in a backup, as far as they are known: there may be no item of one that can be read.
+func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]schema.GroupVersionKind {
+	kinds := map[schema.GroupResource]schema.GroupVersionKind{}
+	for _, gvk := range o.Composed() {
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		kinds[plural.GroupResource()] = gvk
+	}
+	for _, i := range b.Items {
+		kinds[i.GroupResource] = i.Object.GroupVersionKind()
+	}
+
+	return kinds
+}
+
+// known is the major version of the layout that this plugin reads (velero pkg/backup/backup.go, BackupFormatVersion).
+const known = 1
+
+// formatOf warns of a backup that may be laid out in another way than the ones that are known.
+func formatOf(b *archive.Backup, file string) []report.Problem {
+	major, _, _ := strings.Cut(b.Format, ".")
+	n, err := strconv.Atoi(major)
+	if err == nil && n == known {
+		return nil
+	}
+	reason := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, known)
+	if b.Format == "" {
+		reason = "it does not say of which format it is"
+	}
+
+	return []report.Problem{{
+		Code: report.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: reason,
+		Next: "what is said here may be wrong; use a newer version of this program, and look at what Velero itself says: velero backup describe",
+	}}
+}
+
+// versionsOf returns what a backup says of versions.
+func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
+	format := b.Format
+	if format == "" {
+		format = "unknown"
+	}
+
+	return append([]report.Version{{Name: "backup format", Version: format}}, o.Versions()...)
+}
+
+// inNamespace returns the trees that have anything in the namespace, and the problems of these and of what is in it.
+func inNamespace(trees []*report.Node, problems []report.Problem, namespace string) ([]*report.Node, []report.Problem) {
+	mine := map[xp.ID]bool{}
+	trees = slices.DeleteFunc(trees, func(n *report.Node) bool {
+		if !touches(n, namespace) {
+			return true
+		}
+		collect(n, mine)
+
+		return false
+	})
+	problems = slices.DeleteFunc(problems, func(p report.Problem) bool { return p.Object.Namespace != namespace && !mine[p.Object.ID()] })
+
+	return trees, problems
+}
+
+func touches(n *report.Node, namespace string) bool {
+	return n.Namespace == namespace || slices.ContainsFunc(n.Children, func(child *report.Node) bool { return touches(child, namespace) })
+}
+
+func collect(n *report.Node, into map[xp.ID]bool) {
+	into[n.ID()] = true
+	for _, child := range n.Children {
+		collect(child, into)
+	}
+}

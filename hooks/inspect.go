@@ -1,0 +1,102 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings them back, and
+what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
+
+BACKUP is a file from "velero backup download", or - for stdin.`
+
+const inspectExample = `  # What is in a backup, and what is wrong with it?
+  velero backup download nightly -o nightly.tar.gz
+  velero-plugin-for-crossplane inspect nightly.tar.gz
+
+  # Only the trees of one namespace, for a program to read.
+  velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
+
+type inspect struct {
+	*options
+
+	out    output
+	strict bool
+}
+
+func newInspect(o *options) *cobra.Command {
+	i := &inspect{options: o}
+	c := &cobra.Command{
+		Use:     "inspect BACKUP",
+		Short:   "Say what is in a backup, and what a restore of it would stumble over",
+		Long:    inspectLong,
+		Example: inspectExample,
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(c *cobra.Command, args []string) error { return failed(i.run(c.Context(), args[0])) },
+	}
+	c.Flags().BoolVar(&i.strict, "strict", false, "warnings make it fail too")
+	_ = i.out.addTo(c) // It fails only if the flag is there already.
+
+	return c
+}
+
+func (i *inspect) run(ctx context.Context, file string) error {
+	backup, err := i.read(ctx, file)
+	if err != nil {
+		return err
+	}
+	objects := objectsOf(backup)
+	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC(), Versions: versionsOf(backup, objects)}
+	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
+	if i.namespace != "" {
+		trees, problems = inNamespace(trees, problems, i.namespace)
+	}
+	r.Assemble(trees, problems)
+	if err := i.print(r, i.out); err != nil {
+		return err
+	}
+
+	return verdict(r.Failing(i.strict))
+}
+
+// read reads the backup in a file, or what comes from stdin.
+func (i *inspect) read(ctx context.Context, file string) (*archive.Backup, error) {
+	from := i.In
+	if file == "-" {
+		if f, ok := from.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			return nil, errors.New("cannot read a backup from the terminal: give it a file, or pipe one into it")
+		}
+	} else {
+		f, err := os.Open(file) //nolint:gosec // It is the file that the user names.
+		if err != nil {
+			return nil, fmt.Errorf(`cannot read the backup: %w; download one with "velero backup download"`, err)
+		}
+		defer f.Close() //nolint:errcheck // It was only read.
+		from = f
+	}
+	if c, ok := from.(io.Closer); ok {
+		// A pipe into which nobody writes can't be interrupted otherwise.
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	}
+	backup, err := archive.Read(ctx, from, archive.Default())
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the backup %s: %w", source(file), cmp.Or(ctx.Err(), err))
+	}
+
+	return backup, nil
+}

@@ -1,0 +1,199 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A ran is what a command has written and how it has ended.
+type ran struct {
+	out, err string
+	code     int
+}
+
+// command runs the program with stdin.
+func command(t *testing.T, in []byte, args ...string) ran {
+	t.Helper()
+	var out, err bytes.Buffer
+	code := Run(t.Context(), args, Streams{In: bytes.NewReader(in), Out: &out, Err: &err})
+
+	return ran{out: out.String(), err: err.String(), code: code}
+}
+
+// reported decodes the report of a command.
+func reported(t *testing.T, r ran) report.Report {
+	t.Helper()
+	var decoded report.Report
+	if err := json.Unmarshal([]byte(r.out), &decoded); err != nil {
+		t.Fatalf("cannot decode %q (%s): %v", r.out, r.err, err)
+	}
+
+	return decoded
+}
+
+// shop is a claim's tree as Crossplane keeps it, with what it runs on.
+func shop(o ...xptest.Option) []*unstructured.Unstructured {
+	claim, xr := xptest.Claim("shop"), xptest.XR("shop-x1")
+	mr := xptest.MR("shop-b", append([]xptest.Option{xptest.ControlledBy(xr)}, o...)...)
+	xr = xptest.With(xr, xptest.ClaimedBy(claim), xptest.Refs(mr))
+	claim = xptest.With(claim, xptest.OfXR(xr))
+	xrd := xptest.XRD("xorders.example.org", xptest.Field("example.org", "spec", "group"), xptest.Field("XOrder", "spec", "names", "kind"),
+		xptest.Field("OrderClaim", "spec", "claimNames", "kind"))
+
+	return []*unstructured.Unstructured{claim, xr, mr, xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
+}
+
+func TestInspect(t *testing.T) {
+	unnamed := xptest.Without("metadata", "annotations", xp.AnnotationExternalName)
+	ready := append(shop(), xptest.XR("other", xptest.NeverComposed()))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		args    []string
+		code    int
+		want    []string
+	}{
+		"Fine": {
+			reason: "A tree as Crossplane keeps it has no problem.", objects: shop(),
+		},
+		"Hazard": {
+			reason: "An MR without a name could be made twice.", objects: shop(unnamed), code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
+		},
+		"Warning": {
+			reason: "A warning is told, and no failure.", objects: shop(xptest.PublishesTo("team-a", "secret")), want: []string{"warning SecretMissing Secret team-a/secret"},
+		},
+		"Strict": {
+			reason: "Unless that is wanted.", objects: shop(xptest.PublishesTo("team-a", "secret")), args: []string{"--strict"}, code: ExitProblems,
+			want: []string{"warning SecretMissing Secret team-a/secret"},
+		},
+		"MissingPlatform": {
+			reason: "An XR can't be reconciled without what it runs on.", objects: shop()[:3], code: ExitProblems,
+			want: []string{"problem RevisionMissing XOrder shop-x1", "problem DefinitionMissing XOrder shop-x1"},
+		},
+		"Namespace": {
+			reason: "Who asks for one namespace hears of all that belongs to its trees.", objects: append(shop(unnamed), xptest.MR("alone", unnamed)),
+			args: []string{"-n", "team-a"}, code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
+		},
+		"OtherNamespace": {
+			reason: "And of nothing else.", objects: shop(unnamed), args: []string{"-n", "team-b"},
+		},
+		"NeverComposed": {
+			reason: "What was not composed yet needs nothing but its XRD.", objects: ready,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := command(t, xptest.Backup(tc.objects...), append([]string{"inspect", "-", "-o", "json"}, tc.args...)...)
+			var said []string
+			for _, p := range reported(t, got).Problems {
+				said = append(said, string(p.Severity)+" "+string(p.Code)+" "+p.Object.String())
+			}
+			if diff := cmp.Diff(tc.want, said); diff != "" || got.code != tc.code {
+				t.Errorf("%s It ended with %d: %s%s", tc.reason, got.code, diff, got.err)
+			}
+		})
+	}
+}
+
+func TestInspectReports(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nightly.tar.gz")
+	if err := os.WriteFile(file, xptest.Backup(shop()...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := reported(t, command(t, nil, "inspect", file, "-o", "json"))
+	if r.Kind != report.KindInspection || r.Source != "nightly.tar.gz" || r.Time.IsZero() || r.APIVersion != report.APIVersion {
+		t.Errorf("It says what it is of and when; got %+v", r)
+	}
+	if diff := cmp.Diff(report.Summary{Claims: 1, XRs: 1, Composed: 1, Managed: 1, Adopted: 1}, r.Summary); diff != "" {
+		t.Errorf("the summary: %s", diff)
+	}
+	want := []report.Version{
+		{Name: "backup format", Version: "1.1.0"}, {Name: "Crossplane", Version: "v1 or v2"},
+		{Name: "XRD xorders.example.org", Version: "XOrder and OrderClaim in , LegacyCluster scope"},
+	}
+	if diff := cmp.Diff(want, r.Versions); diff != "" {
+		t.Errorf("the versions: %s", diff)
+	}
+	if n := r.Trees[0].Children[0].Children[0]; n.ExternalName != "shop-b" || r.Trees[0].Children[0].Revision != xptest.RevisionName {
+		t.Errorf("the tree: %+v", r.Trees[0])
+	}
+}
+
+func TestInspectFails(t *testing.T) {
+	whole := xptest.Backup(shop()...)
+	cases := map[string]struct {
+		reason string
+		in     []byte
+		args   []string
+		code   int
+		want   string
+	}{
+		"NoFile":    {reason: "There is nothing to inspect.", args: []string{"no-such-file"}, code: ExitFailed, want: "no-such-file"},
+		"Truncated": {reason: "Half a backup must not look like a whole one.", in: whole[:len(whole)-9], args: []string{"-"}, code: ExitFailed, want: "cannot read the backup stdin: "},
+		"NoArgs":    {reason: "It needs a backup.", code: ExitUsage, want: "--help"},
+		"TwoArgs":   {reason: "One at a time.", args: []string{"a", "b"}, code: ExitUsage, want: "--help"},
+		"NoFormat":  {reason: "The formats are told.", in: whole, args: []string{"-", "-o", "xml"}, code: ExitUsage, want: "json"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := command(t, tc.in, append([]string{"inspect"}, tc.args...)...)
+			if got.code != tc.code || got.out != "" || !strings.Contains(got.err, tc.want) {
+				t.Errorf("%s Got %+v", tc.reason, got)
+			}
+		})
+	}
+}
+
+func TestFormatOf(t *testing.T) {
+	for format, want := range map[string]int{"1": 0, "1.1.0": 0, "1.9": 0, "2.0.0": 1, "": 1, "new": 1} {
+		b := readBackup(t, xptest.Backup())
+		b.Format = format
+		if got := formatOf(b, "-"); len(got) != want {
+			t.Errorf("of the format %q is said %v", format, got)
+		}
+	}
+}
+
+func readBackup(t *testing.T, b []byte) *archive.Backup {
+	t.Helper()
+	backup, err := archive.Read(t.Context(), bytes.NewReader(b), archive.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return backup
+}
+
+func TestFlawsAreProblems(t *testing.T) {
+	objects := shop()
+	b := readBackup(t, xptest.Backup(objects...))
+	for n, i := range b.Items {
+		if i.Object.GetKind() == xptest.ManagedKind {
+			b.Items = append(b.Items[:n:n], b.Items[n+1:]...)
+			b.Flaws = append(b.Flaws, archive.Flaw{Path: "resources/a", Item: i.Item, Why: "it is broken"}, archive.Flaw{Path: "README", Why: "it is odd", Ignored: true})
+
+			break
+		}
+	}
+	var got []string
+	for _, p := range diagnosis.Inspect(objectsOf(b)) {
+		got = append(got, string(p.Severity)+" "+string(p.Code)+" "+p.Object.String())
+	}
+	want := []string{"problem Malformed Bucket shop-b", "warning Malformed File README"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("What can't be read is told once, and not as what is missing: %s", diff)
+	}
+}
