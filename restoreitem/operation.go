@@ -112,7 +112,6 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 
 // describe says in one line where an XR is. Only the first few reasons are told; the log has all.
 func describe(p adoption.Plan) string {
-	const few = 3
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
 	}
@@ -123,12 +122,8 @@ func describe(p adoption.Plan) string {
 	if s += "; "; p.Total == 0 {
 		s = ""
 	}
-	s += "waiting for " + strings.Join(p.Waiting[:min(few, len(p.Waiting))], "; ")
-	if more := len(p.Waiting) - few; more > 0 {
-		s += fmt.Sprintf("; and %d more", more)
-	}
 
-	return s + remarks(p)
+	return s + "waiting for " + adoption.Few(p.Waiting) + remarks(p)
 }
 
 // remarks are put after what is said of a Plan.

@@ -116,7 +116,7 @@ func TestNextForAClaim(t *testing.T) {
 			world:  world(xptest.With(claim, xptest.Annotated(AnnotationClaimHold, "?")), xr), ref: xp.RefTo(claim),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: " +
 				"invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then restore again"},
+				"correct or remove the annotation, then run release, or restore again"},
 		},
 	})
 }

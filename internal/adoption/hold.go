@@ -27,6 +27,8 @@ type Hold struct {
 	Since string `json:"since"`
 	// Reason is why the hold is on, and the next step, for a person.
 	Reason string `json:"reason"`
+	// Told says which Causes somebody was told of last, with the Reason and in an Event; "" if nobody was.
+	Told string `json:"told,omitempty"`
 	// Paused is the person's own value of crossplane.io/paused; nil if they had none.
 	Paused *string `json:"paused,omitempty"`
 	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
@@ -227,8 +229,8 @@ func control(u, s *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": s.GetResourceVersion(), "ownerReferences": refs}}
 }
 
-// Explain returns the patch that writes a reason, which says what to do next, into the hold that is on u.
-func Explain(u *unstructured.Unstructured, reason string) (map[string]any, error) {
+// Explain returns the patch that writes a reason, which says what to do next, into the hold that is on u, and with it what somebody was told.
+func Explain(u *unstructured.Unstructured, reason, told string) (map[string]any, error) {
 	h, err := HoldOf(u)
 	if err != nil {
 		return nil, err
@@ -236,7 +238,7 @@ func Explain(u *unstructured.Unstructured, reason string) (map[string]any, error
 	if h == nil {
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
-	h.Reason = reason
+	h.Reason, h.Told = reason, told
 	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)

@@ -264,7 +264,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	explain, err := Explain(u, "why")
+	explain, err := Explain(u, "why", "told")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,14 +282,14 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := Explain(u, `it waits for "b" <&>`)
+	patch, err := Explain(u, `it waits for "b" <&>`, "told")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := HoldOf(xptest.Merge(u, patch))
-	h.Reason = `it waits for "b" <&>`
+	h.Reason, h.Told = `it waits for "b" <&>`, "told"
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
-		t.Errorf("Only the reason changes: error %v, -want, +got:\n%s", err, diff)
+		t.Errorf("Only the reason and what was told change: error %v, -want, +got:\n%s", err, diff)
 	}
 
 	for name, tc := range map[string]struct {
@@ -299,7 +299,7 @@ func TestExplain(t *testing.T) {
 		"NotHeld":    {object: xptest.XR("x"), want: "cannot explain the hold of XOrder x: it has none"},
 		"Unreadable": {object: xptest.XR("x", xptest.Annotated(AnnotationHold, "[]")), want: "cannot read the annotation velero.crossplane.io/hold of XOrder x: "},
 	} {
-		if _, err := Explain(tc.object, "why"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+		if _, err := Explain(tc.object, "why", "told"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: got error %v, want %q", name, err, tc.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,7 +20,9 @@ const (
 type end struct {
 	Change
 
-	why    string
+	why string
+	// cause is the same without what a provider says; "" if there is nothing of that in it.
+	cause  string
 	moving bool
 }
 
@@ -51,6 +54,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		t.plan.Also = append(t.plan.Also, e.Change)
 	}
 	t.wait(e.moving, "%s: %s", r, e.why)
+	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
 
 	return true
 }
@@ -61,7 +65,7 @@ func endOf(u *unstructured.Unstructured, h *Hold) end {
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
-		return end{why: WhyHeld(h.Identity, id)}
+		return end{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e
@@ -110,7 +114,7 @@ func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
 			own = `["` + strings.Join(h.Policies, `","`) + `"]`
 		}
 
-		return end{why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
+		return end{cause: "its provider can't observe it", why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
 			"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own)}
 	default:
 		return end{

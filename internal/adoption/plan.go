@@ -32,6 +32,8 @@ type Plan struct {
 	Adopted, Total int
 	// Waiting says what the XR waits for, each with the object's name.
 	Waiting []string
+	// Causes are what the same is in general, without names and what controllers say. As long as they are the same, nobody needs to be told again.
+	Causes []string
 	// Silent is what waits for a word of Crossplane's, which may never come by itself.
 	Silent []Silence
 	// Remarks are what a person should know though nothing waits for it, each with the next step.
@@ -49,7 +51,7 @@ func Next(w *World, r xp.Ref) Plan {
 	}
 	h, err := HoldOf(u)
 	if err != nil {
-		return Plan{Failed: err.Error() + "; correct or remove the annotation, then restore again"}
+		return Plan{Failed: err.Error() + "; correct or remove the annotation, then run release, or restore again"}
 	}
 	if h != nil && h.Clone != "" {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", r, h.Reason)}
@@ -81,6 +83,13 @@ type tree struct {
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {
+	cause := format
+	if len(args) > 0 {
+		if r, ok := args[0].(xp.Ref); ok {
+			cause = r.Kind + " " + format
+		}
+	}
+	t.plan.Causes = append(t.plan.Causes, cause)
 	t.plan.Waiting = append(t.plan.Waiting, fmt.Sprintf(format, args...))
 	t.plan.Moving = t.plan.Moving || moving
 }

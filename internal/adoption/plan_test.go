@@ -107,7 +107,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			reason: "A marker that can't be read is for a person to correct.",
 			world:  world(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then restore again"},
+				"correct or remove the annotation, then run release, or restore again"},
 		},
 		"Missing": {
 			reason: "Crossplane would make it anew.",

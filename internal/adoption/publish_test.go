@@ -60,7 +60,7 @@ func TestNextForManaged(t *testing.T) {
 			reason: "A mark that can't be read is for a person to correct.",
 			world:  world(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
 			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then restore again"},
+				"correct or remove the annotation, then run release, or restore again"},
 		},
 	})
 }
@@ -167,7 +167,7 @@ func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
 	runPlans(t, map[string]planCase{"Copy": {
 		reason: "It is not taken for adopted.", world: world(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 	}})
-	patch, err := Explain(claim, "why")
+	patch, err := Explain(claim, "why", "told")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,11 +59,11 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 		return t.checkSynced(r, u)
 	}
 	c, _ := xp.ConditionOf(u, lacks[0])
-	why := "it was " + lacks[0] + " when it was backed up, and is not yet"
+	message := ""
 	if c.Message != "" {
-		why += ": " + c.Message
+		message = ": " + c.Message
 	}
-	t.wait(true, "%s: %s", r, why)
+	t.wait(true, "%s: it was %s when it was backed up, and is not yet%s", r, lacks[0], message)
 
 	return false
 }

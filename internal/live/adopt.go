@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -24,26 +25,52 @@ type Adopter struct {
 	patience, limit, pause time.Duration
 	// silence is after which time of silence it asks Crossplane to look at an object, and stuck after which it says why there probably is none.
 	silence, stuck time.Duration
+	// arrived are the objects of which it has told that they are held, by UID.
+	arrived sync.Map
+	// stepped is called with each step that was taken.
+	stepped func(change adoption.Change)
 }
 
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond,
-		silence: 10 * time.Second, stuck: time.Minute,
+		silence: 10 * time.Second, stuck: time.Minute, stepped: func(adoption.Change) {},
 	}
+}
+
+// OnStep has it call a function with each step that it has taken.
+func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
+	a.stepped = do
+
+	return a
 }
 
 // Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each.
 func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	return a.adopt(ctx, selector, []xp.Ref{ref}, (*adoption.World).Subjects)
+}
+
+// AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
+// a Plan for each.
+func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	return a.adopt(ctx, selector, refs, func(*adoption.World) []xp.Ref { return nil })
+}
+
+// adopt takes the next steps for what refs name, and for what else the function finds in what was observed.
+func (a *Adopter) adopt(ctx context.Context, selector string, refs []xp.Ref, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	began := time.Now()
 	moved, last := began, ""
 	left := leftoversIn(a.cluster)
 	for {
-		plans, stepped, err := a.pass(ctx, selector, ref, left)
+		world, err := a.cluster.Observe(ctx, selector, refs)
 		if err != nil {
 			return nil, err
 		}
+		subjects := append(others(world), refs...)
+		a.arrive(ctx, world, subjects)
+		plans, stepped := a.pass(ctx, world, subjects)
+		left.see(world, plans)
 		moving := false
 		for _, p := range plans {
 			moving = moving || p.Moving
@@ -52,7 +79,7 @@ func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[x
 			moved, last = time.Now(), now
 		}
 		if !stepped && (!moving || time.Since(moved) > a.patience) || time.Since(began) > a.limit {
-			a.urge(ctx, plans)
+			a.urge(ctx, world, plans)
 			left.report(ctx, a, plans)
 
 			return plans, nil
@@ -76,25 +103,24 @@ func summary(plans map[xp.ID]adoption.Plan) string {
 	return fmt.Sprint(len(plans), adopted, waiting)
 }
 
-// pass observes once and takes one step for each XR that has one to take.
-func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref, left *leftovers) (plans map[xp.ID]adoption.Plan, stepped bool, err error) {
-	world, err := a.cluster.Observe(ctx, selector, []xp.Ref{ref})
-	if err != nil {
-		return nil, false, err
-	}
+// pass takes one step for each of what refs name that has one to take.
+func (a *Adopter) pass(ctx context.Context, world *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, stepped bool) {
 	plans = map[xp.ID]adoption.Plan{}
-	for _, r := range append(world.Subjects(), ref) {
+	changed := map[*unstructured.Unstructured]bool{}
+	for _, r := range refs {
 		if _, ok := plans[r.ID()]; ok {
 			continue
 		}
 		plan := adoption.Next(world, r)
 		for _, change := range append(plan.Also, plan.Change) {
-			if change.Patch == nil {
+			// The plan of a claim is that of its XR.
+			if change.Patch == nil || changed[change.Target] {
 				continue
 			}
+			changed[change.Target] = true
 			if err := a.step(ctx, change); err != nil {
 				// An admission policy can refuse one for ever. The others go on.
-				plan.Waiting = append(plan.Waiting, err.Error())
+				plan.Waiting, plan.Causes = append(plan.Waiting, err.Error()), append(plan.Causes, "refused")
 			} else {
 				stepped = true
 			}
@@ -102,14 +128,12 @@ func (a *Adopter) pass(ctx context.Context, selector string, ref xp.Ref, left *l
 		plans[r.ID()] = plan
 	}
 
-	left.see(world, plans)
-
-	return plans, stepped, nil
+	return plans, stepped
 }
 
 func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
-	_, err := a.cluster.Patch(ctx, change.Target, change.Patch)
+	after, err := a.cluster.Patch(ctx, change.Target, change.Patch)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
@@ -120,6 +144,8 @@ func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 		return err
 	}
 	log.WithField("step", change.Step).Info("Adoption step taken")
+	a.stepped(change)
+	a.released(ctx, change.Target, after, "its hold is lifted: "+change.Step)
 
 	return nil
 }
@@ -141,22 +167,13 @@ func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
 			return err
 		}
 		if h == nil {
-			return a.cluster.Warn(ctx, u, "AdoptionStopped", why+". It is not held any more; mend that, and Crossplane carries on")
+			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". It is not held any more; mend that, and Crossplane carries on")
+		}
+		news, err := adoption.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+FieldManager+" release "+ref.Path())
+		if err != nil {
+			return err
 		}
 
-		return a.explain(ctx, u, "AdoptionStopped", why+". It stays held, so nothing is lost; mend that, then restore the same backup again")
+		return a.tellOne(ctx, news)
 	})
-}
-
-// explain writes a reason into the marker of what is held, and an Event.
-func (a *Adopter) explain(ctx context.Context, u *unstructured.Unstructured, event, reason string) error {
-	patch, err := adoption.Explain(u, reason)
-	if err != nil {
-		return err
-	}
-	if _, err := a.cluster.Patch(ctx, u, patch); err != nil {
-		return err
-	}
-
-	return a.cluster.Warn(ctx, u, event, reason)
 }

@@ -143,7 +143,7 @@ func TestAdoptWaits(t *testing.T) {
 			if (looks == 1) != tc.once {
 				t.Errorf("%s\nlooked %d times", tc.reason, looks)
 			}
-			if patches := s.requests("patch"); len(patches) > 0 {
+			if patches := s.steps(); len(patches) > 0 {
 				t.Errorf("%s\nsteps: %v", tc.reason, patches)
 			}
 		})
@@ -217,7 +217,7 @@ func TestAdoptErrors(t *testing.T) {
 
 func TestGiveUp(t *testing.T) {
 	const why = "it took too long"
-	const reason = why + ". It stays held, so nothing is lost; mend that, then restore the same backup again"
+	const reason = why + ". It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release "
 	objects, claim, xr, _ := restoredTree()
 	unserved := xp.Ref{APIVersion: "gone.org/v1", Kind: "Gone", Name: "g"}
 	type want struct {
@@ -232,8 +232,8 @@ func TestGiveUp(t *testing.T) {
 		gvr    schema.GroupVersionResource
 		want   want
 	}{
-		"XR":       {reason: "The reason is on it and in an Event.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason, Events: 1}},
-		"Claim":    {reason: "The same for a claim.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason, Events: 1}},
+		"XR":       {reason: "The reason is on it and in an Event.", ref: xp.RefTo(xr), gvr: xorders, want: want{Reason: reason + "x", Events: 1}},
+		"Claim":    {reason: "The same for a claim.", ref: xp.RefTo(claim), gvr: orderclaims, want: want{Reason: reason + "team-a/o", Events: 1}},
 		"Missing":  {reason: "What does not exist needs none.", ref: xp.RefTo(xptest.XR("gone"))},
 		"Unserved": {reason: "Nor does what can't exist.", ref: unserved},
 		"NotHeld": {

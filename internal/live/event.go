@@ -3,17 +3,43 @@ package live
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Types of Events.
+const (
+	eventNormal  = "Normal"
+	eventWarning = "Warning"
+)
+
+const (
+	// maxMessage is what events.k8s.io lets a note have (kubernetes pkg/apis/core/validation/events.go). Whoever shows Events may rely on it.
+	maxMessage = 1024
+	// maxPrefix leaves room for what the API server adds to a generated name.
+	maxPrefix = 200
 )
 
 // Warn writes a warning Event about an object, in its namespace or, for a cluster-scoped object, in the namespace default.
 func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
+	return c.event(ctx, u, eventWarning, reason, message)
+}
+
+// Note writes an Event about an object as Warn does, of something that is as it should be.
+func (c *Cluster) Note(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
+	return c.event(ctx, u, eventNormal, reason, message)
+}
+
+func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind, reason, message string) error {
 	namespace := u.GetNamespace()
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -21,11 +47,11 @@ func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason
 	now := time.Now().UTC().Format(time.RFC3339)
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
-		"metadata": map[string]any{"generateName": u.GetName() + ".", "namespace": namespace},
+		"metadata": map[string]any{"generateName": cut(u.GetName(), maxPrefix, "") + ".", "namespace": namespace},
 		"involvedObject": map[string]any{
 			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
 		},
-		"type": "Warning", "reason": reason, "message": message,
+		"type": kind, "reason": reason, "message": cut(message, maxMessage, "…"),
 		"source":         map[string]any{"component": FieldManager},
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}
@@ -35,4 +61,69 @@ func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason
 	}
 
 	return nil
+}
+
+// cut returns the beginning of a string, of no more bytes than given and with the end that says so; all of it if it has no more.
+func cut(s string, limit int, end string) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= limit {
+		return s
+	}
+	n := limit - len(end)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+
+	return s[:n] + end
+}
+
+// tell writes what is to be told into the mark of what it is about, and an Event. What can't be told is logged, and is no reason to stop: what has
+// changed since it was observed is told at the next poll, if it is true then.
+func (a *Adopter) tell(ctx context.Context, news []adoption.News) {
+	for _, n := range news {
+		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
+		}
+	}
+}
+
+func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
+	if n.Patch != nil {
+		after, err := a.cluster.Patch(ctx, n.Target, n.Patch)
+		if err != nil {
+			return err
+		}
+		n.Target.Object = after.Object // Who goes on with it must know that it has changed.
+	}
+	if n.Bad {
+		return a.cluster.Warn(ctx, n.Target, n.Event, n.Message)
+	}
+
+	return a.cluster.Note(ctx, n.Target, n.Event, n.Message)
+}
+
+// arrive tells of those that are held and of which nothing was told yet.
+func (a *Adopter) arrive(ctx context.Context, w *adoption.World, refs []xp.Ref) {
+	var news []adoption.News
+	for _, n := range adoption.Arrivals(w, refs) {
+		if _, again := a.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
+			news = append(news, n)
+		}
+	}
+	a.tell(ctx, news)
+}
+
+// released tells that the hold was taken off an XR or a claim, if that is what has become of one.
+func (a *Adopter) released(ctx context.Context, before, after *unstructured.Unstructured, why string) {
+	if xp.IsManaged(before) && !xp.IsComposite(before) || xp.IsSchedule(before) {
+		return
+	}
+	was, err := adoption.HoldOf(before)
+	if err != nil || was == nil {
+		return
+	}
+	if is, err := adoption.HoldOf(after); err != nil || is != nil {
+		return
+	}
+	a.tell(ctx, []adoption.News{{Target: after, Event: adoption.EventReleased, Message: why}})
 }

@@ -116,7 +116,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}
-	if patches := s.requests("patch"); len(patches) > 0 {
+	if patches := s.steps(); len(patches) > 0 {
 		t.Fatalf("Nothing is changed until then; got %v", patches)
 	}
 	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -22,22 +21,26 @@ const (
 	someTime = 20 * time.Second // A poll and what it takes.
 )
 
-// urge asks Crossplane to look at what waits for a word of it and has heard none for a while, and says in the plans why there probably is none.
-func (a *Adopter) urge(ctx context.Context, plans map[xp.ID]adoption.Plan) {
-	now, asked, look := time.Now(), map[types.UID]bool{}, a.lookOnce(ctx)
+// urge says in the plans why there probably is no word of Crossplane where one is waited for, tells what has changed of what is waited for, and asks
+// Crossplane to look at what has heard none for a while.
+func (a *Adopter) urge(ctx context.Context, world *adoption.World, plans map[xp.ID]adoption.Plan) {
+	now, look := time.Now(), a.lookOnce(ctx)
+	due := map[types.UID]*unstructured.Unstructured{}
 	for id, plan := range plans {
 		for _, s := range plan.Silent {
 			age := now.Sub(s.Since)
 			if age >= a.stuck {
-				plan.Waiting = slices.Clone(plan.Waiting)
-				a.name(ctx, s, &plan, look())
+				plan = named(plan, s, look())
 			}
-			if !asked[s.Target.GetUID()] && a.isDue(age) {
-				asked[s.Target.GetUID()] = true
-				a.ask(ctx, s.Target, now)
+			if a.isDue(age) {
+				due[s.Target.GetUID()] = s.Target
 			}
 		}
 		plans[id] = plan
+	}
+	a.tell(ctx, adoption.Changes(world, plans))
+	for _, u := range due {
+		a.ask(ctx, u, now)
 	}
 }
 
@@ -62,19 +65,14 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 	}
 }
 
-// name says why an object probably hears nothing: in the plan, and if it is held on the object and in an Event.
-func (a *Adopter) name(ctx context.Context, s adoption.Silence, plan *adoption.Plan, i adoption.Installation) {
-	why := adoption.Stuck(s.Target, i)
+// named is a plan that says why an object probably hears nothing.
+func named(plan adoption.Plan, s adoption.Silence, i adoption.Installation) adoption.Plan {
+	plan.Waiting, plan.Causes = slices.Clone(plan.Waiting), append(slices.Clone(plan.Causes), adoption.CauseStuck)
 	if n := slices.Index(plan.Waiting, s.Waiting); n >= 0 {
-		plan.Waiting[n] += ": " + why
+		plan.Waiting[n] += ": " + adoption.Stuck(s.Target, i)
 	}
-	reason := fmt.Sprintf("not adopted yet, waiting for %s: %s", s.Waiting, why)
-	if h, err := adoption.HoldOf(s.Target); err != nil || h == nil || h.Reason == reason {
-		return
-	}
-	if err := a.explain(ctx, s.Target, "AdoptionStuck", reason); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-		a.log.WithError(err).Warn("Cannot say on the object why it is not adopted")
-	}
+
+	return plan
 }
 
 // ask asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.

@@ -79,19 +79,19 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 		extra  []*unstructured.Unstructured
 		fail   error
 		want   string
-		events int
+		event  string
 	}{
-		"Fresh": {reason: "Crossplane may be busy.", stuck: time.Hour, want: ""},
+		"Fresh": {reason: "Crossplane may be busy.", stuck: time.Hour, want: "", event: "Normal Waiting"},
 		"Down": {
 			reason: "Nothing of Crossplane is ready.", extra: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
-			want: "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", events: 1,
+			want: "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", event: "Warning AdoptionStuck",
 		},
 		"Old": {
 			reason: "The cure is that for the version that runs, and not that of the RBAC manager.",
 			extra:  []*unstructured.Unstructured{deployment("crossplane-rbac-manager", "9.9.9", 1), deployment("crossplane", "1.18.0", 1)},
-			want:   "Crossplane 1.18.0 stops watching", events: 1,
+			want:   "Crossplane 1.18.0 stops watching", event: "Warning AdoptionStuck",
 		},
-		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "there is no Deployment", events: 1},
+		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "there is no Deployment", event: "Warning AdoptionStuck"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -115,19 +115,15 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			if err != nil || !strings.Contains(h.Reason, tc.want) {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 			}
-			about := 0
-			for _, action := range s.Actions() {
-				create, ok := action.(clienttesting.CreateActionImpl)
-				if !ok {
-					continue
-				}
-				e, _ := create.Object.(*unstructured.Unstructured)
-				if name, _, _ := unstructured.NestedString(e.Object, "involvedObject", "name"); name == "c" {
-					about++
+			var told []string
+			for _, e := range s.told() {
+				e, _, _ = strings.Cut(e, ": ")
+				if event, about := strings.CutSuffix(e, " c"); about {
+					told = append(told, event)
 				}
 			}
-			if about != tc.events {
-				t.Errorf("%s\n%d Events for two polls, want %d", tc.reason, about, tc.events)
+			if diff := cmp.Diff([]string{"Normal Held", tc.event}, told); diff != "" {
+				t.Errorf("%s\nEvents of two polls, -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

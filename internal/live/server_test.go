@@ -3,10 +3,13 @@ package live
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -71,8 +75,21 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		},
 	}
 	s.PrependReactor("patch", "*", s.refuseStale)
+	s.PrependReactor("create", "*", nameAnew)
 
 	return s
+}
+
+// nameAnew does what an API server does with an object that asks for a name.
+func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
+	if create, ok := action.(clienttesting.CreateActionImpl); ok {
+		u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+		if u.GetName() == "" {
+			u.SetName(u.GetGenerateName() + strconv.FormatUint(rand.Uint64(), 36))
+		}
+	}
+
+	return false, nil, nil
 }
 
 // refuseStale does what an API server does with a patch that has a resourceVersion, and gives the object a new one.
@@ -150,6 +167,46 @@ func (s *server) requests(verb string) []string {
 	}
 
 	return asked
+}
+
+// steps returns what was patched with more than what is said of a hold.
+func (s *server) steps() []string {
+	var steps []string
+	for _, a := range s.Actions() {
+		patch, ok := a.(clienttesting.PatchActionImpl)
+		if !ok {
+			continue
+		}
+		var document map[string]any
+		if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
+			panic(err) // The code is wrong.
+		}
+		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationClaimHold} {
+			if hold, _, _ := unstructured.NestedString(document, "metadata", "annotations", key); hold != "" {
+				unstructured.RemoveNestedField(document, "metadata", "annotations", key)
+			}
+		}
+		unstructured.RemoveNestedField(document, "metadata", "resourceVersion")
+		if !cmp.Equal(document, map[string]any{"metadata": map[string]any{"annotations": map[string]any{}}}) {
+			steps = append(steps, patch.GetResource().Resource+" "+patch.GetNamespace()+"/"+patch.GetName())
+		}
+	}
+
+	return steps
+}
+
+// told returns the Events that were written, as reason, object and message.
+func (s *server) told() []string {
+	var told []string
+	for _, a := range s.Actions() {
+		if create, ok := a.(clienttesting.CreateActionImpl); ok && create.GetResource() == events {
+			e := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+			about, _, _ := unstructured.NestedStringMap(e.Object, "involvedObject")
+			told = append(told, fmt.Sprintf("%s %s %s: %s", e.Object["type"], e.Object["reason"], about["name"], e.Object["message"]))
+		}
+	}
+
+	return told
 }
 
 func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {

@@ -43,10 +43,11 @@ func (r Ref) ID() ID {
 
 // String is for messages: Kind namespace/name, or Kind name.
 func (r Ref) String() string {
-	return r.Kind + " " + r.path()
+	return r.Kind + " " + r.Path()
 }
 
-func (r Ref) path() string {
+// Path of what r names: namespace/name, or name.
+func (r Ref) Path() string {
 	if r.Namespace == "" {
 		return r.Name
 	}

@@ -1,0 +1,128 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// without takes the messages off Events.
+func without(told []string) []string {
+	var short []string
+	for _, e := range told {
+		e, _, _ = strings.Cut(e, ": ")
+		short = append(short, e)
+	}
+
+	return short
+}
+
+// Whoever describes an XR or a claim reads what became of it, however often somebody looked.
+func TestAdoptTellsTheStory(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	mr := s.get(t, buckets, "", "b")
+	_ = s.Tracker().Delete(buckets, "", "b")
+	crossplane(s)
+	adopt := func() {
+		t.Helper()
+		for range 2 {
+			if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	adopt()
+	s.put(buckets, xptest.With(mr, xptest.Synced("False", "ReconcileError", "request 1 was refused")))
+	adopt()
+	s.put(buckets, xptest.With(mr, xptest.Synced("False", "ReconcileError", "request 2 was refused")))
+	adopt()
+	s.put(buckets, mr)
+	adopt()
+	want := []string{
+		"Normal Held o", "Normal Held c", "Normal Held x", "Normal Released c", "Normal Waiting o", "Normal Waiting x",
+		"Normal Waiting o", "Normal Waiting x", "Normal Released o", "Normal Released x",
+	}
+	if diff := cmp.Diff(want, without(s.told())); diff != "" {
+		t.Errorf("What it waits for is told when it changes, and not what a provider says of it: -want, +got:\n%s\n%s", diff, strings.Join(s.told(), "\n"))
+	}
+}
+
+func TestAdoptTellsWhatFailed(t *testing.T) {
+	copied, err := adoption.Put(xptest.XR("x"), adoption.Hold{Clone: "XOrder y", Reason: "it is a copy of XOrder y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := xptest.XR("x")
+	if _, err := adoption.Put(x, *copied); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(x)
+	for range 2 {
+		if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(x)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"Normal Held x", "Warning AdoptionStopped x"}, without(s.told())); diff != "" {
+		t.Errorf("A failure is told once: -want, +got:\n%s", diff)
+	}
+	if h, err := adoption.HoldOf(s.get(t, xorders, "", "x")); err != nil || h.Reason != copied.Reason {
+		t.Errorf("Why it is held stays what it was: %+v, %v", h, err)
+	}
+}
+
+// An Event is of no use to an adoption.
+func TestAdoptGoesOnWithoutEvents(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	crossplane(s)
+	s.failOn("create", "events", 1<<30, errDown)
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Errorf("got %+v, %v", plans, err)
+	}
+}
+
+// What is told in a mark must not be told again if the Event was lost, and must be told again if the mark could not be written.
+func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	s.failOn("patch", "*", 1<<30, errDown)
+	for range 2 {
+		if _, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(s.told()); n != 6 {
+		t.Errorf("Two processes tell of three objects that they are held, and neither what it can't mark: %v", s.told())
+	}
+}
+
+func TestEventsFit(t *testing.T) {
+	u := xptest.XR(strings.Repeat("a", 62) + "." + strings.Repeat("b.", 95))
+	s := newServer(u)
+	if err := s.cluster().Warn(context.Background(), u, "Why", strings.Repeat("ä", 1024)+"\xff"); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Resource(events).Namespace(metav1.NamespaceDefault).List(context.Background(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Fatal(list, err)
+	}
+	e := list.Items[0]
+	message, _ := e.Object["message"].(string)
+	if len(message) > 1024 || len(message) < 1000 || !utf8.ValidString(message) || !strings.HasSuffix(message, "ä…") {
+		t.Errorf("It has %d bytes: %s", len(message), message)
+	}
+	if problems := validation.IsDNS1123Subdomain(e.GetGenerateName() + "x"); len(problems) > 0 {
+		t.Errorf("%s: %v", e.GetGenerateName(), problems)
+	}
+}
