@@ -86,6 +86,8 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return []byte(graph(c)), nil
 	case JUnit:
 		return suites(c)
+	case HTML:
+		return html(c)
 	default:
 		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
 	}

@@ -118,7 +118,7 @@ func TestJSONIsTheData(t *testing.T) {
 
 // TestNothingIsObeyed prints what somebody wrote into an object for those who look at it.
 func TestNothingIsObeyed(t *testing.T) {
-	for _, f := range done() {
+	for _, f := range Formats() {
 		got := printed(t, hostileReport(), Format(f), Options{Width: 80})
 		for _, c := range got {
 			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f || 0x80 <= c && c < 0xa0 {
@@ -146,7 +146,7 @@ func FuzzPrint(f *testing.F) {
 		}
 		r.Source = message
 		r.Problems = append(r.Problems, report.Problem{Code: report.Code(message), Object: n.Ref, Reason: message, Next: name})
-		for _, format := range done() {
+		for _, format := range Formats() {
 			for _, colour := range []bool{false, true} {
 				var b bytes.Buffer
 				if err := Print(&b, r, Format(format), Options{Width: width, Colour: colour}); err != nil {
@@ -171,5 +171,3 @@ func BenchmarkTable(b *testing.B) {
 		}
 	}
 }
-
-func done() []string { return []string{"table", "wide", "json", "yaml", "dot", "junit"} }

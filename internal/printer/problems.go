@@ -1,13 +1,13 @@
 package printer
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // roomy is from how many columns on problems are a table; on fewer its cells are too narrow to be read.
@@ -17,7 +17,7 @@ const roomy = 150
 type finding struct {
 	report.Problem
 
-	objects []string
+	objects []xp.Ref
 }
 
 // findings returns the problems of a report in their order, those that differ only in their object as one.
@@ -25,15 +25,14 @@ func findings(problems []report.Problem) []*finding {
 	var all []*finding
 	same := map[report.Problem]*finding{}
 	for _, p := range problems {
-		object := p.Object.String()
 		key := p
 		key.Object.Namespace, key.Object.Name = "", ""
 		if f := same[key]; f != nil {
-			f.objects = append(f.objects, object)
+			f.objects = append(f.objects, p.Object)
 
 			continue
 		}
-		f := &finding{Problem: p, objects: []string{object}}
+		f := &finding{Problem: p, objects: []xp.Ref{p.Object}}
 		same[key] = f
 		all = append(all, f)
 	}
@@ -46,11 +45,16 @@ const most = 5
 
 // named returns the objects of a finding.
 func (s *sheet) named(f *finding) string {
-	if n := len(f.objects); !s.all && s.Width > 0 && n > most {
-		return strings.Join(f.objects[:most], ", ") + " and " + strconv.Itoa(n-most) + " more"
+	shown, rest := f.objects, ""
+	if n := len(shown); !s.all && s.Width > 0 && n > most {
+		shown, rest = shown[:most], " and "+number(n-most)+" more"
+	}
+	var all []string
+	for _, o := range shown {
+		all = append(all, o.String())
 	}
 
-	return strings.Join(f.objects, ", ")
+	return strings.Join(all, ", ") + rest
 }
 
 func (s *sheet) problems() string {

@@ -107,6 +107,7 @@ func heldReport() *report.Report {
 		n.Ready = nil
 	}
 	xr.Hold.Waiting = []string{"Bucket orders-x7k2p-bq3dy is not observed by its provider yet", "Function function-patch-and-transform is not Healthy"}
+	walk([]*report.Node{tree}, func(n *report.Node) { n.Created = before(12 * time.Minute) })
 	b := xr.Children[1]
 	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
 	r := validation([]*report.Node{tree},
@@ -118,6 +119,26 @@ func heldReport() *report.Report {
 	r.Restores = []report.Restore{{Name: "velero/nightly-20260314", Phase: "WaitingForPluginOperations", Backup: "nightly", Started: before(13 * time.Minute)}}
 
 	return r
+}
+
+// restoredReport is of a restore that is over, but for one claim.
+func restoredReport() *report.Report {
+	r := heldReport()
+	for n, name := range []string{"shop", "stock"} {
+		tree := order(name, buckets(name, 3)...)
+		created, ready := 11*time.Minute-time.Duration(n)*time.Second, time.Duration(10-3*n)*time.Minute
+		walk([]*report.Node{tree}, func(n *report.Node) { n.Created, n.Ready.Since = before(created), before(ready) })
+		r.Trees = append(r.Trees, tree)
+	}
+	r.Restores[0].Phase, r.Restores[0].Completed = "PartiallyFailed", before(2*time.Minute)
+	for n := range r.Problems {
+		r.Problems[n].Code, r.Problems[n].Next = report.LeakedHold, "mend what it waits for, and run: velero-plugin-for-crossplane release team-a/orders"
+		r.Problems[n].Reason += "; that Restore has ended as PartiallyFailed"
+	}
+	again := validation(r.Trees, r.Problems...)
+	again.Restores = r.Restores
+
+	return again
 }
 
 // againstReport is an inspection with the outcome of each item.
@@ -182,13 +203,14 @@ func codeReport(code report.Code) *report.Report {
 // samples are reports as there are.
 func samples() map[string]*report.Report {
 	all := map[string]*report.Report{
-		"healthy": validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
-		"held":    heldReport(),
-		"against": againstReport(),
-		"empty":   validation(nil),
-		"grouped": groupedReport(),
-		"hostile": hostileReport(),
-		"same":    sameReport(),
+		"healthy":  validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
+		"held":     heldReport(),
+		"restored": restoredReport(),
+		"against":  againstReport(),
+		"empty":    validation(nil),
+		"grouped":  groupedReport(),
+		"hostile":  hostileReport(),
+		"same":     sameReport(),
 	}
 	for _, code := range report.Codes() {
 		all["code-"+string(code)] = codeReport(code)

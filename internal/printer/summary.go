@@ -107,13 +107,13 @@ func advice(r *report.Report) string {
 	}
 	switch {
 	case r.Summary.Problems == 0:
-		return "a warning may be as it should be; each says above what to look at."
+		return "a warning may be as it should be; each says what to look at."
 	case held == r.Summary.Problems:
-		return "the restore is under way; see above what it waits for, and watch it with validate --watch."
+		return "the restore is under way; each problem says what it waits for. validate --watch shows how it goes on."
 	case r.Kind == report.KindInspection:
-		return "each problem says above what to do; begin with the first, and see to them before you restore."
+		return "each problem says what to do; begin with the first, and see to them before you restore."
 	default:
-		return "each problem says above what to do; begin with the first, and validate again."
+		return "each problem says what to do; begin with the first, and validate again."
 	}
 }
 

@@ -1,0 +1,127 @@
+package printer
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // The parts of the page.
+	"encoding/base64"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+//go:embed page/page.html
+var pageTemplate string
+
+//go:embed page/page.css
+var pageStyle string
+
+//go:embed page/page.js
+var pageScript string
+
+// Levels say how bad something is; they are classes of the page's style.
+const (
+	levelWell    = "well"
+	levelWarning = "warning"
+	levelProblem = "problem"
+	levelPlain   = "plain"
+)
+
+// A page is what the template shows.
+type page struct {
+	*report.Report
+
+	Title, Level, Verdict, Next string
+	// Policy forbids the browser all network, and every script and style but those of the page.
+	Policy        string
+	Style, Script template.HTML
+	Time          *stamp
+	Counts        []count
+	Findings      []entry
+	Trees         []*branch
+	Timings       []timing
+	// Span is what the bars of the timings are drawn over.
+	Span string
+}
+
+type count struct {
+	Name, Value, Level string
+}
+
+// A stamp is a time, for programs and for people.
+type stamp struct {
+	Stamp, Text string
+}
+
+func stampOf(t *time.Time) *stamp {
+	if t == nil || t.IsZero() {
+		return nil
+	}
+
+	return &stamp{Stamp: moment(*t), Text: t.UTC().Format("2006-01-02 15:04:05 UTC")}
+}
+
+// html returns a report as one file that needs nothing else.
+func html(r *report.Report) ([]byte, error) {
+	t, err := template.New("page").Parse(pageTemplate)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Print says what it is about.
+	}
+	p := newPage(r)
+	var b bytes.Buffer
+	err = t.Execute(&b, p)
+
+	return b.Bytes(), err //nolint:wrapcheck // As above.
+}
+
+func newPage(r *report.Report) *page {
+	s := newSheet(r, true, Options{})
+	f := &forest{sheet: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
+	p := &page{
+		Report: r, Title: "Validation", Level: levelWell, Time: stampOf(&r.Time), Trees: f.grow(r.Trees, nil),
+		Style: template.HTML("<style>" + pageStyle + "</style>"), Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // They are ours.
+	}
+	p.Policy = strings.Join([]string{
+		"default-src 'none'", "img-src data:", "style-src '" + digest(pageStyle) + "'", "script-src '" + digest(pageScript) + "'", "base-uri 'none'", "form-action 'none'",
+	}, "; ")
+	if r.Kind == report.KindInspection {
+		p.Title = "Inspection of a backup"
+	}
+	p.Verdict, p.Next = verdict(r)
+	switch {
+	case r.Summary.Problems > 0:
+		p.Level = levelProblem
+	case r.Summary.Warnings > 0:
+		p.Level = levelWarning
+	}
+	p.Counts = countsOf(r.Summary)
+	p.Findings = f.findings(r.Problems)
+	p.Timings, p.Span = timingsOf(r)
+
+	return p
+}
+
+// digest is how a policy names a script or style that is allowed.
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func countsOf(c report.Summary) []count {
+	all := []count{
+		{Name: "problems", Value: number(c.Problems)}, {Name: "warnings", Value: number(c.Warnings)}, {Name: "held", Value: number(c.Held)},
+		{Name: "adopted", Value: number(c.Adopted) + " / " + number(c.Composed)}, {Name: "claims", Value: number(c.Claims)}, {Name: "XRs", Value: number(c.XRs)},
+		{Name: "MRs", Value: number(c.Managed)},
+	}
+	for n, level := range []string{levelProblem, levelWarning, levelWarning} {
+		if all[n].Value != "0" {
+			all[n].Level = level
+		}
+	}
+
+	return all
+}

@@ -1,0 +1,141 @@
+package printer
+
+import (
+	"strings"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A branch is a resource in a tree of the page.
+type branch struct {
+	Anchor, Title, Status, Detail string
+	// Well says that nothing is to be said about it and what is below it, so it is folded.
+	Well, Open bool
+	Badges     []badge
+	Children   []*branch
+}
+
+type badge struct {
+	Text, Level string
+}
+
+// A forest makes branches of nodes.
+type forest struct {
+	*sheet
+
+	names   names
+	anchors map[xp.ID]string
+	count   int
+}
+
+func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
+	var all []*branch
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		f.count++
+		b := &branch{Anchor: "r" + number(f.count), Title: f.names.title(bunch{Node: n, count: 1}, parent), Well: isWell(n), Badges: f.badges(n), Detail: f.detail(n)}
+		if f.anchors[n.ID()] == "" {
+			f.anchors[n.ID()] = b.Anchor
+		}
+		if status := f.status(bunch{Node: n, count: 1}); n.Ready == nil || status != n.Ready.Reason {
+			b.Status = status
+		}
+		b.Open = !b.Well
+		b.Children = f.grow(n.Children, n)
+		all = append(all, b)
+	}
+
+	return all
+}
+
+func (f *forest) badges(n *report.Node) []badge {
+	all := []badge{{Text: string(n.State), Level: levelOf(n.State)}}
+	for _, c := range []struct {
+		name      string
+		condition *report.Condition
+	}{{"Synced", n.Synced}, {"Ready", n.Ready}} {
+		switch {
+		case c.condition == nil:
+		case c.condition.Status == "True":
+			all = append(all, badge{Text: c.name, Level: levelPlain})
+		case c.condition.Reason == reasonPaused && n.Hold != nil:
+		default:
+			all = append(all, badge{Text: "not " + c.name, Level: levelWarning})
+		}
+	}
+	if n.Restore != nil {
+		level := levelPlain
+		switch n.Restore.Action {
+		case report.Refuse, report.Clone:
+			level = levelProblem
+		case report.Keep, report.Skip:
+			level = levelWarning
+		}
+		all = append(all, badge{Text: "restore: " + string(n.Restore.Action), Level: level})
+	}
+
+	return all
+}
+
+func levelOf(s report.State) string {
+	switch s {
+	case report.Adopted:
+		return levelWell
+	case report.Alone:
+		return levelPlain
+	case report.Missing, report.Foreign:
+		return levelProblem
+	default:
+		return levelWarning
+	}
+}
+
+// detail is what the table has in columns of their own when it is wide.
+func (f *forest) detail(n *report.Node) string {
+	var words []string
+	if n.ExternalName != "" {
+		words = append(words, "external-name "+n.ExternalName)
+	}
+	if n.Revision != "" {
+		words = append(words, "revision "+n.Revision)
+	}
+	if n.Hold != nil && n.Hold.Restore != "" {
+		words = append(words, "held by "+n.Hold.Restore)
+	}
+	if n.Created != nil && !f.report.Time.IsZero() {
+		words = append(words, "created "+ago(f.report.Time.Sub(*n.Created))+" ago")
+	}
+
+	return strings.Join(words, " · ")
+}
+
+// An entry is a finding whose objects lead to the tree.
+type entry struct {
+	report.Problem
+
+	Level   string
+	Objects []place
+}
+
+type place struct {
+	Name, Anchor string
+}
+
+func (f *forest) findings(problems []report.Problem) []entry {
+	var all []entry
+	for _, each := range findings(problems) {
+		shown := entry{Problem: each.Problem, Level: levelWarning}
+		if each.Severity == report.Grave {
+			shown.Level = levelProblem
+		}
+		for _, object := range each.objects {
+			shown.Objects = append(shown.Objects, place{Name: object.String(), Anchor: f.anchors[object.ID()]})
+		}
+		all = append(all, shown)
+	}
+
+	return all
+}
