@@ -8,9 +8,9 @@ import (
 
 // checkSecrets finds connection secrets that are not in the backup, though what publishes them is: a password may be nowhere else.
 func (d *diagnosis) checkSecrets() {
-	for _, u := range d.all() {
+	for _, u := range d.All() {
 		r, ok := xp.SecretRef(u)
-		if !ok || !xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u) || d.Get(r) != nil || d.isUnread(r) {
+		if !ok || !xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u) || d.Get(r) != nil || d.IsUnread(r) {
 			continue
 		}
 		d.add(report.SecretMissing, report.Warning, r, xp.String(u)+" publishes its connection details in it, and it is not in the backup",
@@ -20,7 +20,7 @@ func (d *diagnosis) checkSecrets() {
 
 // checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the settings that it had before the first hold.
 func (d *diagnosis) checkHeld() {
-	for _, u := range d.all() {
+	for _, u := range d.All() {
 		h, err := adoption.HoldOf(u)
 		switch {
 		case err != nil:

@@ -21,7 +21,7 @@ func (d *diagnosis) checkControl() {
 			case u != nil && isHeld(xr): // A backup has no news of what was not adopted yet.
 			case u != nil:
 				d.checkController(xr, u)
-			case !d.isUnread(r):
+			case !d.IsUnread(r):
 				d.dangling(xr, r)
 			}
 		}
@@ -80,7 +80,7 @@ func (d *diagnosis) checkClaims() {
 			continue
 		}
 		switch xr := d.Get(r); {
-		case xr == nil && d.isUnread(r):
+		case xr == nil && d.IsUnread(r):
 		case xr == nil:
 			d.add(report.Dangling, report.Grave, xp.RefTo(claim), "its XR "+r.String()+" "+d.absent(),
 				"Crossplane makes another XR, and all that it composes, when it reconciles the claim: bring the XR back, or delete the claim")
@@ -91,7 +91,7 @@ func (d *diagnosis) checkClaims() {
 	}
 	for _, xr := range sorted(d.composites) {
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
-		if !ok || d.isUnread(r) {
+		if !ok || d.IsUnread(r) {
 			continue
 		}
 		switch claim := d.Get(r); {
@@ -107,7 +107,7 @@ func (d *diagnosis) checkClaims() {
 
 // checkOrphans finds what an XR composed once and no XR lists. Usages have a check of their own.
 func (d *diagnosis) checkOrphans() {
-	for _, u := range d.all() {
+	for _, u := range d.All() {
 		if !xp.IsComposed(u) || xp.IsUsage(u) || xp.IsClaim(u) || len(d.lists[xp.RefTo(u).ID()]) > 0 {
 			continue
 		}

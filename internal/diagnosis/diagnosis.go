@@ -1,12 +1,9 @@
 package diagnosis
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -27,7 +24,7 @@ type Situation struct {
 	Now time.Time
 	// Plans are for what is held, by the object.
 	Plans map[xp.ID]adoption.Plan
-	// Restores are the phases of Velero's Restores, by namespace/name; nil if they could not be read.
+	// Restores are the phases of Velero's Restores, by namespace/name; PhaseUnread stands for that of one that could not be read.
 	Restores map[string]string
 	// Installation is the Crossplane that runs.
 	Installation adoption.Installation
@@ -85,17 +82,6 @@ func (d *diagnosis) sorted() []report.Problem {
 	return d.found
 }
 
-// all returns the objects in a stable order.
-func (d *diagnosis) all() []*unstructured.Unstructured {
-	return sorted(slices.Collect(maps.Values(d.byID)))
-}
-
-func (d *diagnosis) isUnreadKind(apiVersion, kind string) bool {
-	_, unread := d.unread[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()]
-
-	return unread
-}
-
 // absent says that something is not there.
 func (d *diagnosis) absent() string {
 	if d.of == Backup {
@@ -109,7 +95,12 @@ func (d *diagnosis) absent() string {
 func (d *diagnosis) checkUnread() {
 	for gk, why := range d.unread {
 		r := xp.Ref{APIVersion: gk.Group, Kind: gk.Kind, Name: "*"}
-		d.add(report.NotRead, report.Warning, r, "objects of this kind could not be read: "+why, "nothing is said of them; see docs/validate.md for the rights that are needed")
+		if d.broken[gk] != "" {
+			d.add(report.NotRead, report.Grave, r, "objects of this kind can't be read: "+why, "nothing is said of them; mend that, and ask again")
+
+			continue
+		}
+		d.add(report.NotRead, report.Warning, r, "objects of this kind may not be read: "+why, "nothing is said of them; see docs/validate.md for the rights that are needed")
 	}
 }
 

@@ -125,7 +125,7 @@ func TestHolds(t *testing.T) {
 		"UnderWay": {reason: "Velero goes on by itself.", restores: map[string]string{"velero/r": "WaitingForPluginOperations"}, want: []string{"problem Held XOrder x"}},
 		"Ended":    {reason: "Nobody works on it any more.", restores: map[string]string{"velero/r": "PartiallyFailed"}, want: []string{"problem LeakedHold XOrder x"}},
 		"Gone":     {reason: "Nor if it is gone.", restores: map[string]string{}, want: []string{"problem LeakedHold XOrder x"}},
-		"Unread":   {reason: "Whether it is leaked is not known.", want: []string{"problem Held XOrder x"}},
+		"Unread":   {reason: "Whether it is leaked is not known.", restores: map[string]string{"velero/r": PhaseUnread}, want: []string{"problem Held XOrder x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

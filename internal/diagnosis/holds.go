@@ -12,7 +12,7 @@ import (
 
 // checkHolds finds what is held: by a Restore that works on it, or by none.
 func (d *diagnosis) checkHolds() {
-	for _, u := range d.all() {
+	for _, u := range d.All() {
 		h, err := adoption.HoldOf(u)
 		r := xp.RefTo(u)
 		switch {
@@ -41,7 +41,7 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	switch {
 	case h.Restore == "":
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u))
-	case d.Restores == nil:
+	case phase == PhaseUnread:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u))
 	case !known:
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u))
@@ -63,6 +63,9 @@ func path(u *unstructured.Unstructured) string {
 
 	return u.GetNamespace() + "/" + u.GetName()
 }
+
+// PhaseUnread stands for the phase of a Restore that could not be read.
+const PhaseUnread = "Unread"
 
 // IsUnderWay tells whether Velero still works on a Restore of the phase, so that its operations lift its holds.
 func IsUnderWay(phase string) bool {

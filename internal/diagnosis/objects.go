@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,16 +24,22 @@ type Objects struct {
 	// platform are packages, XRDs, Compositions and CompositionRevisions.
 	platform  []*unstructured.Unstructured
 	malformed []report.Problem
-	unread    map[schema.GroupKind]string
 	// unreadable are the objects that are there and can't be read.
 	unreadable map[xp.ID]bool
+	// unread kinds are those that nothing is known of, broken ones those of them that the API server can't give anybody, and unserved ones those of
+	// which there can be no object.
+	unread, broken map[schema.GroupKind]string
+	unserved       map[schema.GroupKind]bool
+	// namespace is the only one that was looked into; "" if all were.
+	namespace string
 }
 
 // NewObjects returns Objects of which there are none.
 func NewObjects() *Objects {
 	return &Objects{
 		byID: map[xp.ID]*unstructured.Unstructured{}, byUID: map[types.UID]*unstructured.Unstructured{},
-		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unread: map[schema.GroupKind]string{}, unreadable: map[xp.ID]bool{},
+		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unreadable: map[xp.ID]bool{},
+		unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
 	}
 }
 
@@ -62,6 +69,14 @@ func (o *Objects) Add(u *unstructured.Unstructured) {
 	}
 }
 
+// AddWitness adds an XR that is no subject itself, and of which only counts what it lists.
+func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
+	if o.byUID[xr.GetUID()] == nil {
+		o.byUID[xr.GetUID()] = xr
+		o.addLists(xr)
+	}
+}
+
 func (o *Objects) addRefs(xr *unstructured.Unstructured) {
 	refs, err := xp.CompositeFrom(xr).ResourceRefs()
 	if err != nil {
@@ -71,6 +86,11 @@ func (o *Objects) addRefs(xr *unstructured.Unstructured) {
 		})
 	}
 	o.refs[xr.GetUID()] = refs
+	o.addLists(xr)
+}
+
+func (o *Objects) addLists(xr *unstructured.Unstructured) {
+	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
 	for _, r := range refs {
 		if !slices.Contains(o.lists[r.ID()], xr) {
 			o.lists[r.ID()] = append(o.lists[r.ID()], xr)
@@ -78,10 +98,17 @@ func (o *Objects) addRefs(xr *unstructured.Unstructured) {
 	}
 }
 
-// AddUnread says that the objects of a kind could not be read, and why: that one is not there proves nothing.
-func (o *Objects) AddUnread(gk schema.GroupKind, why string) {
-	o.unread[gk] = why
-}
+// AddUnread says that the objects of a kind may not be read, and why: that one is not there proves nothing.
+func (o *Objects) AddUnread(gk schema.GroupKind, why string) { o.unread[gk] = why }
+
+// AddBroken says that the API server can't give the objects of a kind, and why.
+func (o *Objects) AddBroken(gk schema.GroupKind, why string) { o.unread[gk], o.broken[gk] = why, why }
+
+// AddUnserved says that the API server does not serve a kind.
+func (o *Objects) AddUnserved(gk schema.GroupKind) { o.unserved[gk] = true }
+
+// Limit says that of namespaced kinds only what is in the namespace is added.
+func (o *Objects) Limit(namespace string) { o.namespace = namespace }
 
 // AddMalformed says that an object is there and can't be read.
 func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next string) {
@@ -92,6 +119,65 @@ func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next 
 // Get returns the object that r names; nil if it is not there.
 func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
 	return o.byID[r.ID()]
+}
+
+// All returns the objects in a stable order.
+func (o *Objects) All() []*unstructured.Unstructured {
+	return sorted(slices.Collect(maps.Values(o.byID)))
+}
+
+// Missing returns what XRs and claims refer to, of what can be there, and has not been added.
+func (o *Objects) Missing() []xp.Ref {
+	var missing []xp.Ref
+	need := func(r xp.Ref, ok bool) {
+		if ok && o.Get(r) == nil && !o.IsUnread(r) {
+			missing = append(missing, r)
+		}
+	}
+	for _, refs := range o.refs {
+		for _, r := range refs {
+			need(r, true)
+		}
+	}
+	for _, claim := range o.claims {
+		need(xp.ClaimFrom(claim).CompositeRef())
+	}
+	for _, xr := range o.composites {
+		need(xp.CompositeFrom(xr).ClaimRef())
+	}
+
+	return missing
+}
+
+// Controllers returns the controllers, which have not been added, of what XRs compose or composed. They are in the namespace of what they control, or in
+// none.
+func (o *Objects) Controllers() []schema.GroupVersionKind {
+	seen := map[schema.GroupVersionKind]bool{}
+	var kinds []schema.GroupVersionKind
+	for id, u := range o.byID {
+		if !xp.IsComposed(u) && len(o.lists[id]) == 0 {
+			continue
+		}
+		c, ok := xp.Controller(u)
+		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
+		if ok && o.byUID[c.UID] == nil && !seen[gvk] {
+			seen[gvk] = true
+			kinds = append(kinds, gvk)
+		}
+	}
+
+	return kinds
+}
+
+// HasUnlisted tells whether there is something that says an XR composed it and that no XR lists.
+func (o *Objects) HasUnlisted() bool {
+	for id, u := range o.byID {
+		if xp.IsComposed(u) && len(o.lists[id]) == 0 {
+			return true
+		}
+	}
+
+	return false
 }
 
 // Composed returns the kinds of what XRs list, each once.
@@ -110,10 +196,17 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 	return kinds
 }
 
-func (o *Objects) isUnread(r xp.Ref) bool {
-	_, unread := o.unread[r.GroupVersionKind().GroupKind()]
+// IsUnread tells whether nothing is known of what r names.
+func (o *Objects) IsUnread(r xp.Ref) bool {
+	return o.unreadable[r.ID()] || o.isUnreadKind(r.APIVersion, r.Kind) || o.namespace != "" && r.Namespace != "" && r.Namespace != o.namespace
+}
 
-	return unread || o.unreadable[r.ID()]
+func (o *Objects) isUnreadKind(apiVersion, kind string) bool {
+	gk := schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
+	_, unread := o.unread[gk]
+	_, group := o.unread[schema.GroupKind{Group: gk.Group, Kind: "*"}]
+
+	return unread || group
 }
 
 // isComposedBy tells whether an XR lists u and no other object controls it.

@@ -69,7 +69,7 @@ func (f *forest) claim(u *unstructured.Unstructured) *report.Node {
 	}
 	xr := f.objects.Get(r)
 	switch {
-	case xr == nil && !f.objects.isUnread(r):
+	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
 	case xr != nil && xp.Bound(claim, xp.CompositeFrom(xr)):
 		n.Children = append(n.Children, f.composite(xr))
@@ -85,7 +85,7 @@ func (f *forest) composite(u *unstructured.Unstructured) *report.Node {
 	for _, r := range f.objects.refs[u.GetUID()] {
 		child := f.objects.Get(r)
 		switch {
-		case child == nil && f.objects.isUnread(r):
+		case child == nil && f.objects.IsUnread(r):
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Unread})
 		case child == nil:
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})

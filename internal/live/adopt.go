@@ -16,6 +16,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// stuckAfter is for how long Crossplane may say nothing until there is probably a reason.
+const stuckAfter = time.Minute
+
 // An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which there is one every 10 s, does not have to be one
 // step. It goes on while something moves.
 type Adopter struct {
@@ -35,7 +38,7 @@ type Adopter struct {
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, patience: 2 * time.Second, limit: 10 * time.Second, pause: 200 * time.Millisecond,
-		silence: 10 * time.Second, stuck: time.Minute, stepped: func(adoption.Change) {},
+		silence: 10 * time.Second, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -40,6 +42,9 @@ type Resources interface {
 type Cluster struct {
 	client    dynamic.Interface
 	discovery Resources
+	// metadata is for what must not be read whole.
+	metadata metadata.Interface
+	name     string
 
 	mu          sync.Mutex
 	groups      *metav1.APIGroupList
@@ -54,12 +59,16 @@ type ConnectOption func(*clientcmd.ClientConfigLoadingRules, *clientcmd.ConfigOv
 
 // WithKubeconfig names the kubeconfig file; "" leaves the default.
 func WithKubeconfig(path string) ConnectOption {
-	return func(rules *clientcmd.ClientConfigLoadingRules, _ *clientcmd.ConfigOverrides) { rules.ExplicitPath = path }
+	return func(rules *clientcmd.ClientConfigLoadingRules, _ *clientcmd.ConfigOverrides) {
+		rules.ExplicitPath = path
+	}
 }
 
 // WithContext names the context of the kubeconfig file; "" leaves its current one.
 func WithContext(name string) ConnectOption {
-	return func(_ *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides) { overrides.CurrentContext = name }
+	return func(_ *clientcmd.ClientConfigLoadingRules, overrides *clientcmd.ConfigOverrides) {
+		overrides.CurrentContext = name
+	}
 }
 
 // Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
@@ -68,7 +77,8 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	for _, option := range options {
 		option(rules, overrides)
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
 	}
@@ -83,8 +93,21 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a discovery client for the API server: %w", err)
 	}
 
-	return NewCluster(client, disco), nil
+	meta, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
+	}
+	c := NewCluster(client, disco)
+	c.metadata, c.name = meta, cmp.Or(overrides.CurrentContext, config.Host)
+	if raw, err := loader.RawConfig(); err == nil && overrides.CurrentContext == "" && raw.CurrentContext != "" {
+		c.name = raw.CurrentContext
+	}
+
+	return c, nil
 }
+
+// Name of the cluster: the context of the kubeconfig file, or else the address of the API server.
+func (c *Cluster) Name() string { return c.name }
 
 // NewCluster returns a Cluster that uses the given clients.
 func NewCluster(client dynamic.Interface, resources Resources) *Cluster {

@@ -23,10 +23,9 @@ type finding struct {
 // findings returns the problems of a report in their order, those that differ only in their object as one.
 func findings(problems []report.Problem) []*finding {
 	var all []*finding
-	same := map[report.Problem]*finding{}
+	same := map[[6]string]*finding{}
 	for _, p := range problems {
-		key := p
-		key.Object.Namespace, key.Object.Name = "", ""
+		key := [...]string{string(p.Code), string(p.Severity), p.Object.APIVersion, p.Object.Kind, p.Reason, p.Next}
 		if f := same[key]; f != nil {
 			f.objects = append(f.objects, p.Object)
 

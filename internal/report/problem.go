@@ -12,6 +12,8 @@ type Problem struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
 	Object   xp.Ref   `json:"object"`
+	// Others are the objects that it is about too, such as the one that the Object is a duplicate of.
+	Others []xp.Ref `json:"others,omitempty"`
 	// Reason says what is wrong, and Next what to do.
 	Reason string `json:"reason"`
 	Next   string `json:"next"`
@@ -31,6 +33,8 @@ type Code string
 
 // Codes, the gravest first.
 const (
+	// NotFound is what was asked for and is not there.
+	NotFound Code = "NotFound"
 	// Duplicated MRs manage one external resource.
 	Duplicated Code = "Duplicated"
 	// Orphaned resources carry the label of an XR, and no XR lists them.
@@ -77,7 +81,7 @@ const (
 
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
-	Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack, Malformed,
+	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack, Malformed,
 	NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 

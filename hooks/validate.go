@@ -1,0 +1,198 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vmware-tanzu/velero/pkg/label"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// secondLook is how long after the first look at a cluster the second comes.
+const secondLook = time.Second
+
+func newValidate(o *options) *cobra.Command {
+	v := &validation{options: o, pause: secondLook}
+	var out output
+	strict := false
+	c := &cobra.Command{
+		Use:   "validate [NAMESPACE/NAME...]",
+		Short: "Tell how well the claims, XRs and managed resources of a cluster are",
+		Long: `Validate reads the trees of claims, XRs and what they compose, and says what is wrong with them: what is held by a restore and what that waits for, what
+no XR lists or controls any more, what manages one external resource twice, what has no sure identity, what nobody reconciles, and what was left behind.
+It changes nothing, and needs neither Velero nor a restore to have something to say.
+
+Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace.
+
+It exits with 3 if it found a problem, or with --strict a warning; that something named is not there is a problem. It exits with 1 if it could not read
+the cluster at all; a kind that may not be read is a warning. docs/validate.md says which rights it needs.`,
+		Example: `  # Everything in the cluster
+  ` + Name + ` validate
+
+  # What a restore brought back
+  ` + Name + ` validate --restore nightly-20261120
+
+  # One claim with all that belongs to it, for a program
+  ` + Name + ` validate team-a/orders -o json
+
+  # What is in a namespace, with rights in that namespace only
+  ` + Name + ` validate -n team-a --strict`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := v.connect(args); err != nil {
+				return err
+			}
+			r, err := v.settled(c.Context())
+			if err != nil {
+				return failed(err)
+			}
+			if err := o.print(r, out); err != nil {
+				return failed(err)
+			}
+
+			return verdict(r.Failing(strict))
+		},
+	}
+	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
+	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
+	_ = out.addTo(c) // It fails only if there is no such flag.
+
+	return c
+}
+
+// A validation is what validate is asked for.
+type validation struct {
+	*options
+
+	restore string
+	names   []string
+	// pause is how long after the first look the second comes.
+	pause   time.Duration
+	cluster *live.Cluster
+}
+
+// connect takes the arguments, and finds the cluster.
+func (v *validation) connect(args []string) error {
+	names, err := v.parseNames(args)
+	if err != nil {
+		return &exit{code: ExitUsage, err: err}
+	}
+	v.names = names
+	v.cluster, err = v.options.cluster()
+
+	return failed(err)
+}
+
+// parseNames reads names of claims and XRs, as namespace/name, or name if they are cluster-scoped.
+func (o *options) parseNames(args []string) ([]string, error) {
+	names := make([]string, 0, len(args))
+	for _, name := range args {
+		if strings.Count(name, "/") > 1 || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") || name == "" {
+			return nil, fmt.Errorf("cannot read %q as NAMESPACE/NAME", name)
+		}
+		if o.namespace != "" && !strings.Contains(name, "/") {
+			name = o.namespace + "/" + name
+		}
+		names = append(names, name)
+	}
+
+	return names, nil
+}
+
+// settled validates the cluster, and if it finds what can pass in a moment it looks again and keeps only what is still so: lists of several kinds are not of
+// one moment, and Crossplane writes what an XR composes into the XR before it makes it.
+func (v *validation) settled(ctx context.Context) (*report.Report, error) {
+	first, err := v.validate(ctx)
+	if err != nil || !slices.ContainsFunc(first.Problems, isFleeting) {
+		return first, err
+	}
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(v.pause):
+	}
+	second, err := v.validate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	second.Assemble(second.Trees, slices.DeleteFunc(second.Problems, func(p report.Problem) bool {
+		return isFleeting(p) && !slices.ContainsFunc(first.Problems, func(q report.Problem) bool { return p.Code == q.Code && p.Object == q.Object })
+	}))
+
+	return second, nil
+}
+
+// isFleeting tells whether a problem can come from looking at objects one after the other.
+func isFleeting(p report.Problem) bool {
+	switch p.Code { //nolint:exhaustive // The others are told from one object.
+	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind, report.Duplicated:
+		return true
+	default:
+		return false
+	}
+}
+
+// validate looks at the cluster once. It can be called again.
+func (v *validation) validate(ctx context.Context) (*report.Report, error) {
+	s, err := v.cluster.Survey(ctx, live.Scope{Namespace: v.namespace, Velero: v.velero})
+	if err != nil {
+		return nil, err
+	}
+	if v.restore != "" && s.Unread != nil {
+		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
+	}
+	problems := diagnosis.Validate(s.Objects, s.Situation)
+	choice := diagnosis.Choice{Namespace: v.namespace, Names: v.names}
+	if v.restore != "" {
+		// Velero makes label values of longer names.
+		choice.Restore, choice.Label = v.velero+"/"+v.restore, label.GetValidName(v.restore)
+		_, there := s.Restores[choice.Restore]
+		choice.Gone = !there && s.Unread == nil
+	}
+	trees, problems := s.Choose(choice, s.Trees(), problems)
+	s.Situation.Explain(trees)
+	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.Situation.Now.UTC().Truncate(time.Second)}
+	r.Restores = restoresOf(trees, s, choice.Restore)
+	r.Assemble(trees, problems)
+
+	return r, nil
+}
+
+// restoresOf returns the Restores that hold something in the trees, and the one that was asked for.
+func restoresOf(trees []*report.Node, s *live.Survey, asked string) []report.Restore {
+	names := map[string]bool{}
+	if asked != "" {
+		names[asked] = true
+	}
+	var visit func(nodes []*report.Node)
+	visit = func(nodes []*report.Node) {
+		for _, n := range nodes {
+			if n.Hold != nil && n.Hold.Restore != "" {
+				names[n.Hold.Restore] = true
+			}
+			visit(n.Children)
+		}
+	}
+	visit(trees)
+	restores := make([]report.Restore, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r, ok := s.Restores[name]
+		if !ok {
+			r = report.Restore{Name: name, Phase: cmp.Or(s.Situation.Restores[name], "Gone")}
+			if s.Unread != nil && name == asked {
+				r.Phase = diagnosis.PhaseUnread
+			}
+		}
+		restores = append(restores, r)
+	}
+
+	return restores
+}

@@ -1,0 +1,263 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vmware-tanzu/velero/pkg/label"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	adopted = "adopted"
+	// labelRestore is what Velero writes on what a restore creates.
+	labelRestore = "velero.io/restore-name"
+	// waitPause is the time between two looks, and discoverEvery after how many of them it asks again which kinds are served: a restore brings CRDs, too.
+	waitPause     = 2 * time.Second
+	discoverEvery = 5
+	waitTimeout   = 10 * time.Minute
+)
+
+func newWait(o *options) *cobra.Command {
+	w := &wait{options: o, pause: waitPause, told: map[string]string{}}
+	condition, restore := adopted, ""
+	c := &cobra.Command{
+		Use:   "wait [NAME|NAMESPACE/NAME...]",
+		Short: "Wait until claims and XRs are adopted",
+		Long: `Wait returns when the claims and XRs that are named, or all that it finds, are adopted: no restore holds them any more, and Crossplane has reconciled
+them as they are. At least one has to exist, so it can start before they are restored, and before their kinds are served. With -n it reads claims and XRs in
+that namespace only, so a Role there that allows to list them is all that it needs.
+
+What a person has paused themselves counts as adopted: Crossplane does not reconcile it until they are done.
+
+It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
+rights, are no reason to stop before: a restore brings those back, too.`,
+		Example: `  # In an init container: until the claim of this application is adopted
+  ` + Name + ` wait orders -n team-a --timeout 15m
+
+  # In a script: until all that a restore brought back is adopted
+  ` + Name + ` wait --for=adopted --restore nightly-20261120
+
+  # By label
+  ` + Name + ` wait -n team-a -l app=orders`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if condition != adopted {
+				return &exit{code: ExitUsage, err: fmt.Errorf("cannot wait for %q: there is %s", condition, adopted)}
+			}
+			if err := w.prepare(args, restore); err != nil {
+				return err
+			}
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+			w.look = w.lookAt(cluster)
+
+			return failed(w.run(c.Context()))
+		},
+	}
+	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
+	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "for how long; 0 looks once")
+	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
+	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore of Velero's has created")
+	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
+
+	return c
+}
+
+// A wait is what wait is asked for, and what it has seen.
+type wait struct {
+	*options
+
+	selector       string
+	names          []string
+	places         live.Places
+	timeout, pause time.Duration
+	look           func(ctx context.Context) (live.Roots, error)
+	// told is what was last said of each object.
+	told map[string]string
+}
+
+// prepare takes the arguments.
+func (w *wait) prepare(args []string, restore string) error {
+	wrong := func(err error) error { return &exit{code: ExitUsage, err: err} }
+	if w.timeout < 0 {
+		return wrong(fmt.Errorf("cannot wait for %s", w.timeout))
+	}
+	var err error
+	if w.names, err = w.parseNames(args); err != nil {
+		return wrong(err)
+	}
+	if w.namespace != "" {
+		w.places.Namespaces = []string{w.namespace}
+	}
+	for _, name := range w.names {
+		namespace, _, ok := strings.Cut(name, "/")
+		if !ok {
+			w.places.Cluster = true
+		} else if !slices.Contains(w.places.Namespaces, namespace) {
+			w.places.Namespaces = append(w.places.Namespaces, namespace)
+		}
+	}
+	selector, err := labels.Parse(w.selector)
+	if err != nil {
+		return wrong(fmt.Errorf("cannot read the selector: %w", err))
+	}
+	if restore != "" {
+		// Velero makes label values of longer names.
+		created, _ := labels.SelectorFromSet(labels.Set{labelRestore: label.GetValidName(restore)}).Requirements()
+		selector = selector.Add(created...)
+	}
+	w.selector = selector.String()
+
+	return nil
+}
+
+// lookAt returns a function that reads the claims and XRs of a cluster.
+func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roots, error) {
+	looks := 0
+
+	return func(ctx context.Context) (live.Roots, error) {
+		if looks%discoverEvery == 0 {
+			if err := cluster.Discover(); err != nil {
+				return live.Roots{}, err
+			}
+		}
+		looks++
+
+		return cluster.Roots(ctx, w.places, w.selector)
+	}
+}
+
+// run looks until everything is adopted or the time is over.
+func (w *wait) run(ctx context.Context) error {
+	deadline := time.Now().Add(w.timeout)
+	for {
+		look, cancel := context.WithDeadline(ctx, later(deadline, time.Now().Add(waitRequest)))
+		roots, err := w.look(look)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		adopted, pending := w.judge(roots, err)
+		w.tell(pending)
+		if len(pending) == 0 {
+			for _, name := range adopted {
+				fmt.Fprintln(w.Out, name, "is adopted")
+			}
+
+			return nil
+		}
+		if left := time.Until(deadline); left < w.pause {
+			return w.timedOut(pending)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(w.pause):
+		}
+	}
+}
+
+// waitRequest is how long one look may take, also if the time is nearly over.
+const waitRequest = 30 * time.Second
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+
+	return b
+}
+
+// A pending is something that is waited for.
+type pending struct {
+	what, why, next string
+}
+
+func (p pending) String() string { return p.what + ": " + p.why }
+
+// judge returns what is adopted, and what is waited for.
+func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pending) {
+	if err != nil {
+		return nil, []pending{{what: "the cluster", why: err.Error(), next: "see whether the API server can be reached"}}
+	}
+	found := map[string]bool{}
+	for _, u := range roots.Objects {
+		r := xp.RefTo(u)
+		path := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+		if len(w.names) > 0 && !slices.Contains(w.names, path) {
+			continue
+		}
+		found[path] = true
+		if why, next := adoption.WhyNotAdopted(u); why != "" {
+			left = append(left, pending{what: r.String(), why: why, next: next})
+		} else {
+			adopted = append(adopted, r.String())
+		}
+	}
+	for _, name := range w.names {
+		if !found[name] {
+			left = append(left, pending{what: name, why: "there is no claim or XR of this name", next: "see whether it was restored: velero restore describe --details"})
+		}
+	}
+	if len(w.names) == 0 && len(found) == 0 {
+		left = append(left, pending{what: "claims and XRs", why: "there are none here yet", next: "see whether they were restored, and whether their XRD is Established"})
+	}
+
+	return adopted, append(left, w.unread(roots, len(left) > 0)...)
+}
+
+// unread returns what is waited for since it could not be read. What may not be read is left out if everything else is there.
+func (w *wait) unread(roots live.Roots, waiting bool) []pending {
+	var left []pending
+	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
+	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
+		err := roots.Unread[gvk]
+		p := pending{what: gvk.GroupKind().String(), why: err.Error(), next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace"}
+		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
+			w.say(p.what, "left out, since it may not be read: "+p.why)
+
+			continue
+		}
+		left = append(left, p)
+	}
+
+	return left
+}
+
+// tell says what is waited for if that has changed.
+func (w *wait) tell(left []pending) {
+	for _, p := range left {
+		w.say(p.what, "waiting for "+p.String())
+	}
+}
+
+func (w *wait) say(of, what string) {
+	if w.told[of] != what {
+		w.told[of] = what
+		fmt.Fprintln(w.Err, time.Now().UTC().Format(time.RFC3339), what)
+	}
+}
+
+func (w *wait) timedOut(left []pending) error {
+	lines := make([]string, 0, len(left))
+	for _, p := range left {
+		lines = append(lines, fmt.Sprintf("  %s; %s", p, p.next))
+	}
+
+	return &exit{code: ExitTimeout, err: errors.New("cannot wait longer than " + w.timeout.String() + ", and this is not adopted:\n" + strings.Join(lines, "\n"))}
+}

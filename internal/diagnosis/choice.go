@@ -1,0 +1,170 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Choice is what of the objects is asked for. All of it must hold; the zero value is everything.
+type Choice struct {
+	// Namespace is one in which the trees have something.
+	Namespace string
+	// Restore is the one that created something of the trees, as namespace/name, and Label what Velero writes on that.
+	Restore string
+	Label   string
+	// Gone says that there is no such Restore any more.
+	Gone bool
+	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are cluster-scoped.
+	Names []string
+}
+
+// labelRestore is what Velero writes on what a restore creates.
+const labelRestore = "velero.io/restore-name"
+
+// Choose returns those of the trees that are asked for, and the problems that are about them. What is asked for and is not there is a problem too.
+func (o *Objects) Choose(c Choice, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
+	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
+		return trees, problems
+	}
+	s := choosing{Objects: o, Choice: c, kept: map[xp.ID]bool{}, found: map[string]bool{}}
+	chosen := map[*report.Node]bool{}
+	for _, n := range trees {
+		if s.wants(n) {
+			chosen[n] = true
+			s.keep(n)
+		}
+	}
+	problems = slices.DeleteFunc(slices.Clone(problems), func(p report.Problem) bool { return !s.concerns(p) })
+	// What was left behind by a tree is a tree by itself.
+	about := map[xp.ID]bool{}
+	for _, p := range problems {
+		about[p.Object.ID()] = true
+	}
+	trees = slices.DeleteFunc(slices.Clone(trees), func(n *report.Node) bool { return !chosen[n] && !about[n.ID()] })
+
+	return trees, append(problems, s.missing()...)
+}
+
+type choosing struct {
+	*Objects
+	Choice
+
+	kept map[xp.ID]bool
+	// found are the Names that there are.
+	found    map[string]bool
+	restored bool
+}
+
+// wants tells whether a tree is asked for.
+func (s *choosing) wants(tree *report.Node) bool {
+	named, restored, here := len(s.Names) == 0, s.Restore == "", s.Namespace == ""
+	var visit func(n *report.Node)
+	visit = func(n *report.Node) {
+		here = here || n.Namespace == s.Namespace
+		if n.State == report.Missing || n.State == report.Foreign || n.State == report.Unread {
+			return
+		}
+		if u := s.Get(n.Ref); s.Restore != "" && u != nil && u.GetLabels()[labelRestore] == s.Label || n.Hold != nil && n.Hold.Restore == s.Restore {
+			restored = true
+		}
+		if name := nameOf(n.Ref); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
+			named, s.found[name] = true, true
+		}
+		for _, child := range n.Children {
+			visit(child)
+		}
+	}
+	visit(tree)
+	s.restored = s.restored || restored
+
+	return named && restored && here
+}
+
+func (s *choosing) keep(n *report.Node) {
+	s.kept[n.ID()] = true
+	for _, child := range n.Children {
+		s.keep(child)
+	}
+}
+
+// concerns tells whether a problem is about what was chosen. What is not known and what goes on with a whole kind may be.
+func (s *choosing) concerns(p report.Problem) bool {
+	switch p.Code { //nolint:exhaustive // The others are about one object.
+	case report.NotRead, report.DefinitionDying:
+		return true
+	}
+
+	return s.kept[p.Object.ID()] || slices.ContainsFunc(p.Others, func(r xp.Ref) bool { return s.kept[r.ID()] })
+}
+
+// missing are the problems with what is asked for and is not there.
+func (s *choosing) missing() []report.Problem {
+	var problems []report.Problem
+	for _, name := range s.Names {
+		if s.found[name] {
+			continue
+		}
+		namespace, bare, ok := strings.Cut(name, "/")
+		if !ok {
+			namespace, bare = "", name
+		}
+		problems = append(problems, report.Problem{
+			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
+			Reason: "there is no claim, XR or managed resource of this name", Next: s.alike(bare),
+		})
+	}
+	if s.Restore != "" && !s.restored {
+		namespace, name, _ := strings.Cut(s.Restore, "/")
+		reason, next := "", "see what it did: velero restore describe --details "+name
+		if s.Gone {
+			reason, next = "there is no such Restore, and ", "see which there are: velero restore get"
+		}
+		problems = append(problems, report.Problem{
+			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
+			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", reason, labelRestore, s.Label),
+			Next:   next,
+		})
+	}
+
+	return problems
+}
+
+// alike says where there is something of a name.
+func (s *choosing) alike(bare string) string {
+	var names []string
+	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
+		if u.GetName() == bare {
+			names = append(names, nameOf(xp.RefTo(u)))
+		}
+	}
+	if len(names) > 0 {
+		return "did you mean " + strings.Join(names, " or ") + "?"
+	}
+
+	return "run validate without names to see what there is; if it was in a backup, see what its restore did: velero restore describe --details"
+}
+
+func nameOf(r xp.Ref) string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+
+	return r.Namespace + "/" + r.Name
+}
+
+// Explain writes what held objects wait for onto the nodes of trees.
+func (s Situation) Explain(trees []*report.Node) {
+	for _, n := range trees {
+		if plan, ok := s.Plans[n.ID()]; ok && n.Hold != nil {
+			n.Hold.Waiting = slices.Clone(plan.Waiting)
+			if plan.Failed != "" {
+				n.Hold.Waiting = []string{plan.Failed}
+			}
+		}
+		s.Explain(n.Children)
+	}
+}

@@ -1,0 +1,156 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// labelRestore is what Velero writes on what a restore creates.
+const labelRestore = "velero.io/restore-name"
+
+// KindRestore is Velero's.
+var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
+
+// readHolds reads what must be known besides the trees to plan for what is held.
+func (s *surveyor) readHolds(ctx context.Context) error {
+	for {
+		wanted := map[schema.GroupKind]bool{}
+		for _, r := range s.needs(s.held()...) {
+			if s.world.Get(r) == nil {
+				wanted[r.GroupVersionKind().GroupKind()] = true
+			}
+		}
+		for _, gvk := range s.world.PlatformNeeds() {
+			wanted[gvk.GroupKind()] = true
+		}
+		requests, err := s.requests(wanted)
+		if err != nil {
+			return err
+		}
+		if len(requests) == 0 {
+			return nil
+		}
+		for i := range requests {
+			// Crossplane labels none of these.
+			requests[i].selector, s.made[requests[i].GroupKind()] = "", whole
+		}
+		if err := s.list(ctx, requests); err != nil {
+			return err
+		}
+	}
+}
+
+// needs is what plans for the objects need, but for Secrets: whether one is to be taken over only matters to whoever carries the plan out.
+func (s *surveyor) needs(held ...xp.Ref) []xp.Ref {
+	return slices.DeleteFunc(s.world.Needs(held), func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == kindSecret.GroupKind() })
+}
+
+// held returns what is held, in a stable order.
+func (s *surveyor) held() []xp.Ref {
+	var refs []xp.Ref
+	for _, u := range s.objects.All() {
+		if h, err := adoption.HoldOf(u); err == nil && h != nil {
+			refs = append(refs, xp.RefTo(u))
+		}
+	}
+
+	return refs
+}
+
+// plans returns the next step for everything that is held and of which enough is known.
+func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
+	plans := map[xp.ID]adoption.Plan{}
+	var installation *adoption.Installation
+	for _, r := range s.held() {
+		if slices.ContainsFunc(s.needs(r), s.objects.IsUnread) {
+			continue
+		}
+		plan := adoption.Next(s.world, r)
+		for _, silence := range plan.Silent {
+			if time.Since(silence.Since) < stuckAfter {
+				continue
+			}
+			if installation == nil {
+				found, err := s.cluster.Installation(ctx)
+				if err != nil {
+					break // Without the right to read Deployments nothing can be said of Crossplane.
+				}
+				installation = &found
+			}
+			if n := slices.Index(plan.Waiting, silence.Waiting); n >= 0 {
+				plan.Waiting[n] += ": " + adoption.Stuck(silence.Target, *installation)
+			}
+		}
+		plans[r.ID()] = plan
+	}
+
+	return plans
+}
+
+// readRestores reads the Restores in Velero's namespace, and in those in which holds say that theirs is. The phase of one that could not be read is
+// diagnosis.PhaseUnread.
+func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report.Restore, phases map[string]string, unread error) {
+	namespaces, named := map[string]bool{s.scope.Velero: true}, map[string]bool{}
+	for _, r := range s.held() {
+		h, _ := adoption.HoldOf(s.objects.Get(r)) // It was just read.
+		if namespace, name, ok := strings.Cut(h.Restore, "/"); ok && namespace != "" && name != "" {
+			namespaces[namespace], named[h.Restore] = true, true
+		}
+	}
+	restores, phases = map[string]report.Restore{}, map[string]string{}
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		err := s.cluster.each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+			r := restoreFrom(u)
+			restores[r.Name], phases[r.Name] = r, r.Phase
+		})
+		if err == nil || isUnserved(err) {
+			continue
+		}
+		if namespace == s.scope.Velero {
+			unread = err
+		}
+		for name := range named {
+			if strings.HasPrefix(name, namespace+"/") {
+				phases[name] = diagnosis.PhaseUnread
+			}
+		}
+		if len(named) > 0 {
+			s.objects.AddUnread(KindRestore.GroupKind(), err.Error())
+		}
+	}
+
+	return restores, phases, unread
+}
+
+func restoreFrom(u *unstructured.Unstructured) report.Restore {
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(u.Object, path...)
+
+		return value
+	}
+	at := func(field string) *time.Time {
+		t, err := time.Parse(time.RFC3339, text("status", field))
+		if err != nil {
+			return nil
+		}
+
+		return &t
+	}
+
+	return report.Restore{
+		Name: u.GetNamespace() + "/" + u.GetName(), Phase: text("status", "phase"), Backup: text("spec", "backupName"),
+		Started: at("startTimestamp"), Completed: at("completionTimestamp"),
+	}
+}

@@ -1,0 +1,42 @@
+package live
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+
+// eachSecret calls the function with the metadata of every Secret that an XR composes, in the namespace or in all of them. The API server leaves the data
+// out, and what kubectl apply keeps of it in an annotation is dropped here.
+func (c *Cluster) eachSecret(ctx context.Context, namespace string, do func(*unstructured.Unstructured)) error {
+	options := metav1.ListOptions{LabelSelector: xp.LabelComposite, Limit: pageSize}
+	for {
+		list, err := c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("cannot list secrets: %w", err)
+		}
+		for i := range list.Items {
+			delete(list.Items[i].Annotations, corev1.LastAppliedConfigAnnotation)
+			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list.Items[i])
+			if err != nil {
+				return fmt.Errorf("cannot read the metadata of a Secret: %w", err)
+			}
+			u := &unstructured.Unstructured{Object: object}
+			u.SetGroupVersionKind(kindSecret)
+			do(u)
+		}
+		if list.Continue == "" {
+			return nil
+		}
+		options.Continue = list.Continue
+	}
+}

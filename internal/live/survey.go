@@ -1,0 +1,342 @@
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// lists is how many kinds are listed at a time: a cluster can have a thousand.
+const lists = 8
+
+// A Scope is what is surveyed.
+type Scope struct {
+	// Namespace is the only one of which trees matter; "" for all.
+	Namespace string
+	// Velero is the namespace of Velero.
+	Velero string
+}
+
+// A Survey is what was read of a cluster to tell how well its trees are.
+type Survey struct {
+	*diagnosis.Objects
+
+	Situation diagnosis.Situation
+	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could not be read; nil if they were, or Velero is not there.
+	Restores map[string]report.Restore
+	Unread   error
+}
+
+// Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists each kind once: those that discovery finds in Crossplane's
+// categories, then those of what XRs compose besides; and a second time if something is not among those that carry Crossplane's labels. Of Secrets it reads
+// the metadata only. What can't be read is named in the Objects; it fails if that is everything.
+func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
+	if err := c.Discover(); err != nil {
+		return nil, err
+	}
+	s := &surveyor{
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), world: adoption.NewWorld(), made: map[schema.GroupKind]extent{},
+		categories: map[string]map[schema.GroupKind]bool{},
+	}
+	s.objects.Limit(scope.Namespace)
+	s.world.SetTime(time.Now())
+	if err := s.readTrees(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.readHolds(ctx); err != nil {
+		return nil, err
+	}
+	restores, phases, unread := s.readRestores(ctx)
+
+	return &Survey{
+		Objects: s.objects, Restores: restores, Unread: unread,
+		Situation: diagnosis.Situation{Now: time.Now(), Plans: s.plans(ctx), Restores: phases},
+	}, ctx.Err()
+}
+
+// An extent is how much of a kind was listed.
+type extent int
+
+const (
+	nothing extent = iota
+	// labelled is what carries the label by which Crossplane tells what matters.
+	labelled
+	whole
+)
+
+type surveyor struct {
+	cluster *Cluster
+	scope   Scope
+
+	mu      sync.Mutex
+	objects *diagnosis.Objects
+	world   *adoption.World
+	made    map[schema.GroupKind]extent
+	// categories are the kinds that discovery finds in each.
+	categories map[string]map[schema.GroupKind]bool
+	read       int
+	// refusal is why the first kind could not be read.
+	refusal error
+}
+
+// A request is one for the objects of a kind.
+type request struct {
+	schema.GroupVersionKind
+
+	selector string
+}
+
+func (s *surveyor) readTrees(ctx context.Context) error {
+	requests, err := s.first(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.list(ctx, requests); err != nil {
+		return err
+	}
+	if s.read == 0 {
+		return fmt.Errorf("cannot read any kind of claims, XRs or managed resources: %w; see docs/validate.md for the rights that are needed, and give -n if they "+
+			"are for one namespace", s.refusal)
+	}
+	for {
+		requests, err := s.more()
+		if err != nil {
+			return err
+		}
+		if len(requests) == 0 {
+			return nil
+		}
+		if err := s.list(ctx, requests); err != nil {
+			return err
+		}
+	}
+}
+
+// first returns the requests for what discovery finds in Crossplane's categories, and for what concerns trees and is in none.
+func (s *surveyor) first(ctx context.Context) ([]request, error) {
+	var requests []request
+	for _, category := range []string{CategoryComposite, CategoryClaim, CategoryManaged} {
+		kinds, unread, err := s.cluster.Kinds(ctx, category)
+		if err != nil {
+			return nil, err
+		}
+		for gv, why := range unread {
+			// Extension API servers, of which one is often down, have these groups, and CRDs never do (kubernetes api-approved).
+			if group, _, _ := strings.Cut(gv, "/"); !strings.HasSuffix(group, ".k8s.io") {
+				s.objects.AddBroken(schema.GroupKind{Group: group, Kind: "*"}, why)
+			}
+		}
+		s.categories[category] = map[schema.GroupKind]bool{}
+		for _, gvk := range kinds {
+			s.categories[category][gvk.GroupKind()] = true
+			if r, ok := s.widen(gvk); ok {
+				requests = append(requests, r)
+			}
+		}
+	}
+	if len(requests) == 0 {
+		return nil, errors.New("cannot find any kind of claims, XRs or managed resources: the API server serves none in the categories claim, composite and managed; " +
+			"is Crossplane installed, and are its XRDs and providers?")
+	}
+	for _, gk := range append(xp.UsageKinds(), xp.KindDefinition.GroupKind()) {
+		gvk, ok, err := s.cluster.Served(gk)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		if r, more := s.widen(gvk); more {
+			requests = append(requests, r)
+		}
+	}
+
+	return requests, nil
+}
+
+// widen returns the next request for a kind; ok is false if there is nothing more of it to be read.
+func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
+	gk := gvk.GroupKind()
+	_, namespaced, err := s.cluster.Resource(gvk)
+	limited := err == nil && !namespaced && s.scope.Namespace != ""
+	root := s.isRoot(gk)
+	switch s.made[gk] {
+	case whole:
+		return request{}, false
+	case labelled:
+		s.made[gk] = whole
+
+		return request{GroupVersionKind: gvk}, true
+	}
+	s.made[gk] = labelled
+	switch {
+	case gk == xp.KindDefinition.GroupKind(), !limited && (root || s.categories[CategoryManaged][gk]):
+		s.made[gk] = whole
+
+		return request{GroupVersionKind: gvk}, true
+	case gk == kindSecret.GroupKind():
+		s.made[gk] = whole // No other Secrets are anybody's business here.
+	case root || s.categories[CategoryManaged][gk]:
+		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
+	}
+
+	return request{GroupVersionKind: gvk, selector: xp.LabelComposite}, true
+}
+
+func (s *surveyor) isRoot(gk schema.GroupKind) bool {
+	return s.categories[CategoryComposite][gk] || s.categories[CategoryClaim][gk]
+}
+
+// more returns the requests for what the objects refer to and is not there.
+func (s *surveyor) more() ([]request, error) {
+	wanted := map[schema.GroupKind]bool{}
+	for _, r := range s.objects.Missing() {
+		wanted[r.GroupVersionKind().GroupKind()] = true
+	}
+	for _, gvk := range s.objects.Controllers() {
+		wanted[gvk.GroupKind()] = true
+	}
+	if s.scope.Namespace != "" && s.objects.HasUnlisted() {
+		maps.Copy(wanted, s.categories[CategoryComposite])
+	}
+
+	return s.requests(wanted)
+}
+
+func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error) {
+	var requests []request
+	for gk := range wanted {
+		if s.made[gk] == whole {
+			continue
+		}
+		gvk, ok, err := s.cluster.Served(gk)
+		switch {
+		case apierrors.IsForbidden(err):
+			s.objects.AddUnread(gk, err.Error())
+		case err != nil:
+			s.objects.AddBroken(gk, err.Error())
+		case !ok:
+			s.unserved(gk)
+		default:
+			if r, more := s.widen(gvk); more {
+				requests = append(requests, r)
+			}
+
+			continue
+		}
+		s.made[gk] = whole
+	}
+	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.String(), b.String()) })
+
+	return requests, nil
+}
+
+func (s *surveyor) unserved(gk schema.GroupKind) {
+	s.objects.AddUnserved(gk)
+	s.world.AddUnserved(gk)
+}
+
+// list carries requests out, some at a time.
+func (s *surveyor) list(ctx context.Context, requests []request) error {
+	var wg sync.WaitGroup
+	tickets := make(chan struct{}, lists)
+	for _, r := range requests {
+		wg.Add(1)
+		tickets <- struct{}{}
+		go func() {
+			defer func() { <-tickets; wg.Done() }()
+			s.carryOut(ctx, r)
+		}()
+	}
+	wg.Wait()
+
+	return ctx.Err()
+}
+
+func (s *surveyor) carryOut(ctx context.Context, r request) {
+	var found []*unstructured.Unstructured
+	var err error
+	add := func(u *unstructured.Unstructured) { found = append(found, u) }
+	if r.GroupVersionKind == kindSecret {
+		err = s.cluster.eachSecret(ctx, s.scope.Namespace, add)
+	} else {
+		err = s.cluster.each(ctx, r.GroupVersionKind, s.scope.Namespace, metav1.ListOptions{LabelSelector: r.selector}, add)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gk := r.GroupKind()
+	switch {
+	case err == nil:
+		if s.isRoot(gk) || s.categories[CategoryManaged][gk] {
+			s.read++
+		}
+	case isUnserved(err):
+		s.made[gk] = whole
+		s.unserved(gk)
+
+		return
+	default:
+		s.made[gk] = whole
+		if s.refusal == nil {
+			s.refusal = err
+		}
+		if apierrors.IsForbidden(err) {
+			s.objects.AddUnread(gk, err.Error())
+		} else {
+			s.objects.AddBroken(gk, err.Error())
+		}
+
+		return
+	}
+	for _, u := range found {
+		s.add(u)
+	}
+	if s.made[gk] == whole && r.selector == "" {
+		s.world.AddedAll(gk)
+	}
+}
+
+func (s *surveyor) add(u *unstructured.Unstructured) {
+	if s.scope.Namespace != "" && u.GetNamespace() == "" && xp.IsComposite(u) && !concerns(u, s.scope.Namespace) {
+		s.objects.AddWitness(u)
+
+		return
+	}
+	s.objects.Add(u)
+	s.observe(u)
+}
+
+func (s *surveyor) observe(u *unstructured.Unstructured) {
+	if _, ok := u.GetLabels()[labelRestore]; ok {
+		s.world.AddRestored(u)
+	} else {
+		s.world.Add(u)
+	}
+}
+
+// concerns tells whether a cluster-scoped XR is in a tree that has something in the namespace.
+func concerns(xr *unstructured.Unstructured, namespace string) bool {
+	claim, ok := xp.CompositeFrom(xr).ClaimRef()
+	if ok && claim.Namespace == namespace || xr.GetLabels()[xp.LabelClaimNamespace] == namespace {
+		return true
+	}
+	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // One that can't be read concerns nobody.
+
+	return slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.Namespace == namespace })
+}

@@ -1,0 +1,183 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// surveyed is a server with the categories that Crossplane and providers give to their kinds.
+func surveyed(objects ...*unstructured.Unstructured) *server {
+	s := newServer()
+	var all []runtime.Object
+	for _, u := range objects {
+		all = append(all, u)
+	}
+	kinds := map[string][]metav1.APIResource{
+		xptest.LegacyVersion: {
+			{Name: "xorders", Kind: xptest.LegacyKind, Verbs: metav1.Verbs{"list"}, Categories: []string{"composite"}},
+			{Name: "orderclaims", Kind: xptest.ClaimKind, Namespaced: true, Verbs: metav1.Verbs{"list"}, Categories: []string{"claim"}},
+		},
+		xptest.ManagedVersion: {{Name: "buckets", Kind: xptest.ManagedKind, Verbs: metav1.Verbs{"list"}, Categories: []string{"managed"}}},
+		"v1":                  s.kinds["v1"],
+		"velero.io/v1":        {{Name: "restores", Kind: "Restore", Namespaced: true}},
+		xp.GroupAPIExtensions + "/v1": {
+			{Name: "compositionrevisions", Kind: "CompositionRevision"},
+			{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
+		},
+		xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}},
+	}
+	names := map[schema.GroupVersionResource]string{}
+	for groupVersion, resources := range kinds {
+		gv, _ := schema.ParseGroupVersion(groupVersion)
+		for _, r := range resources {
+			names[gv.WithResource(r.Name)] = r.Kind + "List"
+		}
+	}
+	s.kinds = kinds
+	s.FakeDynamicClient = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), names, all...)
+
+	return s
+}
+
+func survey(t *testing.T, s *server, scope Scope) *Survey {
+	t.Helper()
+	scheme := metadatafake.NewTestScheme()
+	_ = metav1.AddMetaToScheme(scheme)
+	c := s.cluster()
+	c.metadata = metadatafake.NewSimpleMetadataClient(scheme)
+	scope.Velero = "velero"
+	got, err := c.Survey(context.Background(), scope)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return got
+}
+
+// problems are what validation finds in a survey.
+func problems(s *Survey) []string {
+	var all []string
+	for _, p := range diagnosis.Validate(s.Objects, s.Situation) {
+		all = append(all, string(p.Code)+" "+p.Object.String())
+	}
+
+	return all
+}
+
+func claimed(namespace, name string) []*unstructured.Unstructured {
+	x := xptest.XR("x" + name)
+	labels := func(u *unstructured.Unstructured) {
+		xptest.Labelled(xp.LabelClaimNamespace, namespace)(u)
+		xptest.Reconciled()(u)
+	}
+	mr := xptest.MR("b"+name, xptest.ControlledBy(x), labels)
+	claim := xptest.Claim(name, xptest.In(namespace), xptest.OfXR(x), xptest.Reconciled())
+
+	return []*unstructured.Unstructured{claim, xptest.XR("x"+name, xptest.Refs(mr), xptest.ClaimedBy(claim), labels), mr}
+}
+
+func TestSurvey(t *testing.T) {
+	a, b := claimed("team-a", "a"), claimed("team-b", "b")
+	config := xptest.Object("v1", "ConfigMap", "team-a", "settings", xptest.ControlledBy(xptest.XR("xa")))
+	a[1] = xptest.With(a[1], xptest.Refs(a[2], config))
+	objects := append(append(a, b...), config)
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		change  func(s *server)
+		scope   Scope
+		want    []string
+		asked   []string
+	}{
+		"Whole": {
+			reason: "Each kind is listed once: those of the categories whole, and of others what carries the label of what an XR composed.", objects: objects,
+			asked: []string{
+				"buckets ", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ", "usages crossplane.io/composite", "xorders ",
+			},
+		},
+		"Namespace": {
+			reason: "Of cluster-scoped kinds only what belongs to the namespace is read.", objects: objects, scope: Scope{Namespace: "team-a"},
+			asked: []string{
+				"buckets crossplane.io/claim-namespace=team-a", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
+				"usages crossplane.io/composite", "xorders crossplane.io/claim-namespace=team-a",
+			},
+		},
+		"Unlabelled": {
+			reason:  "What is not among the labelled ones is looked for among all.",
+			objects: append(append([]*unstructured.Unstructured{}, a...), xptest.With(config, xptest.Without("metadata", "labels"))),
+			asked: []string{
+				"buckets ", "compositeresourcedefinitions ", "configmaps ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
+				"usages crossplane.io/composite", "xorders ",
+			},
+		},
+		"Forbidden": {
+			reason: "What may not be read is named, and nothing is said of it.", objects: objects,
+			change: func(s *server) {
+				s.failOn("list", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "", errDown))
+			},
+			want: []string{"NotRead Bucket *"},
+		},
+		"UnlistedOfAnother": {
+			reason: "What an XR of another namespace lists is nobody's orphan.", scope: Scope{Namespace: "team-a"},
+			objects: append(append([]*unstructured.Unstructured{}, objects...),
+				xptest.XR("far", xptest.Refs(xptest.MR("c"), xptest.MR("gone"))), xptest.MR("c", xptest.Labelled(xp.LabelClaimNamespace, "team-a"), xptest.ControlledBy(xptest.XR("far")), xptest.Reconciled())),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := surveyed(tc.objects...)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			got := survey(t, s, tc.scope)
+			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
+				t.Errorf("%s\nproblems: -want, +got:\n%s", tc.reason, diff)
+			}
+			if tc.asked == nil {
+				return
+			}
+			if diff := cmp.Diff(tc.asked, sortedRequests(s)); diff != "" {
+				t.Errorf("%s\n-want, +asked:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func sortedRequests(s *server) []string {
+	asked := s.requests("list")
+	slices.Sort(asked)
+
+	return asked
+}
+
+func TestSurveyFails(t *testing.T) {
+	s := surveyed(claimed("team-a", "a")...)
+	s.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{}, "", errDown)
+	})
+	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "rights") {
+		t.Errorf("Where nothing may be read nothing can be said; got error %v", err)
+	}
+	s = surveyed()
+	delete(s.kinds, xptest.LegacyVersion)
+	delete(s.kinds, xptest.ManagedVersion)
+	if _, err := s.cluster().Survey(context.Background(), Scope{}); err == nil || !strings.Contains(err.Error(), "is Crossplane installed") {
+		t.Errorf("Where there is no Crossplane nothing can be said; got error %v", err)
+	}
+}
