@@ -50,8 +50,11 @@ func (o *options) print(r *report.Report, out output) error {
 
 // isColourful tells whether the user's environment allows colours on a terminal (no-color.org).
 func isColourful() bool {
-	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return os.Getenv("NO_COLOR") == "" && !isDumb()
 }
+
+// isDumb tells whether the terminal shows nothing but text.
+func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.
 func widthOf(w io.Writer) (width int, ok bool) {

@@ -22,6 +22,7 @@ const secondLook = time.Second
 
 func newValidate(o *options) *cobra.Command {
 	v := &validation{options: o, pause: secondLook}
+	w := &watch{options: o}
 	var out output
 	strict := false
 	c := &cobra.Command{
@@ -44,11 +45,20 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
   # One claim with all that belongs to it, for a program
   ` + Name + ` validate team-a/orders -o json
 
+  # Until a restore is over and everything is well, but for half an hour at most
+  ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
+
   # What is in a namespace, with rights in that namespace only
   ` + Name + ` validate -n team-a --strict`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := w.check(); err != nil {
+				return err
+			}
 			if err := v.connect(args); err != nil {
 				return err
+			}
+			if w.on {
+				return failed(w.run(c.Context(), out, strict, v.settled))
 			}
 			r, err := v.settled(c.Context())
 			if err != nil {
@@ -63,6 +73,7 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 	}
 	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
 	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
+	w.addTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
 
 	return c

@@ -35,7 +35,7 @@ func cleaned(r *report.Report) (*report.Report, error) {
 func cleanAll(v any) any {
 	switch v := v.(type) {
 	case string:
-		return clean(v)
+		return Clean(v)
 	case []any:
 		for n := range v {
 			v[n] = cleanAll(v[n])
@@ -49,9 +49,9 @@ func cleanAll(v any) any {
 	return v
 }
 
-// clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character, so that no name looks
+// Clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character, so that no name looks
 // like another.
-func clean(s string) string {
+func Clean(s string) string {
 	printable := true
 	for n := range len(s) {
 		printable = printable && s[n] >= ' ' && s[n] < unicode.MaxASCII

@@ -1,0 +1,131 @@
+package hooks
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+const (
+	// mostPinned is how many problems a live view shows: what is above the terminal's first line can't be drawn again.
+	mostPinned = 8
+	// frame is the time between two frames.
+	frame = 100 * time.Millisecond
+	// barWidth is how wide a bar is on a terminal of usual width, and narrow which terminal has no place for it.
+	barWidth, narrow = 30, 84
+	// messageWidth is how wide what is beside a bar is.
+	messageWidth = 42
+)
+
+// A liveView is drawn anew in place: what is wrong, and bars of how much is adopted.
+type liveView struct {
+	out            io.Writer
+	writer         progress.Writer
+	composed, free *progress.Tracker
+	ended          chan struct{}
+	width          int
+}
+
+func newLiveView(out io.Writer) *liveView {
+	v := &liveView{out: out, writer: progress.NewWriter(), ended: make(chan struct{})}
+	v.composed, v.free = &progress.Tracker{AutoStopDisabled: true}, &progress.Tracker{AutoStopDisabled: true}
+	v.writer.SetOutputWriter(out)
+	v.writer.SetUpdateFrequency(frame)
+	v.writer.SetSortBy(progress.SortByNone)
+	v.writer.SetTrackerPosition(progress.PositionRight)
+	style := progress.StyleDefault
+	style.Visibility.ETA, style.Visibility.Percentage, style.Visibility.Speed = false, false, false
+	style.Visibility.TrackerOverall, style.Visibility.Value = false, false
+	style.Options.Separator = "  "
+	style.Options.TimeInProgressPrecision, style.Options.TimeDonePrecision = time.Second, time.Second
+	if isColourful() {
+		style.Colors.Message = text.Colors{text.Bold}
+	}
+	v.writer.SetStyle(style)
+	v.resize()
+	go func() {
+		defer close(v.ended)
+		v.writer.Render()
+	}()
+
+	return v
+}
+
+// resize follows the terminal.
+func (v *liveView) resize() {
+	width, _ := widthOf(v.out)
+	v.width = width
+	v.writer.SetTerminalWidth(width)
+	v.writer.SetTrackerLength(max(barWidth-max(narrow-width, 0), 0))
+}
+
+func (v *liveView) show(r *report.Report) {
+	v.resize()
+	if v.writer.Length() == 0 {
+		v.writer.AppendTrackers([]*progress.Tracker{v.free, v.composed})
+	}
+	v.writer.SetMessageLength(messageWidth)
+	roots, held := r.Summary.Claims+r.Summary.XRs, heldRoots(r.Trees)
+	set(v.free, roots-held, roots, "claims and XRs are free")
+	set(v.composed, r.Summary.Adopted, r.Summary.Composed, "composed resources adopted")
+	order, lines := tellable(r)
+	var pinned []string
+	for n, t := range order {
+		if n == mostPinned {
+			pinned = append(pinned, fmt.Sprintf("and %d more", len(order)-n))
+
+			break
+		}
+		pinned = append(pinned, v.fit(string(t.code)+": "+t.object+": "+lines[t]))
+	}
+	v.writer.SetPinnedMessages(pinned...)
+}
+
+func (v *liveView) failed(err error) {
+	v.resize()
+	v.writer.SetPinnedMessages(v.fit("Trying again: " + printer.Clean(err.Error())))
+}
+
+// fit cuts a line to the terminal: one that wraps would be two when it is drawn anew.
+func (v *liveView) fit(line string) string {
+	if v.width == 0 {
+		return line
+	}
+
+	return text.Snip(line, v.width-1, "…")
+}
+
+// close ends the view with its last frame, so that what comes next has a line of its own.
+func (v *liveView) close() {
+	v.writer.Stop()
+	<-v.ended
+	if v.writer.Length() > 0 {
+		fmt.Fprintln(v.out)
+	}
+}
+
+// set is for a total that changes, and a value that may become less.
+func set(t *progress.Tracker, value, total int, of string) {
+	t.UpdateMessage(fmt.Sprintf("%d of %d %s", value, total, of))
+	t.UpdateTotal(int64(total))
+	t.SetValue(int64(value))
+}
+
+// heldRoots counts the claims and XRs that are held.
+func heldRoots(nodes []*report.Node) int {
+	held := 0
+	for _, n := range nodes {
+		if n.State == report.Held && (n.Role == report.RoleClaim || n.Role == report.RoleComposite) {
+			held++
+		}
+		held += heldRoots(n.Children)
+	}
+
+	return held
+}

@@ -1,0 +1,243 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+var errAway = errors.New("the API server is away\x1b[2J")
+
+// seen is a report of an XR with two composed resources.
+func seen(adopted int, waiting string) *report.Report {
+	ref := xp.Ref{APIVersion: "example.org/v1", Kind: "Order", Namespace: "team-a", Name: "orders"}
+	xr := &report.Node{Ref: ref, Role: report.RoleComposite, State: report.Adopted}
+	var problems []report.Problem
+	if waiting != "" {
+		xr.State = report.Held
+		problems = append(problems, report.Problem{Code: report.HeldBack, Severity: report.Grave, Object: ref, Reason: waiting, Next: "wait"})
+	}
+	for n := range 2 {
+		b := &report.Node{Ref: xp.Ref{APIVersion: "example.org/v1", Kind: "Bucket", Namespace: "team-a", Name: string(rune('a' + n))}, Role: report.RoleManaged, State: report.Held}
+		if n < adopted {
+			b.State = report.Adopted
+		}
+		xr.Children = append(xr.Children, b)
+	}
+	r := &report.Report{Kind: report.KindValidation, Source: "test"}
+	r.Assemble([]*report.Node{xr}, problems)
+
+	return r
+}
+
+// looks returns a function that sees one thing after the other, and then the last for ever: a report or an error.
+func looks(results ...any) func(context.Context) (*report.Report, error) {
+	return func(ctx context.Context) (*report.Report, error) {
+		next := results[0]
+		if len(results) > 1 {
+			results = results[1:]
+		}
+		if err, ok := next.(error); ok {
+			return nil, err
+		}
+
+		return next.(*report.Report), ctx.Err()
+	}
+}
+
+// under returns a report with a Restore that is under way.
+func under(r *report.Report) *report.Report {
+	r.Restores = []report.Restore{{Name: "velero/r", Phase: "InProgress"}}
+
+	return r
+}
+
+var stamps = regexp.MustCompile(`(?m)^\d{4}-\S+Z `)
+
+func TestWatch(t *testing.T) {
+	long := time.Hour
+	cases := map[string]struct {
+		reason  string
+		looks   []any
+		timeout time.Duration
+		strict  bool
+		code    int
+		last    string
+		want    []string
+	}{
+		"AtOnce": {
+			reason: "What is well needs no watching.", looks: []any{seen(2, "")}, timeout: long, code: ExitFine, last: "No problems in test.",
+			want: []string{"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings"},
+		},
+		"Changes": {
+			reason: "A log has a line for each change, and no other.", timeout: long, code: ExitFine, last: "No problems in test.",
+			looks: []any{seen(0, "waits for a"), seen(0, "waits for a"), seen(1, "waits for b"), errAway, errAway, seen(1, "waits for b"), seen(2, "")},
+			want: []string{
+				"0 of 2 composed resources adopted, 3 held; 1 problems, 0 warnings",
+				"Held: Order team-a/orders: waits for a",
+				"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings",
+				"Held: Order team-a/orders: waits for b",
+				"trying again: the API server is away\ufffd[2J",
+				"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings",
+				"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings",
+				"no longer Held: Order team-a/orders",
+			},
+		},
+		"UnderWay": {
+			reason: "A restore that has restored nothing yet is not over.", looks: []any{under(seen(2, "")), seen(1, "waits for b"), seen(2, "")}, timeout: long, code: ExitFine,
+			last: "No problems in test.",
+			want: []string{
+				"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings",
+				"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings",
+				"Held: Order team-a/orders: waits for b",
+				"2 of 2 composed resources adopted, 0 held; 0 problems, 0 warnings",
+				"no longer Held: Order team-a/orders",
+			},
+		},
+		"TimedOut": {
+			reason: "What is left when the time is over is told.", looks: []any{seen(1, "waits for b")}, timeout: 20 * time.Millisecond, code: ExitTimeout, last: "1 problem in test.",
+			want: []string{"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings", "Held: Order team-a/orders: waits for b"},
+		},
+		"NeverSeen": {reason: "A kubeconfig that leads nowhere is not mended by waiting.", looks: []any{errAway}, timeout: long, code: ExitFailed},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			w := &watch{options: &options{Streams: Streams{Out: &stdout, Err: &stderr}}, on: true, timeout: tc.timeout, pause: time.Millisecond}
+			err := failed(w.run(t.Context(), output{format: printer.Table}, tc.strict, looks(tc.looks...)))
+			if codeOf(err) != tc.code {
+				t.Errorf("%s want exit code %d, got %v", tc.reason, tc.code, err)
+			}
+			var got []string
+			for line := range strings.Lines(stamps.ReplaceAllString(stderr.String(), "")) {
+				got = append(got, strings.TrimSuffix(line, "\n"))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s stderr: -want, +got:\n%s", tc.reason, diff)
+			}
+			if !strings.Contains(stdout.String(), tc.last) || tc.last == "" && stdout.Len() > 0 {
+				t.Errorf("%s stdout has to end with %q; got:\n%s", tc.reason, tc.last, stdout.String())
+			}
+		})
+	}
+}
+
+func TestWatchInterrupted(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &watch{options: &options{Streams: Streams{Out: &stdout, Err: &stderr}}, on: true, pause: time.Hour}
+	look := func(context.Context) (*report.Report, error) {
+		time.AfterFunc(time.Millisecond, cancel)
+
+		return seen(1, "waits for b"), nil
+	}
+	err := failed(w.run(ctx, output{format: printer.Table}, false, look))
+	if codeOf(err) != ExitFailed || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("Who interrupts has not seen that all is well: want exit code %d, got %v", ExitFailed, err)
+	}
+	if !strings.Contains(stdout.String(), "1 problem in test.") {
+		t.Errorf("Who interrupts wants to know how it was; got:\n%s", stdout.String())
+	}
+}
+
+// A screen is a terminal as a person sees it.
+type screen struct {
+	tty  *os.File
+	read chan string
+}
+
+func newScreen(t *testing.T, columns uint16) *screen {
+	t.Helper()
+	t.Setenv("TERM", "xterm-256color")
+	t.Setenv("NO_COLOR", "")
+	user, tty, err := pty.Open()
+	if err != nil {
+		t.Fatalf("cannot open a terminal: %v", err)
+	}
+	if err := pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}); err != nil {
+		t.Fatal(err)
+	}
+	s := &screen{tty: tty, read: make(chan string, 1)}
+	go func() {
+		b, _ := io.ReadAll(user) // It ends with an error when the terminal is closed.
+		user.Close()
+		s.read <- string(b)
+	}()
+
+	return s
+}
+
+// shown closes the terminal and returns what was written to it.
+func (s *screen) shown() string {
+	s.tty.Close()
+
+	return <-s.read
+}
+
+func TestWatchOnTerminal(t *testing.T) {
+	for columns, width := range map[uint16]int{80: 80, 200: 200} {
+		s := newScreen(t, columns)
+		w := &watch{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, on: true, timeout: time.Minute, pause: 3 * frame}
+		name := strings.Repeat("a-very-long-reason-", 20)
+		if err := w.run(t.Context(), output{format: printer.Table}, false, looks(seen(0, name), errAway, seen(1, "waits for b"), seen(2, ""))); err != nil {
+			t.Errorf("%d columns: %v", columns, err)
+		}
+		got := s.shown()
+		for _, want := range []string{"Held: Order team-a/orders: a-very-long", "Trying again: the API server is away", "waits for b", "1 of 2 composed resources adopted", "2 of 2 composed resources adopted", "No problems in test."} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%d columns: the terminal never showed %q:\n%q", columns, want, got)
+			}
+		}
+		for line := range strings.SplitSeq(got, "\n") {
+			if got := text.StringWidthWithoutEscSequences(strings.TrimRight(line, "\r")); got > width {
+				t.Errorf("%d columns: a line has %d, so it can't be drawn anew in place: %q", columns, got, line)
+			}
+		}
+		if strings.Contains(got, "\x1b[?25l") && !strings.Contains(got, "\x1b[?25h") {
+			t.Errorf("%d columns: the cursor stays hidden", columns)
+		}
+		if _, result, _ := strings.Cut(got, "NAME"); strings.Contains(result, "\x1b[1A") {
+			t.Errorf("%d columns: the live view goes on after the result:\n%q", columns, result)
+		}
+	}
+}
+
+func TestOutputOnTerminal(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		env, val string
+		want     bool
+	}{
+		"Terminal": {reason: "A terminal shows colours.", env: "TERM", val: "xterm-256color", want: true},
+		"NoColor":  {reason: "Who wants no colours gets none.", env: "NO_COLOR", val: "1"},
+		"Dumb":     {reason: "A dumb terminal shows text only.", env: "TERM", val: "dumb"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			text.EnableColors()
+			s := newScreen(t, 80)
+			t.Setenv(tc.env, tc.val)
+			o := &options{Streams: Streams{Out: s.tty}}
+			if err := o.print(seen(1, "waits for b"), output{format: printer.Table}); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.shown(); strings.Contains(got, "\x1b[") != tc.want {
+				t.Errorf("%s got:\n%q", tc.reason, got)
+			}
+		})
+	}
+}
