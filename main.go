@@ -8,9 +8,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
 func main() {
@@ -27,5 +32,14 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	return hooks.Run(ctx, os.Args[1:], hooks.System())
+	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithRehearser(rehearse))
+}
+
+// rehearse rehearses a restore into the cluster, or into an empty one if that is nil.
+func rehearse(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore) ([]report.Fate, error) {
+	if c == nil {
+		return restoreitem.Rehearse(ctx, b, nil, restore)
+	}
+
+	return restoreitem.Rehearse(ctx, b, c, restore)
 }

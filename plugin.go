@@ -52,7 +52,7 @@ func serve() {
 			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom), err
 		}
 	}
-	framework.NewServer().
+	server := framework.NewServer().
 		BindFlags(pflag.CommandLine).
 		RegisterBackupItemActionV2("velero.crossplane.io/tree", func(log logrus.FieldLogger) (any, error) {
 			l, err := links()
@@ -68,12 +68,12 @@ func serve() {
 			l, err := links()
 
 			return backupitem.NewBlock(l), err
-		}).
-		RegisterRestoreItemActionV2("velero.crossplane.io/1-order", order(restoreitem.Crossplane())).
-		RegisterRestoreItemActionV2("velero.crossplane.io/1-order-composed", order(restoreitem.Composed())).
-		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt", adopt(restoreitem.Crossplane())).
-		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-composed", adopt(restoreitem.Composed())).
-		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-used", adopt(restoreitem.Used())).
-		RegisterRestoreItemActionV2("velero.crossplane.io/2-adopt-runtime", adopt(restoreitem.Runtime())).
-		Serve()
+		})
+	for _, r := range restoreitem.Orders() {
+		server.RegisterRestoreItemActionV2(r.Name, order(r.Selector))
+	}
+	for _, r := range restoreitem.Adopts() {
+		server.RegisterRestoreItemActionV2(r.Name, adopt(r.Selector))
+	}
+	server.Serve()
 }

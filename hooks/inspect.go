@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/vmware-tanzu/velero/pkg/cmd/util/flag"
 	"golang.org/x/term"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
@@ -20,11 +21,17 @@ import (
 const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings them back, and
 what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
 
+With --against it looks at the cluster of the current kubeconfig and says what a restore would do there with each item: create it, hold it, restore it as a
+copy, leave it because it exists, skip it because the control plane makes it anew, or refuse it. It writes nothing.
+
 BACKUP is a file from "velero backup download", or - for stdin.`
 
 const inspectExample = `  # What is in a backup, and what is wrong with it?
   velero backup download nightly -o nightly.tar.gz
   velero-plugin-for-crossplane inspect nightly.tar.gz
+
+  # What would a restore into the cluster of the current kubeconfig do with each item?
+  velero-plugin-for-crossplane inspect nightly.tar.gz --against
 
   # Only the trees of one namespace, for a program to read.
   velero-plugin-for-crossplane inspect nightly.tar.gz -n team-a -o json`
@@ -32,12 +39,14 @@ const inspectExample = `  # What is in a backup, and what is wrong with it?
 type inspect struct {
 	*options
 
-	out    output
-	strict bool
+	out      output
+	strict   bool
+	against  bool
+	mappings flag.Map
 }
 
 func newInspect(o *options) *cobra.Command {
-	i := &inspect{options: o}
+	i := &inspect{options: o, mappings: flag.NewMap().WithEntryDelimiter(',').WithKeyValueDelimiter(':')}
 	c := &cobra.Command{
 		Use:     "inspect BACKUP",
 		Short:   "Say what is in a backup, and what a restore of it would stumble over",
@@ -50,12 +59,17 @@ func newInspect(o *options) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return failed(i.run(c.Context(), args[0])) },
 	}
 	c.Flags().BoolVar(&i.strict, "strict", false, "warnings make it fail too")
+	c.Flags().BoolVar(&i.against, "against", false, "say what a restore into the current cluster would do; nothing is written to it")
+	c.Flags().Var(&i.mappings, "namespace-mappings", "the restore's, as from:to,from:to; only with --against")
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
 	return c
 }
 
 func (i *inspect) run(ctx context.Context, file string) error {
+	if len(i.mappings.Data()) > 0 && !i.against {
+		return &exit{code: ExitUsage, err: errors.New("cannot map namespaces without --against: only a restore does")}
+	}
 	backup, err := i.read(ctx, file)
 	if err != nil {
 		return err
@@ -63,6 +77,13 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	objects := objectsOf(backup)
 	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC(), Versions: versionsOf(backup, objects)}
 	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
+	var fates []report.Fate
+	if r.Order, r.Against, fates, err = i.rehearse(ctx, backup); err != nil {
+		return err
+	}
+	if r.Against != nil {
+		problems = append(problems, fulfil(r.Against, trees, fates, problems)...)
+	}
 	if i.namespace != "" {
 		trees, problems = inNamespace(trees, problems, i.namespace)
 	}

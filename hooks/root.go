@@ -33,11 +33,23 @@ type options struct {
 	Streams
 
 	kubeconfig, context, namespace, velero string
+
+	rehearser Rehearser
 }
 
+// An Option gives the commands what this package must not import.
+type Option func(*options)
+
+// WithRehearser lets inspect say what a restore would do.
+func WithRehearser(r Rehearser) Option { return func(o *options) { o.rehearser = r } }
+
 // Run runs the command with the arguments, and returns its exit code.
-func Run(ctx context.Context, args []string, s Streams) int {
-	root := newRoot(&options{Streams: s})
+func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
+	o := &options{Streams: s}
+	for _, option := range with {
+		option(o)
+	}
+	root := newRoot(o)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var e *exit

@@ -16,6 +16,9 @@ import (
 const choices = "to choose what becomes of copies, delete them, set the annotation " + setting.Prefix + setting.NameClone + " of a new Restore to hold, " +
 	"observe or new, and restore again; or delete the original first, with its external resources kept"
 
+// fieldOriginal is in what is logged of a copy: what it is a copy of.
+const fieldOriginal = "original"
+
 // cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
 // does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
 // MR, besides, any other that manages the same external resource.
@@ -59,6 +62,7 @@ func (a *Adopt) cloneOf(i *item) (*xp.Ref, error) {
 
 // clone restores a copy of something alive.
 func (a *Adopt) clone(i *item, of xp.Ref, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
+	i.log = i.log.WithField(fieldOriginal, of.String())
 	switch {
 	case mode == setting.New:
 		return a.cloneNew(i, of)

@@ -180,6 +180,9 @@ const (
 	Clone  Action = "clone"
 )
 
+// NeverRestored is why Velero restores none of some kinds.
+const NeverRestored = "Velero restores none of its kind"
+
 // A Step is one kind in the order of a restore.
 type Step struct {
 	Resource string `json:"resource"`

@@ -1,0 +1,167 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Rehearser says what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
+type Rehearser func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore) ([]report.Fate, error)
+
+// restoreOf returns the Restore that a rehearsal is of.
+func (i *inspect) restoreOf() *velerov1.Restore {
+	return &velerov1.Restore{
+		ObjectMeta: metav1.ObjectMeta{Namespace: i.velero, Name: "rehearsal"}, Spec: velerov1.RestoreSpec{NamespaceMapping: i.mappings.Data()},
+	}
+}
+
+// rehearse adds the order of a restore to a report and, if that is asked, what it would do to the cluster.
+func (i *inspect) rehearse(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.Against, fates []report.Fate, err error) {
+	if i.rehearser == nil {
+		return nil, nil, nil, nil
+	}
+	fates, err = i.rehearser(ctx, b, nil, i.restoreOf())
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
+	}
+	order = stepsOf(b, fates)
+	if !i.against {
+		return order, nil, nil, nil
+	}
+	cluster, err := i.cluster()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	fates, err = i.rehearser(ctx, b, cluster, i.restoreOf())
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
+	}
+
+	return order, &report.Against{Cluster: cluster.Name()}, fates, nil
+}
+
+// stepsOf returns the order in which a restore brings back the resources: each where its first item is.
+func stepsOf(b *archive.Backup, fates []report.Fate) []report.Step {
+	var steps []report.Step
+	for _, f := range fates {
+		if f.Outcome.Action == report.Skip || f.Outcome.Action == report.Refuse {
+			continue
+		}
+		n := slices.IndexFunc(steps, func(s report.Step) bool { return s.Resource == f.Resource })
+		if n < 0 {
+			n = len(steps)
+			steps = append(steps, report.Step{Resource: f.Resource, Why: why(b, f)})
+		}
+		steps[n].Items++
+	}
+
+	return steps
+}
+
+// why says why a resource comes when the first of its items does.
+func why(b *archive.Backup, f report.Fate) string {
+	u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
+	s := reason(u)
+	if f.For != nil {
+		return s + "; the first for " + f.For.String()
+	}
+
+	return s
+}
+
+func reason(u *unstructured.Unstructured) string {
+	switch {
+	case u == nil:
+		return ""
+	case u.GroupVersionKind().Group == archive.GroupCRD:
+		return "the kinds of what follows; Velero restores them before all else"
+	case xp.IsDefinition(u):
+		return "the kinds of XRs and claims, before these"
+	case xp.IsPlatform(u):
+		return "what XRs run on, before these"
+	case xp.IsClaim(u):
+		return "on hold, after all that is below them"
+	case xp.IsComposite(u):
+		return "on hold, before what they compose, which gets them for its owners"
+	case xp.IsUsage(u):
+		return "after what they protect"
+	case xp.IsConnectionSecret(u):
+		return "after what publishes them"
+	case xp.IsComposed(u):
+		return "after the XRs that compose them"
+	case xp.IsManaged(u):
+		return "nothing has to be there before them"
+	case xp.IsProviderConfig(u):
+		return "how providers authenticate"
+	default:
+		return "in Velero's own order"
+	}
+}
+
+// fulfil writes what would become of the items into the trees and the counts, and returns the problems.
+func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, told []report.Problem) []report.Problem {
+	outcomes := map[xp.ID]report.Outcome{}
+	for _, f := range fates {
+		outcomes[f.Item.ID()] = f.Outcome
+	}
+	placed := map[xp.ID]bool{}
+	for _, n := range trees {
+		collect(n, placed)
+		settle(n, outcomes)
+	}
+	against.Counts = map[report.Action]int{}
+	var problems []report.Problem
+	for _, f := range fates {
+		against.Counts[f.Outcome.Action]++
+		if isNews(f, placed[f.Item.ID()]) {
+			against.Items = append(against.Items, f)
+		}
+		known := slices.ContainsFunc(told, func(p report.Problem) bool { return p.Object.ID() == f.Item.ID() && p.Code == report.UsageLeftBehind })
+		if f.Outcome.Action == report.Refuse && !known {
+			problems = append(problems, report.Problem{
+				Code: report.NotRestored, Severity: report.Grave, Object: f.Item, Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
+				Next: "see to that before you restore",
+			})
+		}
+	}
+
+	return problems
+}
+
+func settle(n *report.Node, outcomes map[xp.ID]report.Outcome) {
+	if o, ok := outcomes[n.ID()]; ok && n.State != report.Foreign {
+		n.Restore = &o
+	}
+	for _, child := range n.Children {
+		settle(child, outcomes)
+	}
+}
+
+// isNews tells whether somebody wants to know what becomes of an item.
+func isNews(f report.Fate, placed bool) bool {
+	switch f.Outcome.Action {
+	case report.Create:
+		return f.Outcome.Reason != ""
+	case report.Exists:
+		return placed || f.Outcome.Reason != ""
+	case report.Skip:
+		// What Velero never restores, such as Events, is nobody's loss.
+		return !strings.HasPrefix(f.Outcome.Reason, report.NeverRestored)
+	case report.Keep, report.Refuse, report.Clone:
+		return true
+	default:
+		return true
+	}
+}

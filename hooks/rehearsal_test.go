@@ -1,0 +1,113 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"bytes"
+
+	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var errStage = errors.New("the stage is on fire")
+
+// fateOf is what becomes of an object of package xptest.
+func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.Fate {
+	for _, i := range b.Items {
+		if i.Object.GetKind() == kind && i.Name == name {
+			return report.Fate{Item: xp.RefTo(i.Object), Resource: i.GroupResource.String(), Outcome: o}
+		}
+	}
+
+	return report.Fate{Item: xp.Ref{Kind: kind, Name: name}, Resource: kind, Outcome: o}
+}
+
+func TestInspectOrder(t *testing.T) {
+	var asked *velerov1.Restore
+	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore) ([]report.Fate, error) {
+		if c != nil {
+			t.Error("Without --against there is no cluster.")
+		}
+		asked = r
+		xr := fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
+		xr.For = &xp.Ref{Kind: "Bucket", Name: "shop-b"}
+
+		return []report.Fate{
+			xr, fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}), fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}), xr,
+		}, nil
+	}
+	var out, stderr bytes.Buffer
+	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
+		WithRehearser(rehearse))
+	want := []report.Step{
+		{Resource: "xorders.example.org", Items: 2, Why: "on hold, before what they compose, which gets them for its owners; the first for Bucket shop-b"},
+		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
+	}
+	if diff := cmp.Diff(want, reported(t, ran{out: out.String()}).Order); diff != "" || code != ExitFine {
+		t.Errorf("Each resource stands where its first item is, without what does not come back; it ended with %d: %s", code, diff)
+	}
+	if asked.Namespace != "backups" {
+		t.Errorf("The settings are in Velero's namespace; it asked for %s", asked.Namespace)
+	}
+}
+
+func TestInspectOrderFails(t *testing.T) {
+	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore) ([]report.Fate, error) {
+		return nil, errStage
+	}
+	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithRehearser(rehearse))
+	if code != ExitFailed {
+		t.Errorf("it ended with %d", code)
+	}
+}
+
+func TestMappingsNeedACluster(t *testing.T) {
+	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a:b"); got.code != ExitUsage {
+		t.Errorf("A flag that does nothing must not look as if it did; got %+v", got)
+	}
+	if got := command(t, xptest.Backup(), "inspect", "-", "--namespace-mappings", "a=b"); got.code != ExitUsage {
+		t.Errorf("It is written as Velero's; got %+v", got)
+	}
+}
+
+func TestFulfil(t *testing.T) {
+	b := readBackup(t, xptest.Backup(shop()...))
+	trees := objectsOf(b).Trees()
+	fates := []report.Fate{
+		fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep}),
+		fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Refuse, Reason: "no"}),
+		fateOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
+		fateOf(b, "CompositionRevision", xptest.RevisionName, report.Outcome{Action: report.Create}),
+		fateOf(b, "Usage", "left", report.Outcome{Action: report.Refuse, Reason: "left behind"}),
+		fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
+		fateOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
+	}
+	against := &report.Against{Cluster: "prod"}
+	problems := fulfil(against, trees, fates, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
+
+	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
+		t.Errorf("All are counted: %s", diff)
+	}
+	var items []string
+	for _, f := range against.Items {
+		items = append(items, string(f.Outcome.Action)+" "+f.Item.String())
+	}
+	if diff := cmp.Diff([]string{"hold XOrder shop-x1", "refuse Bucket shop-b", "refuse Usage left", "skip Lock lock"}, items); diff != "" {
+		t.Errorf("What one expects is not listed, and nothing else is left out: %s", diff)
+	}
+	if len(problems) != 1 || problems[0].Code != report.NotRestored || problems[0].Object.Name != "shop-b" {
+		t.Errorf("What would be refused is a problem, unless it is told as one already; got %v", problems)
+	}
+	xr := trees[0].Children[0]
+	if trees[0].Restore != nil || xr.Restore.Action != report.Keep || xr.Children[0].Restore.Reason != "no" {
+		t.Errorf("The trees say what becomes of them; got %+v", trees[0])
+	}
+}

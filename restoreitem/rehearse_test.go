@@ -1,0 +1,233 @@
+package restoreitem
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A scene is a cluster that a restore is rehearsed before.
+type scene struct {
+	*cluster
+
+	resources ResourceMapperFn
+	dying     *unstructured.Unstructured
+}
+
+func (s *scene) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	return s.resources(gvk)
+}
+
+func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if s.dying != nil && xp.Defines(s.dying, gk) {
+		return s.dying, nil
+	}
+
+	return nil, nil //nolint:nilnil // None is an answer.
+}
+
+// anything serves every kind, as a cluster into which all was installed.
+func anything(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(gvk)
+	gr := schema.ParseGroupResource(xptest.Resource(u))
+	namespaced := slices.Contains([]string{xptest.ClaimKind, xptest.ModernKind, "Secret", "ConfigMap", "Pod", "Event"}, gvk.Kind)
+
+	return gr.WithVersion(gvk.Version), namespaced, nil
+}
+
+func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup {
+	t.Helper()
+	b, err := archive.Read(t.Context(), bytes.NewReader(xptest.Backup(objects...)), archive.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return b
+}
+
+// told is what a rehearsal says of each item, in its order.
+func told(fates []report.Fate) []string {
+	var all []string
+	for _, f := range fates {
+		s := string(f.Outcome.Action) + " " + f.Item.String()
+		if f.Namespace != "" {
+			s += " in " + f.Namespace
+		}
+		if f.For != nil {
+			s += " for " + f.For.String()
+		}
+		all = append(all, s)
+	}
+
+	return all
+}
+
+// A shop is a claim's tree with all that belongs to it.
+type shop struct {
+	claim, xr, mr, secret, revision, composition, xrd, crd *unstructured.Unstructured
+}
+
+func newShop() shop {
+	var s shop
+	s.claim, s.xr = xptest.Claim("c"), xptest.XR("x")
+	s.mr = xptest.MR("b", xptest.ControlledBy(s.xr), xptest.PublishesTo(xptest.Namespace, "s"))
+	s.secret = xptest.Secret("s", xptest.ControlledBy(s.mr))
+	s.xr = xptest.With(s.xr, xptest.ClaimedBy(s.claim), xptest.Refs(s.mr),
+		xptest.Tree("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, "compositions.apiextensions.crossplane.io//"+xptest.CompositionName,
+			"compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org"))
+	s.claim = xptest.With(s.claim, xptest.OfXR(s.xr), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b", "secrets/team-a/s"))
+	s.revision, s.composition = xptest.Revision(xptest.RevisionName, s.xr), xptest.Composition(xptest.CompositionName, s.xr)
+	s.xrd = xptest.With(dying(), xptest.Without("metadata", "deletionTimestamp"))
+	s.crd = xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "buckets.cloud.example.org",
+		xptest.JSON(`{"spec":{"group":"cloud.example.org","scope":"Cluster","names":{"kind":"Bucket","plural":"buckets"},"versions":[{"name":"v1alpha1","served":true}]}}`))
+
+	return s
+}
+
+func (s shop) all() []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		xptest.Object("v1", "Namespace", "", xptest.Namespace), s.claim, s.xr, s.mr, s.secret, s.revision, s.composition, s.xrd, s.crd,
+	}
+}
+
+func TestRehearse(t *testing.T) {
+	s := newShop()
+	everything := func(live ...*unstructured.Unstructured) *scene {
+		return &scene{cluster: &cluster{objects: live}, resources: anything}
+	}
+	order := []string{
+		"create CustomResourceDefinition buckets.cloud.example.org",
+		"create Namespace team-a",
+		"create CompositionRevision orders-1a2b3c for XOrder x",
+		"create Composition orders for XOrder x",
+		"create CompositeResourceDefinition xorders.example.org for XOrder x",
+		"hold XOrder x for Bucket b",
+		"hold Bucket b for Secret team-a/s",
+		"create Secret team-a/s",
+		"hold OrderClaim team-a/c",
+	}
+	cases := map[string]struct {
+		reason  string
+		backup  []*unstructured.Unstructured
+		scene   *scene
+		mapping map[string]string
+		want    []string
+	}{
+		"Nowhere": {
+			reason: "What must be there first comes first, and what Crossplane would reconcile is held.", backup: s.all(), want: order,
+		},
+		"Empty": {
+			reason: "It is the same in a cluster that has nothing.", backup: s.all(), scene: everything(), want: order,
+		},
+		"Full": {
+			reason: "What is there is left.", backup: s.all(), scene: everything(s.all()...), want: []string{
+				"exists CustomResourceDefinition buckets.cloud.example.org",
+				"exists Namespace team-a",
+				"exists CompositionRevision orders-1a2b3c for XOrder x",
+				"exists Composition orders for XOrder x",
+				"exists CompositeResourceDefinition xorders.example.org for XOrder x",
+				"exists XOrder x for Bucket b",
+				"exists Bucket b for Secret team-a/s",
+				"exists Secret team-a/s",
+				"exists OrderClaim team-a/c",
+			},
+		},
+		"Copy": {
+			reason: "What goes to another namespace while the original is alive is a copy.", backup: []*unstructured.Unstructured{xptest.ModernXR("m")},
+			scene: everything(xptest.ModernXR("m")), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"clone Order team-a/m in copy"},
+		},
+		"Moved": {
+			reason: "What goes to another namespace and is not alive is none.", backup: []*unstructured.Unstructured{xptest.ModernXR("m"), s.all()[0]},
+			scene: everything(), mapping: map[string]string{xptest.Namespace: "copy"}, want: []string{"create Namespace team-a", "hold Order team-a/m in copy"},
+		},
+		"Unserved": {
+			reason: "What the cluster does not serve and the backup has no CRD of can't come back; and nobody waits for it.", backup: []*unstructured.Unstructured{s.xr, s.mr, s.crd},
+			scene: &scene{cluster: live(), resources: unserved},
+			want: []string{
+				"refuse CustomResourceDefinition buckets.cloud.example.org", "hold Bucket b", "refuse XOrder x",
+			},
+		},
+		"Doomed": {
+			reason: "What an XRD takes with it when it goes is kept from it, with what it composes.", backup: []*unstructured.Unstructured{s.claim, s.xr, s.mr},
+			scene: &scene{cluster: live(), resources: anything, dying: dying()},
+			want:  []string{"refuse Bucket b", "refuse OrderClaim team-a/c", "refuse XOrder x"},
+		},
+		"Rebuilt": {
+			reason: "What the control plane makes anew is left out, and what Velero restores never.",
+			backup: []*unstructured.Unstructured{
+				xptest.Object("pkg.crossplane.io/v1beta1", "Lock", "", "lock"), xptest.Object("v1", "Event", "team-a", "e"),
+				xptest.Object("v1", "Pod", "team-a", "p", xptest.Field("Succeeded", "status", "phase"), xptest.Labelled(xp.LabelComposite, "x")),
+			},
+			scene: everything(), want: []string{"skip Pod team-a/p", "skip Event team-a/e", "skip Lock lock"},
+		},
+		"Leftover": {
+			reason: "A Usage that its XR has left behind is not to come back, be the XR live or restored.",
+			backup: []*unstructured.Unstructured{
+				xptest.XR("u", xptest.Refs()),
+				xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "left", xptest.ControlledBy(xptest.XR("u"))),
+			},
+			scene: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
+		},
+		"AtWork": {
+			reason: "What an XR that is at work does not list any more is not forced upon it.", backup: []*unstructured.Unstructured{s.mr},
+			scene: everything(xptest.XR("x", xptest.Refs())), want: []string{"refuse Bucket b"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var scenery Scenery
+			if tc.scene != nil {
+				scenery = tc.scene
+			}
+			fates, err := Rehearse(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, told(fates)); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			for _, f := range fates {
+				if a := f.Outcome.Action; f.Outcome.Reason == "" && (a == report.Refuse || a == report.Skip || a == report.Clone) {
+					t.Errorf("%s of %s there is no reason", a, f.Item)
+				}
+			}
+			if tc.scene != nil && slices.ContainsFunc(tc.scene.asked, func(s string) bool { return strings.HasPrefix(s, "outrank") }) {
+				t.Error("a rehearsal must write nothing")
+			}
+		})
+	}
+}
+
+func TestRehearseFails(t *testing.T) {
+	s := newShop()
+	cases := map[string]*scene{
+		"Cluster":   {cluster: nobody(errAPI), resources: anything},
+		"Discovery": {cluster: live(), resources: failing},
+		"Settings":  {cluster: &cluster{configErr: errAPI}, resources: anything},
+	}
+	for name, scene := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Rehearse(t.Context(), packed(t, s.all()...), scene, restoreOf(nil)); !errors.Is(err, errAPI) {
+				t.Errorf("A cluster that can't be read must not look as if it refused things; got %v", err)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Rehearse(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Who interrupts it is obeyed; got %v", err)
+	}
+}

@@ -1,0 +1,164 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Scenery is the cluster that a rehearsal is before. Nothing is written to it.
+type Scenery interface {
+	Cluster
+	ResourceMapper
+	Definer
+}
+
+// A stage is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
+type stage struct {
+	scenery  Scenery
+	restored map[xp.ID]*unstructured.Unstructured
+	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it has.
+	served map[schema.GroupVersionKind]servedAs
+	// failed is why the cluster can't be read. An action gives it a form of its own.
+	failed error
+}
+
+type servedAs struct {
+	schema.GroupVersionResource
+
+	namespaced bool
+}
+
+func newStage(b *archive.Backup, scenery Scenery) *stage {
+	s := &stage{scenery: scenery, restored: map[xp.ID]*unstructured.Unstructured{}, served: map[schema.GroupVersionKind]servedAs{}}
+	for _, i := range b.Items {
+		if i.GroupResource.String() == high[0] {
+			s.serve(i.Object)
+		}
+		if gvk := i.Object.GroupVersionKind(); scenery == nil {
+			s.served[gvk] = servedAs{GroupVersionResource: i.GroupResource.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
+		}
+	}
+
+	return s
+}
+
+// serve has the kind of a CRD be served.
+func (s *stage) serve(crd *unstructured.Unstructured) {
+	text := func(fields ...string) string {
+		t, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
+
+		return t
+	}
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		if m["served"] != true {
+			continue
+		}
+		gv := schema.GroupVersion{Group: text("group")}
+		gv.Version, _ = m["name"].(string)
+		s.served[gv.WithKind(text("names", "kind"))] = servedAs{GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced"}
+	}
+}
+
+// add has an object be there as if it had been created.
+func (s *stage) add(u *unstructured.Unstructured) {
+	u = u.DeepCopy()
+	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(s.restored)+1)))
+	s.restored[xp.RefTo(u).ID()] = u
+}
+
+// note remembers why the cluster can't be read.
+func (s *stage) note(err error) error {
+	if err != nil && !isAbsent(err) && s.failed == nil {
+		s.failed = err
+	}
+
+	return err
+}
+
+// Resource makes it a ResourceMapper.
+func (s *stage) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if s.scenery != nil {
+		gvr, namespaced, err := s.scenery.Resource(gvk)
+		if !meta.IsNoMatchError(err) {
+			return gvr, namespaced, s.note(err)
+		}
+	}
+	if r, ok := s.served[gvk]; ok {
+		return r.GroupVersionResource, r.namespaced, nil
+	}
+
+	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// Owner, Exists, Named, Settings and Outrank make it a Cluster. What existed is what is live, since what is restored did not.
+func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	for _, in := range []string{namespace, ""} {
+		r.Namespace = in
+		if u := s.restored[r.ID()]; u != nil {
+			return u.DeepCopy(), nil
+		}
+	}
+	if s.scenery == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name)
+	}
+	u, err := s.scenery.Owner(ctx, ref, namespace)
+
+	return u, s.note(err)
+}
+
+// Exists tells whether something is live.
+func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if s.scenery == nil {
+		return false, nil
+	}
+	exists, err := s.scenery.Exists(ctx, r)
+
+	return exists, s.note(err)
+}
+
+// Named returns what is live and has an external-name.
+func (s *stage) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+	if s.scenery == nil {
+		return nil, nil
+	}
+	named, err := s.scenery.Named(ctx, gvk, externalName)
+
+	return named, s.note(err)
+}
+
+// Settings returns the settings of the cluster.
+func (s *stage) Settings(ctx context.Context, namespace string) (map[string]string, error) {
+	if s.scenery == nil {
+		return nil, nil //nolint:nilnil // No settings are settings.
+	}
+	settings, err := s.scenery.Settings(ctx, namespace)
+
+	return settings, s.note(err)
+}
+
+// Outrank would write.
+func (*stage) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+
+// Terminating makes it a Definer.
+func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if s.scenery == nil {
+		return nil, nil //nolint:nilnil // None is an answer.
+	}
+	u, err := s.scenery.Terminating(ctx, gk)
+
+	return u, s.note(err)
+}
