@@ -91,7 +91,7 @@ func isWell(n *report.Node) bool {
 			return false
 		}
 	}
-	if n.Restore != nil && n.Restore.Action != report.Create && n.Restore.Action != report.Exists {
+	if !isExpected(n.Restore) {
 		return false
 	}
 	for _, child := range n.Children {

@@ -43,12 +43,22 @@ type page struct {
 	Findings      []entry
 	Trees         []*branch
 	Timings       []timing
+	// Outcomes and Fates are what a restore would do.
+	Outcomes string
+	Fates    []named
 	// Span is what the bars of the timings are drawn over.
 	Span string
 }
 
 type count struct {
 	Name, Value, Level string
+}
+
+// A named is something with a badge.
+type named struct {
+	badge
+
+	Name string
 }
 
 // A stamp is a time, for programs and for people.
@@ -100,6 +110,12 @@ func newPage(r *report.Report) *page {
 	p.Counts = countsOf(r.Summary)
 	p.Findings = f.findings(r.Problems)
 	p.Timings, p.Span = timingsOf(r)
+	if a := r.Against; a != nil {
+		p.Outcomes = outcomes(a)
+		for _, f := range a.Items {
+			p.Fates = append(p.Fates, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: fate(f)})
+		}
+	}
 
 	return p
 }

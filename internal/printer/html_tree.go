@@ -67,17 +67,21 @@ func (f *forest) badges(n *report.Node) []badge {
 		}
 	}
 	if n.Restore != nil {
-		level := levelPlain
-		switch n.Restore.Action {
-		case report.Refuse, report.Clone:
-			level = levelProblem
-		case report.Keep, report.Skip:
-			level = levelWarning
-		}
-		all = append(all, badge{Text: "restore: " + string(n.Restore.Action), Level: level})
+		all = append(all, badge{Text: "restore: " + string(n.Restore.Action), Level: levelOfAction(n.Restore.Action)})
 	}
 
 	return all
+}
+
+func levelOfAction(a report.Action) string {
+	switch a {
+	case report.Refuse, report.Clone:
+		return levelProblem
+	case report.Keep, report.Skip:
+		return levelWarning
+	default:
+		return levelPlain
+	}
 }
 
 func levelOf(s report.State) string {

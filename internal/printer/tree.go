@@ -107,16 +107,11 @@ func state(of report.State) cell {
 }
 
 func outcome(n *report.Node) cell {
-	switch {
-	case n.Restore == nil:
+	if n.Restore == nil {
 		return plain("")
-	case n.Restore.Action == report.Refuse || n.Restore.Action == report.Clone:
-		return cell{text: string(n.Restore.Action), colours: []text.Color{text.FgRed}}
-	case n.Restore.Action == report.Keep || n.Restore.Action == report.Skip:
-		return cell{text: string(n.Restore.Action), colours: []text.Color{text.FgYellow}}
-	default:
-		return plain(string(n.Restore.Action))
 	}
+
+	return cell{text: string(n.Restore.Action), colours: actionColours(n.Restore.Action)}
 }
 
 // severity is that of the gravest problem of a resource.

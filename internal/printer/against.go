@@ -1,0 +1,81 @@
+package printer
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// actions is the order in which outcomes are counted: what a person has to know comes first.
+var actions = []report.Action{report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create} //nolint:gochecknoglobals // It is a constant list.
+
+// against says what a restore would do, item by item as far as that is not what one expects.
+func (s *sheet) against() string {
+	a := s.report.Against
+	if a == nil {
+		return ""
+	}
+	lines := []string{s.paint("A RESTORE INTO "+a.Cluster, text.Bold), s.wrapped(outcomes(a), "")}
+	width := 0
+	for _, action := range actions {
+		width = max(width, len(action))
+	}
+	for _, f := range a.Items {
+		if !s.all && isExpected(&f.Outcome) {
+			continue
+		}
+		action := fmt.Sprintf("%-*s", width, f.Outcome.Action)
+		line := s.hanging(action+"  "+fate(f), width+gap)
+		lines = append(lines, s.paint(action, actionColours(f.Outcome.Action)...)+strings.TrimPrefix(line, action))
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// outcomes counts what would become of the items.
+func outcomes(a *report.Against) string {
+	var counts []string
+	for _, action := range actions {
+		if n := a.Counts[action]; n > 0 {
+			counts = append(counts, number(n)+" "+string(action))
+		}
+	}
+
+	return cmp.Or(strings.Join(counts, ", "), "It has nothing to restore.")
+}
+
+// fate says of an item what it is, where it goes and why.
+func fate(f report.Fate) string {
+	what := f.Item.String()
+	if f.Namespace != "" && f.Namespace != f.Item.Namespace {
+		what += " into " + f.Namespace
+	}
+	if f.For != nil {
+		what += ", for " + f.For.String()
+	}
+	if f.Outcome.Reason != "" {
+		what += ": " + f.Outcome.Reason
+	}
+
+	return what
+}
+
+// isExpected tells whether an outcome needs no explanation.
+func isExpected(o *report.Outcome) bool {
+	return o == nil || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
+}
+
+func actionColours(a report.Action) []text.Color {
+	switch a {
+	case report.Refuse, report.Clone:
+		return []text.Color{text.FgRed}
+	case report.Keep, report.Skip:
+		return []text.Color{text.FgYellow}
+	default:
+		return nil
+	}
+}
