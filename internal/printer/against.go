@@ -64,9 +64,10 @@ func fate(f report.Fate) string {
 	return what
 }
 
-// isExpected tells whether an outcome needs no explanation.
+// isExpected tells whether an outcome needs no explanation. A hold needs none: XRs and claims are always held at first, and an MR that is held has a
+// problem that says why.
 func isExpected(o *report.Outcome) bool {
-	return o == nil || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
+	return o == nil || o.Action == report.Keep || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
 }
 
 func actionColours(a report.Action) []text.Color {

@@ -1,0 +1,224 @@
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write docs/report.schema.json")
+
+const (
+	schemaFile = "../../docs/report.schema.json"
+	pageFile   = "../../docs/report.md"
+)
+
+// TestSchema compares the schema that is published with the types: go test ./internal/report -update writes it.
+func TestSchema(t *testing.T) {
+	s := newSchema(t)
+	want, err := json.MarshalIndent(s.of(reflect.TypeFor[Report]()), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, '\n')
+	if *update {
+		if err := os.WriteFile(schemaFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("Programs read reports by docs/report.schema.json, so it must be what the types are; run go test ./internal/report -update: -types, +file:\n%s", diff)
+	}
+}
+
+// TestPageNamesAll looks for each field, value and code in what people read.
+func TestPageNamesAll(t *testing.T) {
+	b, err := os.ReadFile(pageFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, s := string(b), newSchema(t)
+	s.of(reflect.TypeFor[Report]())
+	for name, properties := range s.fields {
+		for _, p := range properties {
+			if !strings.Contains(page, "`"+p+"`") {
+				t.Errorf("docs/report.md does not say what %s of %s is", p, name)
+			}
+		}
+	}
+	for name, values := range s.values {
+		for _, v := range values {
+			if !strings.Contains(page, "`"+v+"`") {
+				t.Errorf("docs/report.md does not say what the %s %s is", name, v)
+			}
+		}
+	}
+	for _, c := range Codes() {
+		if !slices.Contains(s.values["Code"], string(c)) {
+			t.Errorf("the order of codes has %s, which is none", c)
+		}
+	}
+	if got, want := len(Codes()), len(s.values["Code"]); got != want {
+		t.Errorf("the order of codes has %d of %d", got, want)
+	}
+}
+
+// A schema is made of Go's types, and of what their comments say.
+type schema struct {
+	// about says what a type or a field is, by "Type" or "Type.Field".
+	about map[string]string
+	// values are the constants of a type, and fields the names in its JSON.
+	values, fields map[string][]string
+	defs           map[string]any
+}
+
+func newSchema(t *testing.T) *schema {
+	t.Helper()
+	s := &schema{about: map[string]string{}, values: map[string][]string{}, fields: map[string][]string{}, defs: map[string]any{}}
+	for _, folder := range []string{".", "../xp"} {
+		entries, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := token.NewFileSet()
+		var files []*ast.File
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+				continue
+			}
+			f, err := parser.ParseFile(set, folder+"/"+e.Name(), nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		p, err := doc.NewFromFiles(set, files, folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, typed := range p.Types {
+			if folder == "." || typed.Name == "Ref" {
+				s.read(typed)
+			}
+		}
+	}
+
+	return s
+}
+
+func (s *schema) read(typed *doc.Type) {
+	s.about[typed.Name] = oneLine(typed.Doc)
+	for _, c := range typed.Consts {
+		for _, spec := range c.Decl.Specs {
+			for _, v := range spec.(*ast.ValueSpec).Values {
+				if literal, ok := v.(*ast.BasicLit); ok {
+					value, _ := strconv.Unquote(literal.Value)
+					s.values[typed.Name] = append(s.values[typed.Name], value)
+				}
+			}
+		}
+	}
+	for _, spec := range typed.Decl.Specs {
+		structure, ok := spec.(*ast.TypeSpec).Type.(*ast.StructType)
+		if !ok {
+			continue
+		}
+		for _, f := range structure.Fields.List {
+			for _, name := range f.Names {
+				s.about[typed.Name+"."+name.Name] = oneLine(f.Doc.Text())
+			}
+		}
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// of returns the schema of a report.
+func (s *schema) of(t reflect.Type) map[string]any {
+	root := s.object(t)
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = APIVersion
+	root["$defs"] = s.defs
+	properties := root["properties"].(map[string]any)
+	properties["apiVersion"].(map[string]any)["const"] = APIVersion
+	properties["kind"].(map[string]any)["enum"] = []string{KindInspection, KindValidation}
+
+	return root
+}
+
+func (s *schema) object(t reflect.Type) map[string]any {
+	properties, required := map[string]any{}, []string{}
+	s.add(t, properties, &required)
+	s.fields[t.Name()] = nil
+	for name := range properties {
+		s.fields[t.Name()] = append(s.fields[t.Name()], name)
+	}
+
+	return map[string]any{"type": "object", "description": s.about[t.Name()], "properties": properties, "required": required}
+}
+
+// add adds the fields of a struct, as encoding/json takes them.
+func (s *schema) add(t reflect.Type, properties map[string]any, required *[]string) {
+	for n := range t.NumField() {
+		f := t.Field(n)
+		if f.Anonymous {
+			s.add(f.Type, properties, required)
+
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.value(f.Type)
+		if about := s.about[t.Name()+"."+f.Name]; about != "" {
+			p["description"] = about
+		}
+		properties[name] = p
+		if options != "omitempty" {
+			*required = append(*required, name)
+		}
+	}
+}
+
+func (s *schema) value(t reflect.Type) map[string]any {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case t.Kind() == reflect.Pointer:
+		return s.value(t.Elem())
+	case t.Kind() == reflect.Slice:
+		return map[string]any{"type": "array", "items": s.value(t.Elem())}
+	case t.Kind() == reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": s.value(t.Elem())}
+	case t.Kind() == reflect.Struct:
+		if _, known := s.defs[t.Name()]; !known {
+			s.defs[t.Name()] = nil // It may have itself as a field.
+			s.defs[t.Name()] = s.object(t)
+		}
+
+		return map[string]any{"$ref": "#/$defs/" + t.Name()}
+	case t.Kind() == reflect.Int:
+		return map[string]any{"type": "integer"}
+	case t.Kind() == reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case len(s.values[t.Name()]) > 0:
+		// They are examples and no enum, since there may be more in a newer version.
+		return map[string]any{"type": "string", "examples": s.values[t.Name()]}
+	default:
+		return map[string]any{"type": "string"}
+	}
+}
