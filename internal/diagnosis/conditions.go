@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,43 +13,83 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// patience is how long an object may stay unreconciled after it was changed.
-const patience = time.Minute
+// patience is how long an object may stay unreconciled after it was changed. A provider that has thousands to reconcile needs longer than Crossplane.
+const (
+	patience         = time.Minute
+	patienceProvider = 5 * time.Minute
+)
 
 // checkConditions finds what Crossplane or a provider has not reconciled, or can't.
 func (d *diagnosis) checkConditions() {
 	for _, u := range sorted(slices.Concat(d.claims, d.composites, d.managed)) {
-		if isHeld(u) || xp.IsPaused(u) || u.GetDeletionTimestamp() != nil {
+		if isHeld(u) || isAtRest(u) || u.GetDeletionTimestamp() != nil {
 			continue
 		}
 		r := xp.RefTo(u)
+		if why, severity := d.stuck(u); why != "" {
+			d.add(report.Stuck, severity, r, why, d.cure(u))
+
+			continue // What it said before is not about what it is now.
+		}
 		synced, told := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, judged := xp.ConditionOf(u, xp.ConditionReady)
-		since := lastChange(u)
-		switch age := d.Now.Sub(since); {
-		case age < patience:
-		case !told:
-			d.add(report.Stuck, report.Grave, r, fmt.Sprintf("nothing has reconciled it since it was changed %s ago", age.Round(time.Second)), d.cure(u))
-		case synced.Generation != 0 && synced.Generation != u.GetGeneration():
-			d.add(report.Stuck, report.Grave, r, fmt.Sprintf("it was changed %s ago, and reconciled only as it was before", age.Round(time.Second)), d.cure(u))
-		}
-		if told && synced.Status != "True" {
-			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+synced.Message, "mend that; its events tell more: kubectl describe")
+		if told && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
+			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"),
+				"mend that; its events tell more: kubectl describe")
 		}
 		if judged && synced.Status == "True" && ready.Status != "True" {
-			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+orElse(ready.Message, orElse(ready.Reason, "nothing says why")),
+			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
 				"wait, or see what it composes, or its provider's log")
 		}
 	}
 }
 
-// cure says what to do about an object that nothing reconciles.
-func (d *diagnosis) cure(u *unstructured.Unstructured) string {
-	if xp.IsManaged(u) && !xp.IsComposite(u) {
-		return "see whether its provider runs and is Healthy: kubectl get providers"
+// isAtRest tells whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
+// (crossplane-runtime pkg/reconciler/managed/policies.go).
+func isAtRest(u *unstructured.Unstructured) bool {
+	policies, ok := xp.ManagementPolicies(u)
+
+	return xp.IsPaused(u) || ok && len(policies) == 0 && isOnlyManaged(u)
+}
+
+func isOnlyManaged(u *unstructured.Unstructured) bool {
+	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
+}
+
+// stuck says why nothing seems to reconcile an object, "" if something does, or may yet.
+func (d *diagnosis) stuck(u *unstructured.Unstructured) (why string, severity report.Severity) {
+	synced, told := xp.ConditionOf(u, xp.ConditionSynced)
+	age := d.Now.Sub(lastChange(u))
+	ago := age.Round(time.Second)
+	switch {
+	case age < patience:
+		return "", ""
+	case !told:
+		why = fmt.Sprintf("nothing has reconciled it since it was changed %s ago", ago)
+	case synced.Reason == xp.ReasonReconcilePaused:
+		why = fmt.Sprintf("it was changed %s ago, and still says that it is paused, which it is not", ago)
+	case synced.Generation != 0 && synced.Generation != u.GetGeneration():
+		why = fmt.Sprintf("it was changed %s ago, and reconciled only as it was before", ago)
+	default:
+		return "", ""
+	}
+	if isOnlyManaged(u) && age < patienceProvider {
+		return why, report.Warning
 	}
 
-	return adoption.Stuck(u, d.Installation)
+	return why, report.Grave
+}
+
+// cure says what to do about an object that nothing reconciles.
+func (d *diagnosis) cure(u *unstructured.Unstructured) string {
+	switch {
+	case isOnlyManaged(u):
+		return "see whether its provider runs and is Healthy: kubectl get providers"
+	case d.Installation == nil:
+		return "see whether Crossplane runs: kubectl get deployments -A -l " + adoption.LabelCrossplane
+	default:
+		return adoption.Stuck(u, *d.Installation)
+	}
 }
 
 // lastChange is when somebody wrote anything but the status of an object, as far as that is known.
@@ -61,12 +102,4 @@ func lastChange(u *unstructured.Unstructured) time.Time {
 	}
 
 	return last
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-
-	return s
 }

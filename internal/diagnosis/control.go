@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -13,8 +14,8 @@ import (
 // checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it is not controlled yet is told with the hold.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
-		if isHeld(xr) && d.of == Cluster {
-			continue
+		if d.of == Cluster && (isHeld(xr) || xr.GetDeletionTimestamp() != nil) {
+			continue // What is being deleted may be gone before its XR.
 		}
 		for _, r := range d.refs[xr.GetUID()] {
 			switch u := d.Get(r); {
@@ -43,7 +44,17 @@ func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref) {
 
 		return
 	}
-	d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it does not exist",
+	if d.unserved[r.GroupVersionKind().GroupKind()] {
+		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served",
+			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+" before you restore it; without the kind Crossplane can't reconcile the XR")
+
+		return
+	}
+	severity := report.Grave
+	if d.Now.Sub(lastChange(xr)) < patience {
+		severity = report.Warning // Crossplane lists what it is about to make.
+	}
+	d.add(report.Dangling, severity, r, xp.String(xr)+" lists it, and it does not exist",
 		"Crossplane makes it anew when it reconciles the XR; if it manages something outside of the cluster, restore it before that, or set its external-name")
 }
 
@@ -53,6 +64,7 @@ func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
 	c, ok := xp.Controller(u)
 	switch {
 	case ok && c.UID == xr.GetUID():
+	case u.GetDeletionTimestamp() != nil && (!ok || d.byUID[c.UID] != nil): // It goes whoever controls it.
 	case !ok && d.of == Backup:
 		d.add(report.Uncontrolled, report.Warning, r, xp.String(xr)+" lists it, and nothing controlled it when it was backed up",
 			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
@@ -76,7 +88,7 @@ func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
 func (d *diagnosis) checkClaims() {
 	for _, claim := range sorted(d.claims) {
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
-		if !ok {
+		if !ok || d.isInBetween(claim) {
 			continue
 		}
 		switch xr := d.Get(r); {
@@ -91,7 +103,7 @@ func (d *diagnosis) checkClaims() {
 	}
 	for _, xr := range sorted(d.composites) {
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
-		if !ok || d.IsUnread(r) {
+		if !ok || d.IsUnread(r) || d.isInBetween(xr) {
 			continue
 		}
 		switch claim := d.Get(r); {
@@ -105,6 +117,11 @@ func (d *diagnosis) checkClaims() {
 	}
 }
 
+// isInBetween tells whether an object of a cluster is held, which says what is wrong with it, or being deleted.
+func (d *diagnosis) isInBetween(u *unstructured.Unstructured) bool {
+	return d.of == Cluster && (isHeld(u) || u.GetDeletionTimestamp() != nil)
+}
+
 // checkOrphans finds what an XR composed once and no XR lists. Usages have a check of their own.
 func (d *diagnosis) checkOrphans() {
 	for _, u := range d.All() {
@@ -112,20 +129,50 @@ func (d *diagnosis) checkOrphans() {
 			continue
 		}
 		c, controlled := xp.Controller(u)
-		if controlled && d.isUnreadKind(c.APIVersion, c.Kind) {
-			continue
+		owner := d.byUID[c.UID]
+		switch {
+		case controlled && d.isUnreadKind(c.APIVersion, c.Kind):
+		case owner != nil && !xp.IsComposite(owner): // Some controllers give what they make the labels of what they make it for, as that of EndpointSlices.
+		case owner != nil && d.secretive[owner.GetUID()]: // What that lists can't be read.
+		case d.of == Backup:
+			d.add(report.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
+				"should be in the backup, look at the backup's warnings, and back up again")
+		case u.GetDeletionTimestamp() != nil: // Whoever deletes a tree takes the XR first.
+		default:
+			d.orphan(u, c, owner)
 		}
-		reason := "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
-		if controlled && d.byUID[c.UID] != nil {
-			reason = fmt.Sprintf("%s %s controls it and does not list it", c.Kind, c.Name)
-		}
-		if d.of == Backup {
-			d.add(report.Orphaned, report.Warning, xp.RefTo(u), reason+" in the backup", "a restore brings it back without a controller; if its XR should "+
-				"be in the backup, look at the backup's warnings, and back up again")
-
-			continue
-		}
-		d.add(report.Orphaned, report.Grave, xp.RefTo(u), reason, "nobody deletes or updates it; if another XR does its work now, delete it after setting what it "+
-			"manages to be kept (managementPolicies without Delete), or else add it to the resourceRefs of the XR that it belongs to")
 	}
+}
+
+func whyOrphaned(u, owner *unstructured.Unstructured) string {
+	if owner != nil {
+		return fmt.Sprintf("%s %s controls it and does not list it", owner.GetKind(), owner.GetName())
+	}
+
+	return "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
+}
+
+func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *unstructured.Unstructured) {
+	p := report.Problem{
+		Code: report.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
+		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
+			"Delete), or else add it to the resourceRefs of the XR that it belongs to",
+	}
+	switch {
+	case owner != nil:
+		p.Others = []xp.Ref{xp.RefTo(owner)}
+	case c.UID != "":
+		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s, so the garbage collector may delete it", c.Kind, c.Name, c.UID)
+	case len(d.unread) > 0:
+		p.Severity = report.Warning // One that may not be read can list it.
+		p.Reason += " of those that could be read"
+	}
+	if owner == nil {
+		for _, xr := range d.roots[u.GetLabels()[xp.LabelComposite]] {
+			if xr.GetNamespace() == "" || xr.GetNamespace() == u.GetNamespace() {
+				p.Others = append(p.Others, xp.RefTo(xr))
+			}
+		}
+	}
+	d.found = append(d.found, p)
 }

@@ -26,8 +26,8 @@ type Situation struct {
 	Plans map[xp.ID]adoption.Plan
 	// Restores are the phases of Velero's Restores, by namespace/name; PhaseUnread stands for that of one that could not be read.
 	Restores map[string]string
-	// Installation is the Crossplane that runs.
-	Installation adoption.Installation
+	// Installation is the Crossplane that runs; nil if that is not known.
+	Installation *adoption.Installation
 }
 
 // Inspect returns what is wrong with the objects of a backup, the gravest first.

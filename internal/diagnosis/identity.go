@@ -1,6 +1,8 @@
 package diagnosis
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -33,6 +35,29 @@ func (d *diagnosis) checkIdentities() {
 		if d.of == Backup {
 			next = "a restore holds it until a person does so: " + next + ", and back up again if the source cluster is alive"
 		}
-		d.add(code, report.Grave, xp.RefTo(mr), reason, next)
+		if severity := d.gravity(mr, code); severity != "" {
+			d.add(code, severity, xp.RefTo(mr), reason, next)
+		}
+	}
+}
+
+// gravity says how grave it is that an MR has no sure identity; "" if it is as it should be. In a cluster that is alive it may just be being created: a
+// provider says so before it asks the cloud, and one that creates asynchronously writes the name when that is over, which can take very long.
+func (d *diagnosis) gravity(mr *unstructured.Unstructured, code report.Code) report.Severity {
+	if d.of == Backup {
+		return report.Grave
+	}
+	_, restored := mr.GetLabels()[labelRestore]
+	synced, _ := xp.ConditionOf(mr, xp.ConditionSynced)
+	ready, _ := xp.ConditionOf(mr, xp.ConditionReady)
+	switch {
+	case mr.GetDeletionTimestamp() != nil:
+		return ""
+	case isHeld(mr), restored, ready.Status == "True", code == report.IdentityInFlight && synced.Status == "False" && synced.Reason != xp.ReasonReconcilePaused:
+		return report.Grave
+	case d.Now.Sub(lastChange(mr)) < patienceProvider:
+		return ""
+	default:
+		return report.Warning
 	}
 }

@@ -30,6 +30,9 @@ type Objects struct {
 	// which there can be no object.
 	unread, broken map[schema.GroupKind]string
 	unserved       map[schema.GroupKind]bool
+	// secretive are the XRs whose resourceRefs can't be read, and roots are the XRs by name.
+	secretive map[types.UID]bool
+	roots     map[string][]*unstructured.Unstructured
 	// namespace is the only one that was looked into; "" if all were.
 	namespace string
 }
@@ -40,6 +43,7 @@ func NewObjects() *Objects {
 		byID: map[xp.ID]*unstructured.Unstructured{}, byUID: map[types.UID]*unstructured.Unstructured{},
 		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unreadable: map[xp.ID]bool{},
 		unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
+		secretive: map[types.UID]bool{}, roots: map[string][]*unstructured.Unstructured{},
 	}
 }
 
@@ -59,6 +63,7 @@ func (o *Objects) Add(u *unstructured.Unstructured) {
 		o.claims = append(o.claims, u)
 	case xp.IsComposite(u):
 		o.composites = append(o.composites, u)
+		o.roots[u.GetName()] = append(o.roots[u.GetName()], u)
 		o.addRefs(u)
 	case xp.IsUsage(u):
 		o.usages = append(o.usages, u)
@@ -80,6 +85,7 @@ func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 func (o *Objects) addRefs(xr *unstructured.Unstructured) {
 	refs, err := xp.CompositeFrom(xr).ResourceRefs()
 	if err != nil {
+		o.secretive[xr.GetUID()] = true
 		o.malformed = append(o.malformed, report.Problem{
 			Code: report.Malformed, Severity: report.Grave, Object: xp.RefTo(xr), Reason: err.Error(),
 			Next: "correct its resourceRefs: nothing is known of what it composes",

@@ -29,7 +29,10 @@ func (d *diagnosis) checkPlatform() {
 // checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range sorted(d.definitions) {
-		if xrd.GetDeletionTimestamp() != nil {
+		deleted := xrd.GetDeletionTimestamp()
+		if deleted != nil && (d.Now.Sub(deleted.Time) >= patience || slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *unstructured.Unstructured) bool {
+			return xp.Defines(xrd, u.GroupVersionKind().GroupKind())
+		})) {
 			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.Dying(xrd))
 		}
 	}

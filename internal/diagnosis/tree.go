@@ -123,13 +123,17 @@ func (f *forest) state(u *unstructured.Unstructured) report.State {
 		return report.Deleting
 	case err != nil || h != nil:
 		return report.Held
-	case xp.IsClaim(u) || xp.IsComposite(u):
+	case xp.IsClaim(u):
 		return report.Adopted
 	}
 	xr := f.objects.parent(u)
 	switch {
+	case xr == nil && xp.IsComposite(u):
+		return report.Adopted // It is nobody's but its own.
 	case xr == nil:
 		return report.Alone
+	case isHeld(xr):
+		return report.Held
 	case !xp.Controls(xr, u):
 		return report.Foreign
 	default:
@@ -176,5 +180,10 @@ func parsed(stamp string) *time.Time {
 
 // sorted returns the objects in the order of their Refs.
 func sorted(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	return slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return xp.RefTo(a).Compare(xp.RefTo(b)) })
+	refs := make(map[*unstructured.Unstructured]xp.Ref, len(objects)) // Reading them is what takes the time.
+	for _, u := range objects {
+		refs[u] = xp.RefTo(u)
+	}
+
+	return slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return refs[a].Compare(refs[b]) })
 }

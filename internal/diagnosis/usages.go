@@ -17,10 +17,28 @@ func (d *diagnosis) checkUsages() {
 		}
 	}
 	for _, left := range adoption.Leftovers(composed, d.composites) {
+		if d.of == Cluster && d.isGoing(left.Usage) {
+			continue
+		}
 		next := left.Next()
 		if d.of == Backup {
 			next = "a restore leaves it out; in the source cluster, " + next
 		}
-		d.add(report.UsageLeftBehind, report.Grave, xp.RefTo(left.Usage), left.Why+"; it protects "+xp.Protected(left.Usage), next)
+		d.found = append(d.found, report.Problem{
+			Code: report.UsageLeftBehind, Severity: report.Grave, Object: xp.RefTo(left.Usage), Others: []xp.Ref{xp.RefTo(left.XR)},
+			Reason: left.Why + "; it protects " + xp.Protected(left.Usage), Next: next,
+		})
 	}
+}
+
+// isGoing tells whether a Usage is being deleted and may well be gone soon: Crossplane keeps it until what uses the used object is gone.
+func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
+	deleted := usage.GetDeletionTimestamp()
+	if deleted == nil {
+		return false
+	}
+	user, ok := xp.User(usage)
+	u := d.Get(user)
+
+	return d.Now.Sub(deleted.Time) < patience || ok && u != nil && u.GetDeletionTimestamp() != nil
 }
