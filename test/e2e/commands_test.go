@@ -15,7 +15,11 @@ func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	s.loseSource(t)
+	hooked := s.makeHooked(t)
+	s.loseSource(t, tenantsOf(hooked)...)
+	t.Run("Hooks", func(t *testing.T) { s.testHooks(t, hooked) })
+	t.Run("Rights", func(t *testing.T) { s.testRights(t, hooked[0]) })
+	t.Run("Examples", func(t *testing.T) { s.testExamples(t, hooked[0]) })
 }
 
 // A run is one of the plugin as a command.

@@ -29,7 +29,9 @@ rules:
 // A Request is one that the API server answered.
 type Request struct {
 	// At is when it came.
-	At        time.Time
+	At time.Time
+	// User is who asked, with the prefix system:serviceaccount: if it was a ServiceAccount, and UserAgent the program.
+	User      string
 	UserAgent string
 	// Verb is one of Kubernetes, such as "list" or "deletecollection"; for a URL that is no resource it is the method in lower case.
 	Verb string
@@ -49,9 +51,12 @@ type Request struct {
 type auditEvent struct {
 	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
 	UserAgent                string    `json:"userAgent"`
-	Verb                     string    `json:"verb"`
-	RequestURI               string    `json:"requestURI"`
-	ObjectRef                struct {
+	User                     struct {
+		Username string `json:"username"`
+	} `json:"user"`
+	Verb       string `json:"verb"`
+	RequestURI string `json:"requestURI"`
+	ObjectRef  struct {
 		APIGroup    string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -113,9 +118,9 @@ func requestsBefore(log io.Reader, uri string) ([]Request, error) {
 			return all, nil
 		}
 		all = append(all, Request{
-			At: e.RequestReceivedTimestamp, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource,
-			Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, URI: e.RequestURI,
-			Code: e.ResponseStatus.Code,
+			At: e.RequestReceivedTimestamp, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
+			Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
+			URI: e.RequestURI, Code: e.ResponseStatus.Code,
 		})
 	}
 }

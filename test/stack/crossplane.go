@@ -168,6 +168,16 @@ func (c *Cluster) usageWebhook(port int) []byte {
 	return fmt.Appendf(nil, usageWebhook, group, loopback(port), base64.StdEncoding.EncodeToString(c.pki.ca))
 }
 
+// AddRBACManager starts Crossplane's RBAC manager in a cluster that was made without.
+func (c *Cluster) AddRBACManager(ctx context.Context) error {
+	if c.options.RBACManager || c.options.Crossplane == None {
+		return fmt.Errorf("cannot add an RBAC manager to cluster %s: it has one, or has no Crossplane", c.options.Name)
+	}
+	c.options.RBACManager = true
+
+	return c.startRBACManager(ctx)
+}
+
 func (c *Cluster) startRBACManager(ctx context.Context) error {
 	path, err := c.program(string(c.options.Crossplane))
 	if err != nil {

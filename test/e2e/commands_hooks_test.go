@@ -1,0 +1,329 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+const (
+	// pluginInImage is where the examples have the plugin.
+	pluginInImage = "/plugins/velero-plugin-for-crossplane"
+	// Names of the examples' Deployments and containers.
+	application, checker, waiter = "shop", "crossplane-check", "wait-for-crossplane"
+	tokens                       = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // It is a path.
+)
+
+// A hooked namespace has the application of the examples, which waits for its XR or claim, and the Pod that validates the restore.
+type hooked struct {
+	*tenant
+
+	reason string
+	// bySpec says that the Restore has the hooks, rather than the Pods.
+	bySpec bool
+}
+
+// example returns the objects of a file in the example folder, changed as it asks its user to: for the namespace, and the name of the XR or claim.
+func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	root, err := build.Root()
+	must(t, err)
+	b, err := os.ReadFile(filepath.Join(root, "example", file))
+	must(t, err)
+	text := strings.NewReplacer("team-a", h.Namespace, application, h.Name(0)).Replace(string(b))
+	objects, err := stack.Parse([]byte(text))
+	must(t, err)
+
+	return objects
+}
+
+// makeHooked fills the namespaces and backs them up.
+func (s *suite) makeHooked(t *testing.T) []*hooked {
+	t.Helper()
+	all := []*hooked{
+		{reason: "The Pods say what their hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "hooked"}}},
+		{reason: "The Restore says what the hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "alarmed"}}, bySpec: true},
+	}
+	for _, h := range all {
+		h.tenant = s.few(t, s.source, h.Platform, 1)
+		must(t, s.source.ApplyObjects(t.Context(), h.example(t, "rbac/wait.yaml")...))
+		for _, file := range []string{"hooks/init.yaml", "hooks/exec.yaml"} {
+			for _, u := range h.example(t, file) {
+				if u.GetKind() == "Deployment" {
+					u = h.podOf(t, u)
+				}
+				if u.GetNamespace() == h.Namespace {
+					must(t, s.source.ApplyObjects(t.Context(), u))
+				}
+			}
+		}
+	}
+	for _, h := range all {
+		s.backUp(t, s.source, h.tenant)
+	}
+
+	return all
+}
+
+func tenantsOf(all []*hooked) []*tenant {
+	tenants := make([]*tenant, 0, len(all))
+	for _, h := range all {
+		tenants = append(tenants, h.tenant)
+	}
+
+	return tenants
+}
+
+// podOf makes the Pod of a Deployment, as Kubernetes' controllers would. If the Restore has the hooks it has no annotations, and a token of its own.
+func (h *hooked) podOf(t *testing.T, deployment *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")
+	must(t, err)
+	pod := &unstructured.Unstructured{Object: template}
+	pod.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Pod"})
+	pod.SetNamespace(h.Namespace)
+	pod.SetName(deployment.GetName())
+	if !h.bySpec {
+		return pod
+	}
+	pod.SetAnnotations(nil)
+	must(t, unstructured.SetNestedField(pod.Object, false, "spec", "automountServiceAccountToken"))
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	must(t, unstructured.SetNestedSlice(pod.Object, append(volumes, h.tokenVolume(t)), "spec", "volumes"))
+
+	return pod
+}
+
+// tokenVolume returns the volume in the comment of restore.yaml.
+func (h *hooked) tokenVolume(t *testing.T) any {
+	t.Helper()
+	root, err := build.Root()
+	must(t, err)
+	b, err := os.ReadFile(filepath.Join(root, "example", "hooks", "restore.yaml"))
+	must(t, err)
+	var text strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if code, ok := strings.CutPrefix(line, "#   "); ok {
+			text.WriteString(code)
+		}
+	}
+	list, err := stack.Parse([]byte("kind: List\napiVersion: v1\nvolumes:\n" + text.String()))
+	must(t, err)
+	volumes, _, err := unstructured.NestedSlice(list[0].Object, "volumes")
+	must(t, err)
+	if len(volumes) != 1 {
+		t.Fatalf("restore.yaml has no volume in its comment, but %v", volumes)
+	}
+
+	return volumes[0]
+}
+
+// restoreHooked starts to restore a namespace.
+func (s *suite) restoreHooked(t *testing.T, h *hooked) {
+	t.Helper()
+	if !h.bySpec {
+		must(t, h.StartRestore(t.Context(), s.target, h.Namespace, h.Namespace))
+
+		return
+	}
+	s.eventually(t, "the Backup "+h.Namespace, func(ctx context.Context) error {
+		_, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}, "velero", h.Namespace)
+
+		return err
+	})
+	must(t, s.target.ApplyObjects(t.Context(), h.example(t, "hooks/restore.yaml")...))
+}
+
+// testHooks restores the namespaces while the provider is down, so that they are held. There is no kubelet: what the hooks run is run here, as the
+// ServiceAccount of the Pod, with the command that Velero has put into the Pod or asks the API server to run in it.
+func (s *suite) testHooks(t *testing.T, all []*hooked) {
+	ctx := t.Context()
+	calm, alarmed := all[0], all[1]
+	s.allowChecks(t, all)
+	must(t, s.target.Stop(stack.CloudProvider))
+	for _, h := range all {
+		s.restoreHooked(t, h)
+	}
+	for _, h := range all {
+		must(t, drill.AwaitItems(ctx, s.target, h.Namespace))
+	}
+	node := newKubelet(t, s.target, "node", s.execAs(t, all))
+
+	waits := make(chan run, len(all))
+	for _, h := range all {
+		pod := s.restoredPod(t, h, h.Name(0))
+		command, as := s.wantInitContainer(t, h, pod)
+		soon := slices.Concat(command, []string{"--timeout=1s"})
+		if r := commandAs(t, s.target, as, soon...); r.code != 4 || !strings.Contains(r.stderr, h.Name(0)) {
+			t.Errorf("%s\nThe init container ended with %d while %s is held:\n%s%s", h.reason, r.code, h.Name(0), r.stdout, r.stderr)
+		}
+		go func() { waits <- s.runAs(ctx, as, command) }()
+	}
+	// Where the check does not wait, it finds what is held.
+	node.start(t, alarmed.Namespace, checker)
+	must(t, s.target.Start(ctx, stack.CloudProvider))
+	for range all {
+		if r := <-waits; r.code != 0 {
+			t.Errorf("The init container ended with %d after the adoption:\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	}
+	for _, h := range all {
+		instances, err := h.Instances(ctx, s.target)
+		must(t, err)
+		if len(instances) != 1 || drill.Held(&instances[0]) {
+			t.Errorf("%s\nThe init container has ended, and there are %d instances, one of them held.", h.reason, len(instances))
+		}
+	}
+	s.wantInitContainer(t, calm, s.restoredPod(t, calm, checker))
+	node.start(t, calm.Namespace, checker)
+	s.awaitCompleted(t, calm.Namespace)
+	s.wantPhase(t, alarmed.Namespace, "PartiallyFailed")
+	for _, h := range all {
+		s.wantHooksRun(t, h)
+		s.settle(t, h.tenant)
+		s.wantSound(t, h.tenant)
+	}
+}
+
+// allowChecks gives the rights that a backup of a namespace does not bring.
+func (s *suite) allowChecks(t *testing.T, all []*hooked) {
+	t.Helper()
+	for _, h := range all {
+		for _, u := range append(h.example(t, "rbac/validate.yaml"), h.example(t, "hooks/exec.yaml")...) {
+			if u.GetNamespace() != h.Namespace {
+				must(t, s.target.ApplyObjects(t.Context(), u))
+			}
+		}
+	}
+}
+
+func (s *suite) restoredPod(t *testing.T, h *hooked, name string) *corev1.Pod {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(s.target.REST())
+	must(t, err)
+	pod, err := admin.CoreV1().Pods(h.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	must(t, err)
+
+	return pod
+}
+
+// wantInitContainer checks that the Pod waits before anything else of it runs, and with the token of its ServiceAccount. It returns the arguments, and
+// the ServiceAccount's kubeconfig.
+func (s *suite) wantInitContainer(t *testing.T, h *hooked, pod *corev1.Pod) (arguments []string, kubeconfig string) {
+	t.Helper()
+	first := pod.Spec.InitContainers[0]
+	want := []string{pluginInImage, "wait", h.Name(0), "--for=adopted", "--namespace=" + h.Namespace, "--timeout=1h"}
+	if diff := cmp.Diff(want, first.Command); first.Name != waiter || diff != "" {
+		t.Fatalf("%s\nThe first init container of Pod %s/%s is %s, -want, +got:\n%s", h.reason, pod.Namespace, pod.Name, first.Name, diff)
+	}
+	mounted := slices.IndexFunc(first.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == tokens })
+	if mounted < 0 {
+		t.Fatalf("%s\nThe init container of Pod %s/%s has no token: %+v", h.reason, pod.Namespace, pod.Name, first.VolumeMounts)
+	}
+	if !slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == first.VolumeMounts[mounted].Name && v.Projected != nil &&
+			slices.ContainsFunc(v.Projected.Sources, func(p corev1.VolumeProjection) bool { return p.ServiceAccountToken != nil })
+	}) {
+		t.Errorf("%s\nThe volume %s of Pod %s/%s has no token", h.reason, first.VolumeMounts[mounted].Name, pod.Namespace, pod.Name)
+	}
+
+	return first.Command[1:], s.account(t, pod.Namespace, pod.Spec.ServiceAccountName).kubeconfig
+}
+
+// runAs runs the plugin as the user of a kubeconfig, outside of the test's own goroutine.
+func (s *suite) runAs(ctx context.Context, kubeconfig string, args []string) run {
+	stdout, stderr, code, err := s.target.Plugin(ctx, kubeconfig, args...)
+	if err != nil {
+		return run{stderr: err.Error(), code: -1}
+	}
+
+	return run{stdout: stdout, stderr: stderr, code: code}
+}
+
+// execAs returns a function that runs the command of an exec hook as the ServiceAccount of the Pod.
+func (s *suite) execAs(t *testing.T, all []*hooked) func(ctx context.Context, pod string, command []string) run {
+	t.Helper()
+	as := map[string]string{}
+	for _, h := range all {
+		as[h.Namespace+"/"+checker] = s.account(t, h.Namespace, s.restoredPod(t, h, checker).Spec.ServiceAccountName).kubeconfig
+	}
+
+	return func(ctx context.Context, pod string, command []string) run {
+		kubeconfig, ok := as[pod]
+		if !ok || len(command) == 0 || command[0] != pluginInImage {
+			return run{stderr: fmt.Sprintf("cannot run %q in %s", command, pod), code: 127}
+		}
+
+		return s.runAs(ctx, kubeconfig, command[1:])
+	}
+}
+
+// wantHooksRun checks that Velero has run one exec hook, and says how it ended.
+func (s *suite) wantHooksRun(t *testing.T, h *hooked) {
+	t.Helper()
+	u, err := get(t.Context(), s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", h.Namespace)
+	must(t, err)
+	got, _, err := unstructured.NestedMap(u.Object, "status", "hookStatus")
+	must(t, err)
+	want := map[string]any{"hooksAttempted": int64(1)}
+	if h.bySpec {
+		want["hooksFailed"] = int64(1)
+		wantTold(t, "the details of the restore", s.details(t, h.Namespace), "exit code 3")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s\nhooks of restore %s: -want, +got:\n%s", h.reason, h.Namespace, diff)
+	}
+}
+
+// testExamples has the API server check all manifests for what it does not know, without storing them.
+func (s *suite) testExamples(t *testing.T, h *hooked) {
+	root, err := build.Root()
+	must(t, err)
+	for _, folder := range []string{"hooks", "rbac"} {
+		files, err := filepath.Glob(filepath.Join(root, "example", folder, "*.yaml"))
+		must(t, err)
+		if len(files) == 0 {
+			t.Errorf("There is nothing in the folder %s", folder)
+		}
+		for _, file := range files {
+			for _, u := range h.example(t, filepath.Join(folder, filepath.Base(file))) {
+				if err := s.tryOut(t.Context(), u); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
+			}
+		}
+	}
+}
+
+func (s *suite) tryOut(ctx context.Context, u *unstructured.Unstructured) error {
+	r, err := s.target.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(u)
+	if err != nil {
+		return errors.New("cannot encode " + u.GetName())
+	}
+	_, err = r.Patch(ctx, u.GetName(), "application/apply-patch+yaml", b, metav1.PatchOptions{
+		FieldManager: "example", FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}, Force: new(true),
+	})
+
+	return err
+}

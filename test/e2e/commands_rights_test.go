@@ -1,0 +1,357 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// An account is a ServiceAccount as its Pods use it.
+type account struct {
+	config     *rest.Config
+	kubeconfig string
+}
+
+// account returns the ServiceAccount with a token.
+func (s *suite) account(t *testing.T, namespace, name string) *account {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(s.target.REST())
+	must(t, err)
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	config := s.target.REST()
+	config.BearerToken = token.Status.Token
+	a := &account{config: config, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u", Namespace: namespace}},
+		CurrentContext: "c",
+	}, a.kubeconfig))
+
+	return a
+}
+
+// A right is to do something with all objects of a resource, in one namespace, or in all and with what has none if that is "".
+type right struct {
+	Verb, Group, Resource, Namespace string
+}
+
+// verbs are all that there are for resources.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+// rights asks the API server for each verb and each resource that it serves whether the account may, in each of the namespaces.
+func (a *account) rights(t *testing.T, served []schema.GroupResource, namespaces ...string) []right {
+	t.Helper()
+	config := rest.CopyConfig(a.config)
+	config.QPS, config.Burst = -1, -1
+	clients, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	var mu sync.Mutex
+	var rights []right
+	var failed error
+	var wg sync.WaitGroup
+	questions := make(chan right)
+	for range 8 {
+		wg.Go(func() {
+			for q := range questions {
+				allowed, err := may(t.Context(), clients, q)
+				mu.Lock()
+				if err != nil {
+					failed = err
+				}
+				if allowed {
+					rights = append(rights, q)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, gr := range served {
+		for _, verb := range verbs {
+			for _, namespace := range namespaces {
+				questions <- right{Verb: verb, Group: gr.Group, Resource: gr.Resource, Namespace: namespace}
+			}
+		}
+	}
+	close(questions)
+	wg.Wait()
+	must(t, failed)
+
+	return sorted(rights)
+}
+
+func sorted(rights []right) []right {
+	slices.SortFunc(rights, func(a, b right) int {
+		return strings.Compare(strings.Join([]string{a.Namespace, a.Group, a.Resource, a.Verb}, " "), strings.Join([]string{b.Namespace, b.Group, b.Resource, b.Verb}, " "))
+	})
+
+	return rights
+}
+
+func may(ctx context.Context, clients kubernetes.Interface, q right) (bool, error) {
+	resource, subresource, _ := strings.Cut(q.Resource, "/")
+	review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: q.Verb, Group: q.Group, Resource: resource, Subresource: subresource, Namespace: q.Namespace,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+
+	return review.Status.Allowed, nil
+}
+
+// served returns all resources and subresources that the API server serves.
+func (s *suite) served(t *testing.T) []schema.GroupResource {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(s.target.REST())
+	must(t, err)
+	_, lists, err := admin.Discovery().ServerGroupsAndResources()
+	must(t, err)
+	seen := map[schema.GroupResource]bool{}
+	var all []schema.GroupResource
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		must(t, err)
+		for _, r := range list.APIResources {
+			gr := schema.GroupResource{Group: gv.Group, Resource: r.Name}
+			if !seen[gr] {
+				seen[gr] = true
+				all = append(all, gr)
+			}
+		}
+	}
+
+	return all
+}
+
+// A role is one of the examples.
+type role struct {
+	reason string
+	// files of the example folder have the rights, of this ServiceAccount.
+	files           []string
+	namespace, name string
+	want            func(r right) bool
+	// does are the commands that it is for, each with the exit code, and cannot those that fail for want of a right.
+	does, cannot map[string]int
+}
+
+// elsewhere is a namespace that no role is about.
+const elsewhere = "kube-public"
+
+func rolesOf(h *hooked) map[string]role {
+	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
+	reads := map[string]bool{
+		"compositeresourcedefinitions.apiextensions.crossplane.io": true, "compositionrevisions.apiextensions.crossplane.io": true,
+		"usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
+		"functions.pkg.crossplane.io": true, "functionrevisions.pkg.crossplane.io": true,
+	}
+	validate := func(r right) bool {
+		resource := r.Resource + "." + r.Group
+
+		return r.Verb == "list" && (slices.Contains(platform, r.Group) || reads[resource] || resource == "restores.velero.io" && r.Namespace == "velero")
+	}
+	patched := map[string]bool{
+		"environments.platform.example.org": true, "xenvironments.platform.example.org": true,
+		"buckets.cloud.example.org": true, "networks.cloud.example.org": true, "databases.cloud.example.org": true,
+		"buckets.cloud.m.example.org": true, "networks.cloud.m.example.org": true, "databases.cloud.m.example.org": true,
+	}
+
+	return map[string]role{
+		"Wait": {
+			reason: "A Pod that waits reads what it waits for, in its own namespace.",
+			files:  []string{"rbac/wait.yaml"}, namespace: h.Namespace, name: h.Name(0),
+			want: func(r right) bool {
+				return r.Verb == "list" && r.Resource == "environments" && r.Group == platform[0] && r.Namespace == h.Namespace
+			},
+			does:   map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
+			cannot: map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+		},
+		"Validate": {
+			reason: "What validates reads everything that may be in a tree, and writes nothing.",
+			files:  []string{"rbac/validate.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-validate", want: validate,
+			does: map[string]int{
+				"validate": 0, "validate --strict -n " + h.Namespace: 0, "validate --strict --restore " + h.Namespace: 0, "wait --timeout 0": 0,
+			},
+		},
+		"Release": {
+			reason: "What releases writes on what is held, and neither makes nor deletes it.",
+			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",
+			want: func(r right) bool {
+				return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
+			},
+			does: map[string]int{"validate": 0},
+		},
+	}
+}
+
+// testRights gives each role of the examples to its ServiceAccount, and compares all that it may do then with what it is for.
+func (s *suite) testRights(t *testing.T, h *hooked) {
+	served := s.served(t)
+	for name, tc := range rolesOf(h) {
+		t.Run(name, func(t *testing.T) {
+			for _, file := range tc.files {
+				must(t, s.target.ApplyObjects(t.Context(), h.example(t, file)...))
+			}
+			a := s.account(t, tc.namespace, tc.name)
+			if !s.version.IsV1() {
+				s.wantRights(t, a, served, tc) // They are the same, and many to ask for.
+			}
+			s.wantAble(t, a, tc)
+		})
+	}
+	if !s.version.IsV1() {
+		t.Run("Aggregated", func(t *testing.T) { s.testAggregated(t, h) })
+	}
+}
+
+// wantRights checks that an account may do what a role is for and nothing else.
+func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResource, of role) {
+	t.Helper()
+	places := []string{"", of.namespace, elsewhere}
+	var want []right
+	for _, gr := range served {
+		for _, verb := range verbs {
+			for _, namespace := range places {
+				if r := (right{Verb: verb, Group: gr.Group, Resource: gr.Resource, Namespace: namespace}); of.want(r) || isEverybodys(r) {
+					want = append(want, r)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(sorted(want), a.rights(t, served, places...)); diff != "" {
+		t.Errorf("%s\n-wanted, +allowed:\n%s", of.reason, diff)
+	}
+	clients, err := kubernetes.NewForConfig(a.config)
+	must(t, err)
+	ctx := t.Context()
+	_, listed := clients.CoreV1().Secrets("").List(ctx, metav1.ListOptions{})
+	_, got := clients.CoreV1().Secrets("velero").Get(ctx, "any", metav1.GetOptions{})
+	_, made := clients.CoreV1().ConfigMaps("velero").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, metav1.CreateOptions{})
+	for what, err := range map[string]error{"list Secrets": listed, "get a Secret": got, "create a ConfigMap": made} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("It may %s: %v", what, err)
+		}
+	}
+}
+
+// isEverybodys tells whether Kubernetes gives a right to everybody who has a name: to ask who one is and what one may.
+func isEverybodys(r right) bool {
+	switch r.Resource + "." + r.Group {
+	case "selfsubjectreviews.authentication.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io":
+		return r.Verb == "create"
+	default:
+		return false
+	}
+}
+
+// wantAble runs the commands of a role, and checks that nothing was refused to those that it is for.
+func (s *suite) wantAble(t *testing.T, a *account, of role) {
+	t.Helper()
+	for command, code := range of.does {
+		before := len(s.requestsOf(t, of))
+		if r := commandAs(t, s.target, a.kubeconfig, strings.Fields(command)...); r.code != code {
+			t.Errorf("%s\n%s ended with %d:\n%s%s", of.reason, command, r.code, r.stdout, r.stderr)
+		}
+		for _, r := range s.requestsOf(t, of)[before:] {
+			if r.Code == http.StatusForbidden {
+				t.Errorf("%s\n%s was refused %s %s", of.reason, command, r.Verb, r.URI)
+			}
+		}
+	}
+	for command, code := range of.cannot {
+		if r := commandAs(t, s.target, a.kubeconfig, strings.Fields(command)...); r.code != code || !strings.Contains(r.stderr, "forbidden") {
+			t.Errorf("%s\n%s ended with %d:\n%s%s", of.reason, command, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// requestsOf returns all requests that the account of a role has made.
+func (s *suite) requestsOf(t *testing.T, of role) []stack.Request {
+	t.Helper()
+	requests, err := s.target.Requests(t.Context())
+	must(t, err)
+
+	return slices.DeleteFunc(requests, func(r stack.Request) bool { return r.User != "system:serviceaccount:"+of.namespace+":"+of.name })
+}
+
+// viewers are what a cluster with packages has besides what its RBAC manager makes of its XRDs: a role of Crossplane's chart, and what the RBAC manager
+// makes of a provider's package (crossplane cluster/charts, and internal/controller/rbac/provider/roles).
+const viewers = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: crossplane:aggregate-to-view
+  labels:
+    rbac.crossplane.io/aggregate-to-view: "true"
+rules:
+- apiGroups: [""]
+  resources: [events, namespaces]
+  verbs: [get, list, watch]
+- apiGroups: [apiextensions.crossplane.io, pkg.crossplane.io, secrets.crossplane.io, protection.crossplane.io, ops.crossplane.io]
+  resources: ["*"]
+  verbs: [get, list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: crossplane:provider:cloud:aggregate-to-view
+  labels:
+    rbac.crossplane.io/aggregate-to-view: "true"
+rules:
+- apiGroups: [cloud.example.org, cloud.m.example.org]
+  resources: ["*"]
+  verbs: [get, list, watch]
+`
+
+// testAggregated has Crossplane's RBAC manager give validate its rights.
+func (s *suite) testAggregated(t *testing.T, h *hooked) {
+	ctx := t.Context()
+	of := rolesOf(h)["Validate"]
+	must(t, s.target.AddRBACManager(ctx))
+	must(t, s.target.Apply(ctx, []byte(viewers)))
+	must(t, s.target.ApplyObjects(ctx, append(h.example(t, "rbac/validate.yaml"), h.example(t, "rbac/validate-aggregated.yaml")...)...))
+	a := s.account(t, of.namespace, of.name)
+	clients, err := kubernetes.NewForConfig(a.config)
+	must(t, err)
+	s.eventually(t, "the rights that are aggregated", func(ctx context.Context) error {
+		for _, r := range []right{
+			{Verb: "list", Group: "platform.example.org", Resource: "environments"},
+			{Verb: "list", Group: "cloud.example.org", Resource: "buckets"},
+			{Verb: "list", Group: "apiextensions.crossplane.io", Resource: "compositionrevisions"},
+		} {
+			if ok, err := may(ctx, clients, r); err != nil || !ok {
+				return fmt.Errorf("it may not %+v: %w", r, err)
+			}
+		}
+
+		return nil
+	})
+	for _, r := range a.rights(t, s.served(t), "", of.namespace) {
+		if !isEverybodys(r) && !slices.Contains([]string{"get", "list", "watch"}, r.Verb) || r.Resource == "secrets" {
+			t.Errorf("It may %+v", r)
+		}
+	}
+	s.wantAble(t, a, role{reason: "The rights are Crossplane's own.", namespace: of.namespace, name: of.name, does: map[string]int{"validate --strict -n " + h.Namespace: 0}})
+}
