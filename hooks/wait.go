@@ -161,13 +161,14 @@ func (w *wait) run(ctx context.Context) error {
 
 			return nil
 		}
-		if left := time.Until(deadline); left < w.pause {
+		left := time.Until(deadline)
+		if left <= 0 {
 			return w.timedOut(pending)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(w.pause):
+		case <-time.After(min(left, w.pause)):
 		}
 	}
 }

@@ -49,7 +49,9 @@ func ready(status string) xptest.Option {
 	}, "status", "conditions")
 }
 
-func deleted(d time.Duration) xptest.Option { return xptest.Field(ago(d), "metadata", "deletionTimestamp") }
+func deleted(d time.Duration) xptest.Option {
+	return xptest.Field(ago(d), "metadata", "deletionTimestamp")
+}
 
 func held(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
@@ -168,7 +170,7 @@ func TestNothingWrong(t *testing.T) {
 func database(namespace string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Annotated(xp.AnnotationExternalName, "db")(u)
-		xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"default"}},"status":{"atProvider":{"arn":"arn:`+namespace+`:db","id":"db"}}}`)(u)
+		xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"default"}},"status":{"atProvider":{"arn":"arn:` + namespace + `:db","id":"db"}}}`)(u)
 	}
 }
 

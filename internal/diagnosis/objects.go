@@ -175,17 +175,6 @@ func (o *Objects) Controllers() []schema.GroupVersionKind {
 	return kinds
 }
 
-// HasUnlisted tells whether there is something that says an XR composed it and that no XR lists.
-func (o *Objects) HasUnlisted() bool {
-	for id, u := range o.byID {
-		if xp.IsComposed(u) && len(o.lists[id]) == 0 {
-			return true
-		}
-	}
-
-	return false
-}
-
 // Composed returns the kinds of what XRs list, each once.
 func (o *Objects) Composed() []schema.GroupVersionKind {
 	seen := map[schema.GroupKind]bool{}

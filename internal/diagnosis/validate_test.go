@@ -117,7 +117,7 @@ func TestValidate(t *testing.T) {
 			want: []string{"warning Duplicated Bucket team-b/b"},
 		},
 		"DuplicatedOfOneARN": {
-			reason: "What the cloud calls it is the same everywhere.",
+			reason:  "What the cloud calls it is the same everywhere.",
 			objects: all(named("a", "db", xptest.In("team-a"), database("x")), named("b", "db", xptest.In("team-b"), database("x"))),
 			want:    []string{"problem Duplicated Bucket team-b/b"},
 		},

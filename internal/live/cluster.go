@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -84,6 +85,7 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	}
 	config.QPS, config.Burst = clientQPS, clientBurst
 	config.UserAgent = FieldManager
+	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server: %w", err)

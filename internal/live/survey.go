@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +90,8 @@ type surveyor struct {
 	// categories are the kinds that discovery finds in each.
 	categories map[string]map[schema.GroupKind]bool
 	read       int
+	// undecided are cluster-scoped XRs that may have nothing to do with the namespace.
+	undecided []*unstructured.Unstructured
 	// refusal is why the first kind could not be read.
 	refusal error
 }
@@ -110,6 +111,7 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 	if err := s.list(ctx, requests); err != nil {
 		return err
 	}
+	s.decide()
 	if s.read == 0 {
 		return fmt.Errorf("cannot read any kind of claims, XRs or managed resources: %w; see docs/validate.md for the rights that are needed, and give -n if they "+
 			"are for one namespace", s.refusal)
@@ -174,8 +176,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 	gk := gvk.GroupKind()
 	_, namespaced, err := s.cluster.Resource(gvk)
-	limited := err == nil && !namespaced && s.scope.Namespace != ""
-	root := s.isRoot(gk)
+	// Any cluster-scoped XR can have something in any namespace, and of MRs there are many more than of XRs.
+	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
 	switch s.made[gk] {
 	case whole:
 		return request{}, false
@@ -186,13 +188,13 @@ func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 	}
 	s.made[gk] = labelled
 	switch {
-	case gk == xp.KindDefinition.GroupKind(), !limited && (root || s.categories[CategoryManaged][gk]):
+	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[CategoryManaged][gk]:
 		s.made[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
 		s.made[gk] = whole // No other Secrets are anybody's business here.
-	case root || s.categories[CategoryManaged][gk]:
+	case s.categories[CategoryManaged][gk]:
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
 
@@ -211,9 +213,6 @@ func (s *surveyor) more() ([]request, error) {
 	}
 	for _, gvk := range s.objects.Controllers() {
 		wanted[gvk.GroupKind()] = true
-	}
-	if s.scope.Namespace != "" && s.objects.HasUnlisted() {
-		maps.Copy(wanted, s.categories[CategoryComposite])
 	}
 
 	return s.requests(wanted)
@@ -313,13 +312,47 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 }
 
 func (s *surveyor) add(u *unstructured.Unstructured) {
-	if s.scope.Namespace != "" && u.GetNamespace() == "" && xp.IsComposite(u) && !concerns(u, s.scope.Namespace) {
-		s.objects.AddWitness(u)
+	if s.scope.Namespace != "" && u.GetNamespace() == "" && xp.IsComposite(u) {
+		s.undecided = append(s.undecided, u)
 
 		return
 	}
 	s.objects.Add(u)
 	s.observe(u)
+}
+
+// decide adds the cluster-scoped XRs of trees that have something in the namespace, and the others as witnesses of what they list.
+func (s *surveyor) decide() {
+	byID, linked := map[xp.ID]*unstructured.Unstructured{}, map[xp.ID][]xp.ID{}
+	for _, u := range s.undecided {
+		byID[xp.RefTo(u).ID()] = u
+	}
+	var queue []xp.ID
+	for id, u := range byID {
+		refs, _ := xp.CompositeFrom(u).ResourceRefs() // One that can't be read concerns nobody.
+		for _, r := range refs {
+			if byID[r.ID()] != nil {
+				linked[id], linked[r.ID()] = append(linked[id], r.ID()), append(linked[r.ID()], id)
+			}
+		}
+		if concerns(u, refs, s.scope.Namespace) {
+			queue = append(queue, id)
+		}
+	}
+	for len(queue) > 0 {
+		id := queue[0]
+		queue = queue[1:]
+		if u := byID[id]; u != nil {
+			s.objects.Add(u)
+			s.observe(u)
+			queue = append(queue, linked[id]...)
+			delete(byID, id)
+		}
+	}
+	for _, u := range byID {
+		s.objects.AddWitness(u)
+	}
+	s.undecided = nil
 }
 
 func (s *surveyor) observe(u *unstructured.Unstructured) {
@@ -330,13 +363,10 @@ func (s *surveyor) observe(u *unstructured.Unstructured) {
 	}
 }
 
-// concerns tells whether a cluster-scoped XR is in a tree that has something in the namespace.
-func concerns(xr *unstructured.Unstructured, namespace string) bool {
+// concerns tells whether a cluster-scoped XR has something in the namespace itself.
+func concerns(xr *unstructured.Unstructured, refs []xp.Ref, namespace string) bool {
 	claim, ok := xp.CompositeFrom(xr).ClaimRef()
-	if ok && claim.Namespace == namespace || xr.GetLabels()[xp.LabelClaimNamespace] == namespace {
-		return true
-	}
-	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // One that can't be read concerns nobody.
 
-	return slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.Namespace == namespace })
+	return ok && claim.Namespace == namespace || xr.GetLabels()[xp.LabelClaimNamespace] == namespace ||
+		slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.Namespace == namespace })
 }

@@ -112,10 +112,10 @@ func TestSurvey(t *testing.T) {
 			},
 		},
 		"Namespace": {
-			reason: "Of cluster-scoped kinds only what belongs to the namespace is read.", objects: objects, scope: Scope{Namespace: "team-a"},
+			reason: "Of cluster-scoped MRs only those that belong to the namespace are read.", objects: objects, scope: Scope{Namespace: "team-a"},
 			asked: []string{
 				"buckets crossplane.io/claim-namespace=team-a", "compositeresourcedefinitions ", "configmaps crossplane.io/composite", "orderclaims ", "restores ",
-				"usages crossplane.io/composite", "xorders crossplane.io/claim-namespace=team-a",
+				"usages crossplane.io/composite", "xorders ",
 			},
 		},
 		"Unlabelled": {
@@ -132,6 +132,13 @@ func TestSurvey(t *testing.T) {
 				s.failOn("list", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "", errDown))
 			},
 			want: []string{"NotRead Bucket *"},
+		},
+		"Nested": {
+			reason: "The whole tree counts of which anything is in the namespace.", scope: Scope{Namespace: "team-a"},
+			objects: []*unstructured.Unstructured{
+				xptest.XR("top", xptest.Refs(xptest.XR("mid")), xptest.Reconciled()), xptest.XR("mid", xptest.Refs(config), xptest.ControlledBy(xptest.XR("top")), xptest.Reconciled()),
+				xptest.With(config, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("mid"))),
+			},
 		},
 		"UnlistedOfAnother": {
 			reason: "What an XR of another namespace lists is nobody's orphan.", scope: Scope{Namespace: "team-a"},
