@@ -18,7 +18,7 @@ const auditLog = `{"kind":"Event","stage":"ResponseComplete","requestURI":"/apis
 
 func TestRequestsBefore(t *testing.T) {
 	patch := Request{
-		At: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC), UserAgent: "some-agent", Verb: "patch", Group: "example.org", Resource: "buckets",
+		At: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC), User: "stack", UserAgent: "some-agent", Verb: "patch", Group: "example.org", Resource: "buckets",
 		Subresource: "status", Namespace: "team", Name: "logs", URI: "/apis/example.org/v1/namespaces/team/buckets/logs/status?x=y", Code: 200,
 	}
 	cases := map[string]struct {
