@@ -33,7 +33,7 @@ func nextForManaged(u *unstructured.Unstructured, h *Hold) Plan {
 	}
 	e := endOf(u, h)
 	if e.Patch == nil {
-		return Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving}
+		return Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
 	}
 
 	return Plan{Change: e.Change, Moving: true}

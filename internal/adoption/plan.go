@@ -38,8 +38,8 @@ type Plan struct {
 	Silent []Silence
 	// Remarks are what a person should know though nothing waits for it, each with the next step.
 	Remarks []string
-	// Moving says that what it waits for is a controller's reaction, which usually takes moments.
-	Moving bool
+	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
+	Moving, Blocked bool
 }
 
 // Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
@@ -91,7 +91,7 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	}
 	t.plan.Causes = append(t.plan.Causes, cause)
 	t.plan.Waiting = append(t.plan.Waiting, fmt.Sprintf(format, args...))
-	t.plan.Moving = t.plan.Moving || moving
+	t.plan.Moving, t.plan.Blocked = t.plan.Moving || moving, t.plan.Blocked || !moving
 }
 
 func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step string) {

@@ -124,6 +124,7 @@ func (a *Adopter) pass(ctx context.Context, world *adoption.World, refs []xp.Ref
 			if err := a.step(ctx, change); err != nil {
 				// An admission policy can refuse one for ever. The others go on.
 				plan.Waiting, plan.Causes = append(plan.Waiting, err.Error()), append(plan.Causes, "refused")
+				plan.Blocked = true
 			} else {
 				stepped = true
 			}

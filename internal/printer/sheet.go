@@ -26,7 +26,7 @@ func newSheet(r *report.Report, all bool, o Options) *sheet {
 
 func (s *sheet) render() []byte {
 	var parts []string
-	for _, part := range []string{s.problems(), s.trees(), s.against(), s.order(), s.versions(), s.summary()} {
+	for _, part := range []string{s.problems(), s.releases(), s.trees(), s.against(), s.order(), s.versions(), s.summary()} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -22,6 +22,9 @@ func (s *sheet) summary() string {
 		lines = append(lines, s.wrapped(counts(s.report), ""))
 	}
 	what, next := verdict(s.report)
+	if s.report.Kind == report.KindRelease {
+		what, next = releaseVerdict(s.report)
+	}
 	colour := text.FgGreen
 	switch {
 	case s.report.Summary.Problems > 0:

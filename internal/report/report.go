@@ -28,6 +28,8 @@ type Report struct {
 	// Problems are what is wrong, the gravest first.
 	Problems []Problem `json:"problems"`
 	Trees    []*Node   `json:"trees"`
+	// Releases are what became of holds, of a release only, in the order in which they are lifted.
+	Releases []Release `json:"releases,omitempty"`
 	// Order is that of a restore, of a backup only.
 	Order []Step `json:"order,omitempty"`
 	// Versions are what the backup says of the versions in it.

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // IsComposite tells whether u is an XR: by the finalizer that Crossplane gives to each, or by its fields if it was never reconciled.
@@ -98,6 +99,11 @@ func IsProviderConfigKind(kind string) bool {
 // IsSchedule tells whether u is a CronOperation or WatchOperation, which starts Operations by itself.
 func IsSchedule(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == GroupOperations && (u.GetKind() == "CronOperation" || u.GetKind() == "WatchOperation")
+}
+
+// ScheduleKinds are the kinds of which IsSchedule knows objects.
+func ScheduleKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: GroupOperations, Kind: "CronOperation"}, {Group: GroupOperations, Kind: "WatchOperation"}}
 }
 
 // IsPackageRevision tells whether u is a revision of a package: of a provider, a function or a configuration.

@@ -1,0 +1,153 @@
+package hooks
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A server is an API server with the kinds of package xptest, Velero's Restores and schedules. What is patched is reconciled at once.
+type server struct {
+	*fake.FakeDynamicClient
+}
+
+var (
+	xorders  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
+	claims   = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
+	buckets  = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
+	crons    = schema.GroupVersionResource{Group: xp.GroupOperations, Version: "v1alpha1", Resource: "cronoperations"}
+	restores = schema.GroupVersionResource{Group: "velero.io", Version: "v1", Resource: "restores"}
+)
+
+func served() map[string][]metav1.APIResource {
+	of := func(name, kind string, namespaced bool, category string) metav1.APIResource {
+		return metav1.APIResource{Name: name, Kind: kind, Namespaced: namespaced, Categories: []string{category}, Verbs: metav1.Verbs{"list", "get", "patch"}}
+	}
+
+	return map[string][]metav1.APIResource{
+		xptest.LegacyVersion:            {of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim")},
+		xptest.ManagedVersion:           {of("buckets", xptest.ManagedKind, false, "managed")},
+		xp.GroupAPIExtensions + "/v1":   {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
+		xp.GroupOperations + "/v1alpha1": {of("cronoperations", "CronOperation", false, "crossplane")},
+		"velero.io/v1":                  {of("restores", "Restore", true, "")},
+		"v1":                            {of("events", "Event", true, ""), of("secrets", "Secret", true, "")},
+		"apps/v1":                       {of("deployments", "Deployment", true, "")},
+	}
+}
+
+func newServer(objects ...*unstructured.Unstructured) *server {
+	kinds := map[schema.GroupVersionResource]string{}
+	for version, list := range served() {
+		gv, _ := schema.ParseGroupVersion(version)
+		for _, r := range list {
+			kinds[gv.WithResource(r.Name)] = r.Kind + "List"
+		}
+	}
+	var all []runtime.Object
+	for _, u := range objects {
+		all = append(all, xptest.With(u, xptest.Version("1")))
+	}
+	s := &server{FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...)}
+	s.PrependReactor("patch", "*", s.patch)
+
+	return s
+}
+
+// patch does what an API server does with a patch, and then what Crossplane does.
+func (s *server) patch(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
+	obj, err := s.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+	var document map[string]any
+	if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
+		return true, nil, err
+	}
+	if v, _, _ := unstructured.NestedString(document, "metadata", "resourceVersion"); v != u.GetResourceVersion() {
+		return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
+	}
+	n, _ := strconv.Atoi(u.GetResourceVersion())
+	u = xptest.With(xptest.Merge(u, document), xptest.Version(strconv.Itoa(n+1)))
+	if !xp.IsManaged(u) && !xp.IsPaused(u) {
+		u = xptest.With(u, xptest.Reconciled())
+	}
+
+	return true, u, s.Tracker().Update(patch.GetResource(), u, u.GetNamespace())
+}
+
+// wrote returns what was changed but for Events.
+func (s *server) wrote() []string {
+	var wrote []string
+	for _, a := range s.Actions() {
+		if p, ok := a.(clienttesting.PatchActionImpl); ok {
+			wrote = append(wrote, p.GetResource().Resource+" "+p.GetName())
+		} else if a.GetVerb() != "list" && a.GetVerb() != "get" && a.GetResource().Resource != "events" {
+			wrote = append(wrote, a.GetVerb()+" "+a.GetResource().Resource)
+		}
+	}
+
+	return wrote
+}
+
+func (s *server) get(t *testing.T, gvr schema.GroupVersionResource, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := s.Tracker().Get(gvr, namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+}
+
+func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	list, ok := served()[groupVersion]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, groupVersion)
+	}
+
+	return &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: list}, nil
+}
+
+func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
+	list := &metav1.APIGroupList{}
+	for groupVersion := range served() {
+		gv, err := schema.ParseGroupVersion(groupVersion)
+		if err != nil {
+			return nil, err
+		}
+		v := metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: gv.Version}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: v, Versions: []metav1.GroupVersionForDiscovery{v}})
+	}
+
+	return list, nil
+}
+
+// restoredBy is u as a Restore has created it, on hold.
+func restoredBy(restore string, u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", restore))
+	h.Restore, h.Since = "velero/"+restore, "2026-01-02T03:04:05Z"
+	if _, err := adoption.Put(u, h); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+func restore(name, phase string) *unstructured.Unstructured {
+	return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))
+}

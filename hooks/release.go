@@ -1,0 +1,212 @@
+package hooks
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+const (
+	releaseTimeout = 10 * time.Minute
+	// releasePause is the time between two rounds in which nothing moved.
+	releasePause = 2 * time.Second
+	// releaseSettle is for how long nothing may change before what waits for a person is left held.
+	releaseSettle = 15 * time.Second
+)
+
+const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in the same order
+as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external resource is
+made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
+
+It leaves alone, and names, what a Restore under way holds, copies of what is alive, and CronOperations and WatchOperations. --restore names the Restore
+whose holds to lift, also if that seems to be under way. A name of a CronOperation or WatchOperation lifts its hold. Copies stay held.
+
+What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
+
+--force then lifts those holds as well. Before, it says of each what that can cost, and asks. --dry-run says what would be done, and changes nothing.
+
+It exits with 0 if nothing that was asked for is held any more, 3 if something stays held, 4 if that is because of the timeout, and 2 if --force can't ask:
+on no terminal it needs --yes.`
+
+const releaseExample = `  # What is held for no reason any more, and what would be done about it?
+  ` + Name + ` release --dry-run
+
+  # Finish what a restore has left
+  ` + Name + ` release --restore nightly-20261120
+
+  # One claim with all that belongs to it
+  ` + Name + ` release team-a/orders
+
+  # What would it cost to do without what is missing?
+  ` + Name + ` release team-a/orders --force --dry-run
+
+  # Let a CronOperation start Operations again
+  ` + Name + ` release nightly-cleanup`
+
+// A release is what release is asked for, and what has become of it.
+type release struct {
+	*options
+
+	out                output
+	restore            string
+	names              []string
+	dryRun, force, yes bool
+	timeout            time.Duration
+	pause, settle      time.Duration
+
+	cluster *live.Cluster
+	adopter *live.Adopter
+	holds   *holds
+}
+
+func newRelease(o *options) *cobra.Command {
+	r := &release{options: o, pause: releasePause, settle: releaseSettle}
+	c := &cobra.Command{
+		Use:     "release [NAMESPACE/NAME...]",
+		Short:   "Lift the holds that a restore has left",
+		Long:    releaseLong,
+		Example: releaseExample,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := r.prepare(args); err != nil {
+				return &exit{code: ExitUsage, err: err}
+			}
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+			r.cluster = cluster
+
+			return failed(r.run(c.Context()))
+		},
+	}
+	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore of Velero's, whatever its phase is")
+	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and change nothing")
+	c.Flags().BoolVar(&r.force, "force", false, "lift what can't be lifted safely too, after saying what that can cost")
+	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
+	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "for how long to go on")
+	_ = r.out.addTo(c) // It fails only if the flag is there already.
+
+	return c
+}
+
+// prepare takes the arguments.
+func (r *release) prepare(args []string) error {
+	var err error
+	if r.names, err = r.parseNames(args); err != nil {
+		return err
+	}
+	if r.timeout < 0 {
+		return fmt.Errorf("cannot go on for %s", r.timeout)
+	}
+	switch r.out.format {
+	case printer.Table, printer.Wide, printer.JSON, printer.YAML:
+	default:
+		return fmt.Errorf("cannot show a release as %s: there are table, wide, json, yaml", r.out.format)
+	}
+	if r.restore != "" && !strings.Contains(r.restore, "/") {
+		r.restore = r.velero + "/" + r.restore
+	}
+	if r.force && !r.yes && !r.dryRun && !isTerminal(r.In) {
+		return errors.New("cannot ask: stdin is no terminal. See what --force can cost with --force --dry-run, and then give --yes")
+	}
+
+	return nil
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func (r *release) run(ctx context.Context) error {
+	survey, err := r.survey(ctx)
+	if err != nil {
+		return err
+	}
+	if r.holds, err = r.find(survey); err != nil {
+		return err
+	}
+	if r.dryRun {
+		err = r.rehearse(ctx, survey)
+	} else {
+		err = r.lift(ctx)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+
+	return r.tell(survey, err)
+}
+
+// survey reads what can be held.
+func (r *release) survey(ctx context.Context) (*live.Survey, error) {
+	s, err := r.cluster.Survey(ctx, live.Scope{Namespace: r.namespace, Velero: r.velero})
+	if err != nil || r.namespace != "" {
+		return s, err
+	}
+	schedules, err := r.cluster.Schedules(ctx)
+	for _, u := range schedules {
+		s.Add(u)
+	}
+
+	return s, err
+}
+
+// tell shows what became of the holds.
+func (r *release) tell(survey *live.Survey, timeout error) error {
+	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
+	rep.Releases = r.holds.releases()
+	rep.Restores = r.holds.restores(survey)
+	rep.Assemble(nil, r.holds.problems())
+	if err := r.print(rep, r.out); err != nil {
+		return err
+	}
+	switch {
+	case timeout != nil && r.holds.unfinished():
+		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait any longer than %s: see above what is still waited for, and run it again", r.timeout)}
+	default:
+		return verdict(rep.Summary.Problems)
+	}
+}
+
+// say tells a person what goes on.
+func (r *release) say(format string, args ...any) {
+	fmt.Fprintf(r.Err, format+"\n", args...)
+}
+
+// agreed asks whether to go on.
+func (r *release) agreed(ctx context.Context, question string) (bool, error) {
+	if r.yes {
+		return true, nil
+	}
+	fmt.Fprint(r.Err, question+" [y/N] ")
+	type answer struct {
+		line string
+		err  error
+	}
+	given := make(chan answer, 1)
+	go func() {
+		line, err := bufio.NewReader(r.In).ReadString('\n')
+		given <- answer{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case a := <-given:
+		line := strings.ToLower(strings.TrimSpace(a.line))
+
+		return line == "y" || line == "yes", nil
+	}
+}

@@ -1,0 +1,224 @@
+package hooks
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A held object, and what becomes of it.
+type held struct {
+	report.Release
+
+	object *unstructured.Unstructured
+	// parent is the one above it in its tree that is held too; nil if there is none.
+	parent *held
+	// schedule says that it starts Operations, and has nothing to adopt.
+	schedule bool
+	// apart says that release does nothing about it that nobody asks for, and asked that somebody has named it.
+	apart, asked bool
+}
+
+// holds are the held objects that matter, in the order in which they are lifted: what is composed before what composes it, claims last.
+type holds struct {
+	all  []*held
+	byID map[xp.ID]*held
+}
+
+// find finds out what is held, and what of it is asked for.
+func (r *release) find(s *live.Survey) (*holds, error) {
+	f := &finder{release: r, survey: s, holds: &holds{byID: map[xp.ID]*held{}}, found: map[string]bool{}}
+	for _, root := range s.Trees() {
+		f.visit(root, nil, false)
+	}
+	for _, u := range s.All() {
+		f.found[xp.RefTo(u).Path()] = true
+		if _, seen := f.holds.byID[xp.RefTo(u).ID()]; !seen && xp.IsSchedule(u) {
+			f.add(u, slices.Contains(r.names, xp.RefTo(u).Path()))
+		}
+	}
+	for _, name := range r.names {
+		if !f.found[name] {
+			return nil, fmt.Errorf("cannot find %s: there is no claim, XR, managed resource, CronOperation or WatchOperation of this name", name)
+		}
+	}
+
+	return f.holds, nil
+}
+
+type finder struct {
+	*release
+
+	survey *live.Survey
+	holds  *holds
+	found  map[string]bool
+}
+
+// visit looks at a tree. Named says that something above was named, of which this is a part.
+func (f *finder) visit(n *report.Node, above []*report.Node, named bool) *held {
+	u := f.survey.Get(n.Ref)
+	if u == nil || n.State == report.Foreign {
+		return nil
+	}
+	if _, seen := f.holds.byID[n.ID()]; seen {
+		return nil
+	}
+	named = named || slices.Contains(f.names, n.Path())
+	var children []*held
+	for _, child := range n.Children {
+		if h := f.visit(child, append(above, n), named); h != nil {
+			children = append(children, h)
+		}
+	}
+	// With an XR its claim is released.
+	if n.Role == report.RoleClaim && len(n.Children) == 1 && slices.Contains(f.names, n.Children[0].Path()) {
+		named = true
+	}
+	h := f.add(u, named)
+	for _, child := range children {
+		if h != nil {
+			child.parent = h
+		}
+	}
+	if h == nil && len(children) == 1 {
+		return children[0]
+	}
+
+	return h
+}
+
+// add adds an object if it is held and asked for.
+func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
+	hold, err := adoption.HoldOf(u)
+	if hold == nil && err == nil || len(f.names) > 0 && !named {
+		return nil
+	}
+	h := &held{Release: report.Release{Object: xp.RefTo(u)}, object: u, schedule: xp.IsSchedule(u), asked: named}
+	if err != nil {
+		if f.restore != "" && !named {
+			return nil
+		}
+		h.Result, h.apart, h.asked = report.StillHeld, true, true
+		h.Reason, h.Next = err.Error(), "correct or remove that annotation, and run release again"
+		f.put(h)
+
+		return h
+	}
+	if f.restore != "" && hold.Restore != f.restore {
+		return nil
+	}
+	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
+	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
+		h.Since = &since
+	}
+	phase, known := f.survey.Situation.Restores[hold.Restore]
+	h.Phase = phase
+	if !known {
+		h.Phase = "Gone"
+	}
+	f.judge(h, hold, known)
+	f.put(h)
+
+	return h
+}
+
+// judge finds out whether anything is to be done about a hold.
+func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
+	how := adoption.HowToRelease(h.object, hold)
+	name := hold.Restore[strings.Index(hold.Restore, "/")+1:]
+	switch {
+	case hold.Clone != "", h.schedule && !h.asked:
+		h.apart, h.Reason, h.Next = true, hold.Reason, how
+	case f.restore != "":
+	case h.Phase == diagnosis.PhaseUnread:
+		h.apart, h.Reason = true, "whether its Restore is under way could not be read"
+		h.Next = "if it is not, run: " + Name + " release --restore " + name
+	case known && diagnosis.IsUnderWay(h.Phase):
+		h.apart, h.Reason = true, "its Restore is "+cmp.Or(h.Phase, "New")+", and lifts the hold itself"
+		h.Next = "wait for it: " + Name + " wait; if nothing works on that Restore any more, run: " + Name + " release --restore " + name
+	}
+	if h.apart {
+		h.Result = report.LeftAlone
+		if h.asked {
+			h.Result = report.StillHeld
+		}
+	}
+}
+
+func (f *finder) put(h *held) {
+	f.holds.all = append(f.holds.all, h)
+	f.holds.byID[h.Object.ID()] = h
+}
+
+// due returns those that are still to be lifted.
+func (s *holds) due() []*held {
+	return slices.DeleteFunc(slices.Clone(s.all), func(h *held) bool { return h.apart })
+}
+
+// releases is what became of all of them.
+func (s *holds) releases() []report.Release {
+	releases := []report.Release{}
+	for _, h := range s.all {
+		releases = append(releases, h.Release)
+	}
+
+	return releases
+}
+
+// problems are those that stay held though they were to be lifted.
+func (s *holds) problems() []report.Problem {
+	var problems []report.Problem
+	for _, h := range s.all {
+		switch {
+		case h.Result == report.StillHeld, h.Result == report.WouldWait, h.Result == report.Unproven:
+		default:
+			continue
+		}
+		code := report.LeakedHold
+		switch {
+		case h.Result == report.Unproven:
+			code = report.Stuck
+		case diagnosis.IsUnderWay(h.Phase) && h.Phase != "":
+			code = report.HeldBack
+		}
+		problems = append(problems, report.Problem{Code: code, Severity: report.Grave, Object: h.Object, Reason: h.Reason, Next: h.Next})
+	}
+
+	return problems
+}
+
+// unfinished tells whether time could still do something.
+func (s *holds) unfinished() bool {
+	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
+}
+
+// restores are those that have put the holds on.
+func (s *holds) restores(survey *live.Survey) []report.Restore {
+	names := map[string]string{}
+	for _, h := range s.all {
+		if h.Restore != "" {
+			names[h.Restore] = h.Phase
+		}
+	}
+	restores := make([]report.Restore, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		r, ok := survey.Restores[name]
+		if !ok {
+			r = report.Restore{Name: name, Phase: names[name]}
+		}
+		restores = append(restores, r)
+	}
+
+	return restores
+}

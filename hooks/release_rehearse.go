@@ -1,0 +1,119 @@
+package hooks
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// rehearse says what would be done. It changes nothing.
+func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
+	due := r.holds.due()
+	waits := map[*held]string{}
+	for _, h := range due {
+		if h.schedule {
+			h.Result, h.Steps = report.WouldRelease, []string{"give its own settings back"}
+
+			continue
+		}
+		hold, err := adoption.HoldOf(h.object)
+		if err != nil {
+			return err
+		}
+		plan, planned := s.Situation.Plans[h.Object.ID()]
+		below := waits[h]
+		switch {
+		case !planned:
+			h.Result, h.Reason = report.WouldWait, "not enough of what it composes could be read to tell"
+		case plan.Failed != "" || plan.Blocked:
+			h.Result, h.Reason = report.WouldWait, whyHeld(plan, hold)
+		case below != "":
+			h.Result, h.Reason = report.WouldWait, "waiting for "+below
+		default:
+			h.Result, h.Steps = report.WouldRelease, expected(h, hold, plan)
+		}
+		if h.Result != report.WouldWait {
+			continue
+		}
+		h.Next = "mend that, and run: " + Name + " release " + h.Object.Path() + "; what doing without would cost says the same with --force --dry-run"
+		if h.parent != nil && waits[h.parent] == "" {
+			waits[h.parent] = h.Object.String() + ", which would stay held"
+		}
+	}
+	if r.force {
+		return r.rehearseForce(ctx, due, waits)
+	}
+
+	return nil
+}
+
+// expected are the steps that lift a hold if nothing comes between.
+func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
+	u := h.object
+	ownPause := hold.Paused != nil && *hold.Paused == "true"
+	var steps []string
+	if len(plan.Waiting) > 0 && !xp.IsClaim(u) {
+		steps = append(steps, "wait for "+adoption.Few(plan.Waiting))
+	}
+	switch {
+	case xp.IsComposite(u):
+		if xp.IsPaused(u) && !ownPause {
+			steps = append(steps, "let Crossplane reconcile it under CompositionRevision "+xp.CompositeFrom(u).Revision())
+		}
+
+		return append(steps, "when it controls all that it composes, give its own settings back")
+	case xp.IsManaged(u):
+		if hold.Observes && xp.IsPaused(u) && !ownPause {
+			steps = append(steps, "let its provider observe it")
+		}
+
+		return append(steps, "give its own settings back")
+	default:
+		return append(steps, "when its XR is adopted, give its own settings back")
+	}
+}
+
+// rehearseForce says what would be done with what would stay held.
+func (r *release) rehearseForce(ctx context.Context, due []*held, waits map[*held]string) error {
+	left := slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return h.Result != report.WouldWait })
+	if len(left) == 0 {
+		return nil
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	r.adopter = live.NewAdopter(r.cluster, log)
+	foreseen, err := r.adopter.Foresee(ctx, labelRestore, refsOf(left))
+	if err != nil {
+		return err
+	}
+	for _, h := range left {
+		f := foreseen[h.Object.ID()]
+		if f.Refused != "" {
+			h.Reason, h.Next = f.Refused, ""
+
+			continue
+		}
+		risks := f.Risks
+		if waits[h] != "" {
+			// What is below is lifted before.
+			risks = slices.DeleteFunc(slices.Clone(risks), func(risk string) bool { return strings.Contains(risk, adoption.RiskHeld) })
+		}
+		h.Next, h.Risks = "", risks
+		if len(risks) == 0 && waits[h] != "" {
+			h.Result, h.Reason, h.Steps = report.WouldRelease, "", []string{"when what is below is lifted, go on as without --force"}
+
+			continue
+		}
+		h.Result, h.Steps = report.WouldForce, []string{"give its own settings back at once"}
+	}
+
+	return nil
+}

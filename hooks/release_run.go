@@ -1,0 +1,366 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/vmware-tanzu/velero/pkg/label"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	// patience is how many errors of the API server in a row are no reason to stop.
+	patience = 3
+	// grace is for how long the last look may take.
+	grace = 30 * time.Second
+)
+
+type plans = map[xp.ID]adoption.Plan
+
+// A lifting is one run over what is held.
+type lifting struct {
+	*release
+
+	due      []*held
+	deadline time.Time
+	// steps is how many were taken, and changed what was known when something last moved, and when that was.
+	steps   int
+	known   string
+	changed time.Time
+	// told is what was last said of each object.
+	told map[xp.ID]string
+	// forced are those that were lifted by force.
+	forced map[xp.ID]bool
+}
+
+// lift lifts the holds, and says what became of each. It returns context.DeadlineExceeded if time was up before all were done.
+func (r *release) lift(ctx context.Context) error {
+	due := r.holds.due()
+	if len(due) == 0 {
+		return nil
+	}
+	l := &lifting{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), told: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
+	log := logrus.New()
+	log.SetOutput(io.Discard) // Its steps are told in fewer words.
+	r.adopter = live.NewAdopter(r.cluster, log).OnStep(l.stepped)
+	limited, cancel := context.WithTimeout(ctx, r.timeout+grace)
+	defer cancel()
+	last, err := l.all(limited)
+	if ctx.Err() != nil {
+		return fmt.Errorf("cannot go on; what was not lifted yet is still held: %w", ctx.Err())
+	}
+	if judgeErr := l.judge(ctx, last); judgeErr != nil {
+		return judgeErr
+	}
+
+	return err
+}
+
+// all lifts what can be lifted, and with --force the rest.
+func (l *lifting) all(ctx context.Context) (plans, error) {
+	if err := l.start(ctx); err != nil {
+		return nil, err
+	}
+	last, err := l.adopt(ctx)
+	for err == nil && l.force {
+		var some bool
+		if some, err = l.lever(ctx, last); err != nil || !some {
+			break
+		}
+		last, err = l.adopt(ctx)
+	}
+
+	return last, err
+}
+
+func (l *lifting) stepped(change adoption.Change) {
+	l.steps++
+	l.say("%s: %s", xp.String(change.Target), change.Step)
+	if h := l.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
+		h.Steps = append(h.Steps, change.Step)
+	}
+}
+
+// selector selects what the Restores have created that hold what is to be lifted. It only saves listing what else there is.
+func (l *lifting) selector() string {
+	for _, h := range l.due {
+		if h.Restore != l.due[0].Restore {
+			return labelRestore
+		}
+	}
+	_, name, ok := strings.Cut(l.due[0].Restore, "/")
+	if !ok || name == "" {
+		return labelRestore
+	}
+
+	return labels.Set{labelRestore: label.GetValidName(name)}.String()
+}
+
+// start lets the schedules that were named start Operations again.
+func (l *lifting) start(ctx context.Context) error {
+	schedules := slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return !h.schedule })
+	if len(schedules) == 0 {
+		return nil
+	}
+	foreseen, err := l.adopter.Foresee(ctx, labelRestore, refsOf(schedules))
+	if err != nil {
+		return err
+	}
+	for _, h := range schedules {
+		if f := foreseen[h.Object.ID()]; f.Patch != nil {
+			if err := l.adopter.Force(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// adopt carries on until everything is adopted or nothing moves any more.
+func (l *lifting) adopt(ctx context.Context) (plans, error) {
+	var last plans
+	refs := refsOf(slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return h.schedule }))
+	if len(refs) == 0 {
+		return last, nil
+	}
+	l.changed = time.Now()
+	for failures := 0; ; {
+		now, err := l.adopter.AdoptOnly(ctx, l.selector(), refs)
+		switch {
+		case err == nil:
+			last, failures = now, 0
+			l.look(last)
+			if l.isOver(last) {
+				return last, nil
+			}
+		case ctx.Err() != nil:
+			return last, ctx.Err()
+		case apierrors.IsForbidden(err), failures+1 >= patience:
+			return last, err
+		default:
+			failures++
+			l.say("trying again: %v", err)
+		}
+		if !time.Now().Before(l.deadline) {
+			return last, context.DeadlineExceeded
+		}
+		select {
+		case <-ctx.Done():
+			return last, ctx.Err()
+		case <-time.After(l.pause):
+		}
+	}
+}
+
+// look says what is waited for where that has changed.
+func (l *lifting) look(now plans) {
+	known := []string{fmt.Sprint(l.steps)}
+	for _, h := range l.due {
+		p := now[h.Object.ID()]
+		known = append(known, fmt.Sprint(p.Done, p.Failed, p.Adopted, p.Causes))
+		what := fmt.Sprint(p.Failed, p.Causes)
+		if p.Done || len(p.Waiting) == 0 || l.told[h.Object.ID()] == what || xp.IsClaim(h.object) {
+			continue
+		}
+		l.told[h.Object.ID()] = what
+		l.say("%s: waiting for %s", h.Object, adoption.Few(p.Waiting))
+	}
+	if all := strings.Join(known, "\n"); all != l.known {
+		l.known, l.changed = all, time.Now()
+	}
+}
+
+// isOver tells whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
+func (l *lifting) isOver(now plans) bool {
+	over, blocked := true, false
+	for _, h := range l.due {
+		if p := now[h.Object.ID()]; !h.schedule && !p.Done {
+			over = over && p.Failed != ""
+			blocked = blocked || p.Blocked || p.Failed != ""
+		}
+	}
+	still := time.Since(l.changed)
+	switch {
+	case over:
+		return true
+	case l.force && blocked:
+		return still >= l.pause
+	case l.force:
+		return still >= 2*l.settle
+	default:
+		return blocked && still >= l.settle
+	}
+}
+
+// lever lifts by force what nothing below it keeps held, and tells whether there was anything to lift that was agreed to.
+func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
+	roots := l.roots(last)
+	if len(roots) == 0 {
+		return false, nil
+	}
+	foreseen, err := l.adopter.Foresee(ctx, l.selector(), refsOf(roots))
+	if err != nil {
+		return false, err
+	}
+	roots = slices.DeleteFunc(roots, func(h *held) bool {
+		f := foreseen[h.Object.ID()]
+		if f.Refused != "" {
+			h.Reason = f.Refused
+		}
+
+		return f.Patch == nil
+	})
+	if len(roots) == 0 {
+		return false, nil
+	}
+	l.warn(roots, foreseen)
+	agreed, err := l.agreed(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
+	if err != nil || !agreed {
+		return false, err
+	}
+	// Nobody has agreed to what has come up meanwhile.
+	now, err := l.adopter.Foresee(ctx, l.selector(), refsOf(roots))
+	if err != nil {
+		return false, err
+	}
+	some := false
+	for _, h := range roots {
+		before, f := foreseen[h.Object.ID()], now[h.Object.ID()]
+		if f.Patch == nil {
+			continue
+		}
+		if !slices.Equal(before.Risks, f.Risks) {
+			h.Reason = "it has changed since it was asked about, so it was not lifted: " + strings.Join(f.Risks, "; ")
+
+			continue
+		}
+		if err := l.adopter.Force(ctx, f); err != nil {
+			h.Reason = err.Error()
+
+			continue
+		}
+		h.Risks = f.Risks
+		l.forced[h.Object.ID()], some = true, true
+	}
+
+	return some, nil
+}
+
+// roots returns what is still held and waits for nothing that is held itself.
+func (l *lifting) roots(last plans) []*held {
+	var left []*held
+	for _, blocked := range []bool{true, false} {
+		for _, h := range l.due {
+			p, ok := last[h.Object.ID()]
+			if ok && !h.schedule && !p.Done && !l.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
+				left = append(left, h)
+			}
+		}
+		if len(left) > 0 {
+			break
+		}
+	}
+	above := map[*held]bool{}
+	for _, h := range left {
+		for p := h.parent; p != nil; p = p.parent {
+			above[p] = true
+		}
+	}
+
+	return slices.DeleteFunc(left, func(h *held) bool { return above[h] })
+}
+
+// warn says what lifting holds by force can cost.
+func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
+	r.say("\nThese are held because not all is there or known that was in the backup. Without their holds:")
+	for _, h := range roots {
+		f := foreseen[h.Object.ID()]
+		r.say("%s", h.Object)
+		for _, risk := range f.Risks {
+			r.say("  - %s", risk)
+		}
+		if len(f.Risks) == 0 {
+			r.say("  - no risk is known")
+		}
+		for _, setting := range f.Settings {
+			r.say("  - its own setting comes back: %s", setting)
+		}
+	}
+}
+
+// judge finds out what became of each.
+func (l *lifting) judge(ctx context.Context, last plans) error {
+	objects, err := l.cluster.Read(ctx, refsOf(l.due), l.namespace)
+	if err != nil {
+		return err
+	}
+	for _, h := range l.due {
+		p, id := last[h.Object.ID()], h.Object.ID()
+		u := objects[id]
+		if u == nil {
+			h.Result, h.Reason = report.LeftAlone, "it does not exist any more"
+
+			continue
+		}
+		hold, err := adoption.HoldOf(u)
+		switch {
+		case err != nil:
+			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), "correct or remove that annotation, and run release again"
+		case hold != nil:
+			h.Result = report.StillHeld
+			if h.Reason == "" {
+				h.Reason = whyHeld(p, hold)
+			}
+			h.Next = "mend that, and run: " + Name + " release " + h.Object.Path() + "; what doing without would cost says the same with --force --dry-run"
+		case !h.schedule && !p.Done:
+			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.Few(p.Waiting)
+			h.Next = "see whether Crossplane and its provider run: " + Name + " validate " + h.Object.Path()
+		case l.forced[id]:
+			h.Result = report.Forced
+		default:
+			h.Result = report.Released
+		}
+	}
+
+	return nil
+}
+
+func whyHeld(p adoption.Plan, hold *adoption.Hold) string {
+	switch {
+	case p.Failed != "":
+		return p.Failed
+	case len(p.Waiting) > 0:
+		return "waiting for " + adoption.Few(p.Waiting)
+	default:
+		return hold.Reason
+	}
+}
+
+func refsOf(some []*held) []xp.Ref {
+	refs := make([]xp.Ref, 0, len(some))
+	for _, h := range some {
+		refs = append(refs, h.Object)
+	}
+
+	return refs
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,270 @@
+package adoption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Forcing is what lifting a hold at once means.
+type Forcing struct {
+	// Change takes the hold off and gives the person's own settings back. It has no Patch if there is no hold.
+	Change
+
+	// Risks are what can come of it, each with the names of what it comes to.
+	Risks []string
+	// Settings are the person's own that come back.
+	Settings []string
+	// Refused says why the hold is not lifted by force either, and the next step; "" if it can be.
+	Refused string
+}
+
+// Force plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
+func Force(w *World, r xp.Ref) Forcing {
+	u := w.Get(r)
+	if u == nil {
+		return Forcing{Refused: r.String() + " does not exist any more"}
+	}
+	h, err := HoldOf(u)
+	switch {
+	case err != nil:
+		return Forcing{Refused: err.Error() + "; correct or remove the annotation, then run release again"}
+	case h == nil:
+		return Forcing{}
+	case h.Clone != "":
+		return Forcing{Refused: HowToRelease(u, h)}
+	}
+	f := forcing{w: w, u: u, hold: h}
+	f.Change = Change{Target: u, Patch: giveBack(u, h), Step: "hold lifted by force; its own settings are back"}
+	f.Settings = Settings(h)
+	switch {
+	case xp.IsSchedule(u):
+		f.Step = "hold lifted; its own settings are back"
+		if !h.ownPause() {
+			f.risk("from then on it starts Operations by itself, for a WatchOperation one for each object that it watches")
+		}
+	case xp.IsComposite(u):
+		f.composite()
+	case xp.IsManaged(u):
+		f.managed()
+	default:
+		f.claim()
+	}
+
+	return f.Forcing
+}
+
+// HowToRelease says of what release lifts only if that is asked for, or never, what to do about it; "" if it is neither.
+func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
+	switch {
+	case h.Clone != "":
+		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which does nothing to them; to have it, restore it " +
+			"again with the setting clone, or after the original was deleted with its external resources kept"
+	case xp.IsSchedule(u):
+		return "it starts Operations by itself; to let it, run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
+	default:
+		return ""
+	}
+}
+
+// Settings returns the person's own settings that come back when a hold is lifted.
+func Settings(h *Hold) []string {
+	var settings []string
+	if h.Paused != nil {
+		settings = append(settings, xp.AnnotationPaused+": "+*h.Paused)
+	}
+	if h.Pinned {
+		policy := "not set, which means Automatic"
+		if h.UpdatePolicy != nil {
+			policy = *h.UpdatePolicy
+		}
+		settings = append(settings, "compositionUpdatePolicy: "+policy)
+	}
+	if h.Observes {
+		policies := `not set, which means ["*"]`
+		if len(h.Policies) > 0 {
+			policies = `["` + strings.Join(h.Policies, `","`) + `"]`
+		}
+		settings = append(settings, "managementPolicies: "+policies)
+	}
+
+	return settings
+}
+
+// RiskHeld is what the risk says of a composed resource that has a hold of its own.
+const RiskHeld = "is held itself"
+
+type forcing struct {
+	Forcing
+
+	w    *World
+	u    *unstructured.Unstructured
+	hold *Hold
+	// named are the objects that a risk names.
+	named []string
+}
+
+func (f *forcing) risk(format string, args ...any) {
+	f.Risks = append(f.Risks, fmt.Sprintf(format, args...))
+}
+
+func (f *forcing) riskOf(r xp.Ref, format string, args ...any) {
+	f.named = append(f.named, r.String()+": ")
+	f.risk("%s "+format, append([]any{r}, args...)...)
+}
+
+// composite finds what Crossplane does to an XR that it is let reconcile now (crossplane internal/controller/apiextensions/composite, composition_functions.go,
+// ObserveComposedResources and the garbage collection of what a pipeline leaves out).
+func (f *forcing) composite() {
+	xr := xp.CompositeFrom(f.u)
+	if f.hold.ownPause() {
+		f.risk("it stays paused, as it was; what follows happens when somebody takes that off")
+	}
+	t := tree{w: f.w, xr: xr, hold: f.hold}
+	listed, err := t.listed()
+	if f.u.GetDeletionTimestamp() != nil {
+		f.risk("it is being deleted: Crossplane carries on with that, and deletes all that it composes: %s", names(f.hold.Refs))
+	}
+	for _, r := range f.hold.Refs {
+		f.composed(r, err != nil || listed[r.ID()])
+	}
+	if xrd := f.w.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
+		f.named = append(f.named, xp.String(f.u)+": ")
+		f.risk("its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
+	}
+	f.composition(xr)
+	f.rest()
+}
+
+func (f *forcing) composed(r xp.Ref, listed bool) {
+	u := f.w.Get(r)
+	switch {
+	case u == nil && !listed: // Nobody looks for it any more.
+	case u == nil && f.w.unserved[r.GroupVersionKind().GroupKind()]:
+		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of its own if "+
+			"it is a managed resource")
+	case u == nil:
+		f.riskOf(r, "is missing: Crossplane makes it anew, under another name unless the Composition names it; if it is a managed resource, with another external "+
+			"resource, and nothing manages the one that it had")
+	case !listed:
+		f.riskOf(r, "is not in the resourceRefs: Crossplane makes another in its place, and nobody manages this one any more")
+	case u.GetDeletionTimestamp() != nil:
+		f.riskOf(r, "is being deleted: Crossplane makes it anew when it is gone")
+	default:
+		f.present(r, u)
+	}
+}
+
+// present finds what becomes of a composed resource that is there.
+func (f *forcing) present(r xp.Ref, u *unstructured.Unstructured) {
+	if c, ok := xp.Controller(u); ok && c.UID != f.u.GetUID() {
+		f.riskOf(r, "is controlled by %s %s: Crossplane drops it from the resourceRefs, and makes another in its place or, if that gets the same name, fails",
+			c.Kind, c.Name)
+
+		return
+	}
+	if h, err := HoldOf(u); err != nil || h != nil {
+		f.riskOf(r, RiskHeld+": a Composition that waits for it can leave out what it composes after it, and Crossplane deletes what is left out")
+	}
+}
+
+// composition finds changes of the Composition that act at once.
+func (f *forcing) composition(xr xp.Composite) {
+	if !f.hold.Pinned || f.hold.UpdatePolicy != nil && *f.hold.UpdatePolicy == xp.UpdateManual {
+		return
+	}
+	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")
+	newest := f.w.newestRevision(xr)
+	switch {
+	case newest == "":
+		f.risk("its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
+	case newest != xr.Revision():
+		f.risk("its update policy is Automatic: it follows CompositionRevision %s at once, and not %s with which it was backed up", newest, xr.Revision())
+	}
+}
+
+// newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; "" if none was observed.
+func (w *World) newestRevision(xr xp.Composite) string {
+	newest, highest := "", int64(-1)
+	for _, u := range w.objects {
+		if !xp.IsRevision(u) || u.GetLabels()[xp.LabelCompositionName] != xr.Composition() {
+			continue
+		}
+		if _, ok := xp.Controller(u); !ok {
+			continue // It was restored without its Composition, which nobody follows.
+		}
+		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision"); n > highest {
+			newest, highest = u.GetName(), n
+		}
+	}
+
+	return newest
+}
+
+// managed finds what a provider does with an MR that it is let reconcile now.
+func (f *forcing) managed() {
+	own := xp.Instance{Unstructured: f.u.DeepCopy()}
+	f.hold.returnPolicies(own.Unstructured)
+	id, known := xp.ProviderID(f.u)
+	called := ""
+	if known {
+		called = fmt.Sprintf(" (which its provider called %q)", id)
+	}
+	switch {
+	case f.hold.ownPause() || !xp.MayCreate(own.Unstructured):
+	case isSettled(f.u, f.hold):
+		if f.hold.Observes && xp.OnlyObserves(f.u) {
+			f.risk("its provider has not found its external resource yet: if it is gone, its provider makes another")
+		}
+	case f.hold.Identity == xp.InFlight:
+		f.named = append(f.named, xp.String(f.u)+": ")
+		f.risk("it was being created when it was backed up: as soon as its annotation %s is removed its provider makes an external resource, though there may be "+
+			"one that nothing names", xp.AnnotationCreatePending)
+	default:
+		f.named = append(f.named, xp.String(f.u)+": ")
+		f.risk("it has no external-name: its provider makes another external resource, unless it finds the one that it had%s by the name of this object, and then "+
+			"nothing manages that", called)
+	}
+	f.rest()
+}
+
+// claim finds what Crossplane does to a claim that it is let reconcile now.
+func (f *forcing) claim() {
+	claim := xp.ClaimFrom(f.u)
+	r, ok := claim.CompositeRef()
+	switch xr := f.w.Get(r); {
+	case !ok:
+	case xr == nil:
+		f.risk("%s is missing: Crossplane makes another XR, and all that it composes anew, with other external resources; nothing manages those that it had", r)
+	case !xp.Bound(claim, xp.CompositeFrom(xr)):
+		f.risk("%s does not name it as its claim: Crossplane refuses to reconcile it", r)
+	}
+	if f.u.GetDeletionTimestamp() != nil {
+		f.risk("it is being deleted: Crossplane carries on with that, and deletes its XR and all that it composes")
+	}
+}
+
+// rest are the other things that were waited for.
+func (f *forcing) rest() {
+	for _, waiting := range Next(f.w, xp.RefTo(f.u)).Waiting {
+		if !slices.ContainsFunc(f.named, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
+			f.risk("this is not waited for any more: %s", waiting)
+		}
+	}
+}
+
+func names(refs []xp.Ref) string {
+	if len(refs) == 0 {
+		return "nothing"
+	}
+	all := make([]string, 0, len(refs))
+	for _, r := range refs {
+		all = append(all, r.String())
+	}
+
+	return strings.Join(all, ", ")
+}

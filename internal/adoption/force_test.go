@@ -1,0 +1,165 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestForce(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	composition := xptest.Composition(xptest.CompositionName, x)
+	pinned := xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(composition), xptest.Field(int64(1), "spec", "revision"))
+	newer := xptest.Revision("newer", x, xptest.ControlledBy(composition), xptest.Field(int64(2), "spec", "revision"))
+	loose := xptest.Revision("loose", x, xptest.Field(int64(9), "spec", "revision"))
+	xr := func(o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", append([]xptest.Option{xptest.Refs(bucket)}, o...)...), xptest.SeenPaused())
+	}
+	nameless := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	cases := map[string]struct {
+		reason string
+		world  *World
+		of     *unstructured.Unstructured
+		// want are the beginnings of the risks.
+		want    []string
+		refused string
+	}{
+		"Nothing": {reason: "All is there.", world: world(xr(), bucket, pinned), of: x},
+		"Missing": {
+			reason: "Crossplane makes what is missing anew, and with it an external resource.", world: world(xr(), pinned), of: x,
+			want: []string{"Bucket b is missing: Crossplane makes it anew"},
+		},
+		"Unserved": {
+			reason: "It can't yet.", of: x, want: []string{"Bucket b is missing and its kind is not served"},
+			world: func() *World {
+				w := world(xr(), pinned)
+				w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
+
+				return w
+			}(),
+		},
+		"OffTheList": {reason: "A person has said that it is to go.", world: world(xptest.With(xr(), xptest.Refs()), pinned), of: x},
+		"Unlisted": {
+			reason: "What the XR does not list any more is made a second time.", world: world(xptest.With(xr(), xptest.Refs()), bucket, pinned), of: x,
+			want: []string{"Bucket b is not in the resourceRefs"},
+		},
+		"SomebodyElses": {
+			reason: "Crossplane takes it for missing.", world: world(xr(), xptest.MR("b", xptest.ControlledBy(xptest.XR("y"))), pinned), of: x,
+			want: []string{"Bucket b is controlled by XOrder y: Crossplane drops it from the resourceRefs"},
+		},
+		"Going": {
+			reason: "It is about to be missing.", world: world(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
+			want: []string{"Bucket b is being deleted"},
+		},
+		"HeldBelow": {
+			reason: "The MR's own hold stays on.", world: world(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
+			want: []string{"Bucket b " + RiskHeld},
+		},
+		"NotObserved": {
+			reason: "What else was waited for is named.", world: world(xr(), xptest.With(bucket, xptest.Without("status")), pinned), of: x,
+			want: []string{"this is not waited for any more: Bucket b: its provider has not observed it yet"},
+		},
+		"NewComposition": {
+			reason: "A change of the Composition acts at once, and revisions that nobody follows don't.", world: world(xr(), bucket, pinned, newer, loose), of: x,
+			want: []string{"its update policy is Automatic: it follows CompositionRevision newer at once"},
+		},
+		"Manual": {reason: "Whoever is on Manual stays there.", world: world(xr(xptest.Policy("Manual")), bucket, pinned, newer), of: x},
+		"NoRevision": {
+			reason: "There is nothing to follow.", world: world(xr(), bucket), of: x, want: []string{"its Composition orders has no revision here"},
+		},
+		"Deleted": {
+			reason: "The hold is all that kept Crossplane from it.", world: world(xptest.With(xr(), xptest.Deleting()), bucket, pinned), of: x,
+			want: []string{"it is being deleted: Crossplane carries on with that, and deletes all that it composes: Bucket b"},
+		},
+		"OwnPause": {
+			reason: "Nothing happens before a person does something.", world: world(xr(xptest.Annotated(xp.AnnotationPaused, "true")), pinned), of: x,
+			want: []string{"it stays paused", "Bucket b is missing"},
+		},
+		"Nameless": {
+			reason: "Nothing says which its external resource is.", world: world(heldFor(nameless, Hold{Identity: xp.Unknown})), of: nameless,
+			want: []string{"it has no external-name: its provider makes another external resource"},
+		},
+		"InFlight": {
+			reason: "Nobody knows whether there is one.", of: nameless,
+			world: world(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.InFlight})),
+			want:  []string{"it was being created when it was backed up"},
+		},
+		"Observes": {
+			reason: "Whether it is there was not seen yet.", world: world(heldFor(bucket, Hold{Observes: true})), of: bucket,
+			want: []string{"its provider has not found its external resource yet", "this is not waited for any more: Bucket b: its provider has not noticed"},
+		},
+		"ClaimWithoutXR": {
+			reason: "Crossplane makes another XR.", world: world(held(claim)), of: claim, want: []string{"XOrder x is missing: Crossplane makes another XR"},
+		},
+		"ClaimOfAnother": {
+			reason: "Crossplane refuses it.", world: world(held(claim), x), of: claim, want: []string{"XOrder x does not name it as its claim"},
+		},
+		"Claim": {reason: "The two belong together.", world: world(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
+		"Copy": {
+			reason: "Two would manage one external resource.", world: world(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
+			refused: "it is a copy of Bucket other",
+		},
+		"Unreadable": {
+			reason: "What the own settings are can't be read.", world: world(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,
+			refused: "cannot read the annotation",
+		},
+		"Gone": {reason: "There is nothing to lift.", world: world(), of: x, refused: "XOrder x does not exist any more"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := Force(tc.world, xp.RefTo(tc.of))
+			if len(f.Risks) != len(tc.want) {
+				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
+			}
+			for n, want := range tc.want {
+				if !strings.HasPrefix(f.Risks[n], want) {
+					t.Errorf("%s\nwant %q, got %q", tc.reason, want, f.Risks[n])
+				}
+			}
+			if !strings.HasPrefix(f.Refused, tc.refused) || (f.Refused == "") != (tc.refused == "") || (f.Patch == nil) != (tc.refused != "") {
+				t.Errorf("%s\nrefused: %q, patch %v", tc.reason, f.Refused, f.Patch)
+			}
+		})
+	}
+}
+
+// Whatever is lifted by force gets its own settings back exactly.
+func TestForceGivesBack(t *testing.T) {
+	schedule := xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "c", xptest.Field("* * * * *", "spec", "schedule"))
+	for _, own := range []*unstructured.Unstructured{
+		xptest.XR("x"), xptest.XR("x", xptest.Policy("Manual")), xptest.ModernXR("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "true")),
+		xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "false")), xptest.MR("b"), schedule,
+		xptest.MR("b", xptest.Field([]any{"Observe", "Create"}, "spec", "managementPolicies")),
+	} {
+		h := Hold{}
+		if xp.IsManaged(own) && !xp.IsComposite(own) {
+			h.Observes = true
+		}
+		u := heldFor(own, h)
+		f := Force(world(u), xp.RefTo(own))
+		if diff := cmp.Diff(own, withoutNothing(xptest.Merge(u, f.Patch))); diff != "" {
+			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
+		}
+		if again := Force(world(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
+			t.Errorf("%s: what is not held needs nothing: %+v", xp.String(own), again)
+		}
+	}
+}
+
+// withoutNothing takes off what is there and empty.
+func withoutNothing(u *unstructured.Unstructured) *unstructured.Unstructured {
+	xptest.Without("metadata", "resourceVersion")(u)
+	if len(u.GetAnnotations()) == 0 {
+		xptest.Without("metadata", "annotations")(u)
+	}
+
+	return u
+}

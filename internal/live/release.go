@@ -1,0 +1,104 @@
+package live
+
+import (
+	"context"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Schedules returns what starts Operations by itself. Crossplane has such kinds from v2.0 on.
+func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, gk := range xp.ScheduleKinds() {
+		gvk, ok, err := c.Served(gk)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		found, err := c.List(ctx, gvk, "", metav1.ListOptions{})
+		if err != nil && !isUnserved(err) {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+
+	return all, nil
+}
+
+// Read returns what there is of what refs name. It lists each kind once, in the namespace or in all, and gets what is in another namespace by itself.
+func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
+	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
+	meant := map[xp.ID]bool{}
+	for _, r := range refs {
+		meant[r.ID()] = true
+	}
+	for _, r := range refs {
+		if namespace != "" && r.Namespace != "" && r.Namespace != namespace {
+			u, err := c.Get(ctx, r)
+			if err == nil {
+				objects[r.ID()] = u
+			} else if !isUnserved(err) {
+				return nil, err
+			}
+
+			continue
+		}
+		gvk := r.GroupVersionKind()
+		if read[gvk] {
+			continue
+		}
+		read[gvk] = true
+		err := c.each(ctx, gvk, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+			if id := xp.RefTo(u).ID(); meant[id] {
+				objects[id] = u
+			}
+		})
+		if err != nil && !isUnserved(err) {
+			return nil, err
+		}
+	}
+
+	return objects, nil
+}
+
+// Foresee returns what it means to lift the holds of what refs name by force. It changes nothing.
+func (a *Adopter) Foresee(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Forcing, error) {
+	world, err := a.cluster.Observe(ctx, selector, refs)
+	if err != nil {
+		return nil, err
+	}
+	err = a.cluster.each(ctx, xp.KindRevision, "", metav1.ListOptions{}, world.Add)
+	if err != nil && !isUnserved(err) {
+		return nil, err
+	}
+	forcings := map[xp.ID]adoption.Forcing{}
+	for _, r := range refs {
+		forcings[r.ID()] = adoption.Force(world, r)
+	}
+
+	return forcings, nil
+}
+
+// Force lifts a hold as it was foreseen. It fails if the object has changed since.
+func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
+	after, err := a.cluster.Patch(ctx, f.Target, f.Patch)
+	if err != nil {
+		return err
+	}
+	a.stepped(f.Change)
+	why := f.Step
+	if len(f.Risks) > 0 {
+		why += "; " + strings.Join(f.Risks, "; ")
+	}
+	a.released(ctx, f.Target, after, why)
+
+	return nil
+}
