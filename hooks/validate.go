@@ -48,11 +48,17 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
   # Until a restore is over and everything is well, but for half an hour at most
   ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
 
+  # After a nightly drill: what the newest Restore brought back, if that was today
+  ` + Name + ` validate --newest-restore 24h
+
   # What is in a namespace, with rights in that namespace only
   ` + Name + ` validate -n team-a --strict`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := w.check(); err != nil {
 				return err
+			}
+			if v.newest < 0 {
+				return &exit{code: ExitUsage, err: fmt.Errorf("cannot look for a Restore of the last %s", v.newest)}
 			}
 			if err := v.connect(args); err != nil {
 				return err
@@ -72,6 +78,8 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 		},
 	}
 	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
+	c.Flags().DurationVar(&v.newest, "newest-restore", 0, "like --restore, with the Restore that began last; that this was longer ago, or that there is none, is a problem")
+	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
 	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
 	w.addTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
@@ -84,7 +92,9 @@ type validation struct {
 	*options
 
 	restore string
-	names   []string
+	// newest is how long ago the newest Restore may have begun, which is asked for then; 0 if that is not asked for.
+	newest time.Duration
+	names  []string
 	// pause is how long after the first look the second comes.
 	pause   time.Duration
 	cluster *live.Cluster
@@ -157,14 +167,21 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.restore != "" && s.Unread != nil {
+	restore, late := v.restore, []report.Problem(nil)
+	if v.newest > 0 {
+		if s.Unread != nil {
+			return nil, fmt.Errorf("cannot find out which Restore is the newest: %w", s.Unread)
+		}
+		restore, late = newest(s.Restores, v.velero, s.Situation.Now, v.newest)
+	}
+	if restore != "" && s.Unread != nil {
 		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
 	}
 	problems := diagnosis.Validate(s.Objects, s.Situation)
 	choice := diagnosis.Choice{Namespace: v.namespace, Names: v.names}
-	if v.restore != "" {
+	if restore != "" {
 		// Velero makes label values of longer names.
-		choice.Restore, choice.Label = v.velero+"/"+v.restore, label.GetValidName(v.restore)
+		choice.Restore, choice.Label = v.velero+"/"+restore, label.GetValidName(restore)
 		_, there := s.Restores[choice.Restore]
 		choice.Gone = !there && s.Unread == nil
 	}
@@ -172,7 +189,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s.Situation.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.Situation.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(trees, s, choice.Restore)
-	r.Assemble(trees, problems)
+	r.Assemble(trees, append(problems, late...))
 
 	return r, nil
 }

@@ -19,6 +19,7 @@ func testCommands(t *testing.T, version stack.Version) {
 	s.loseSource(t, tenantsOf(hooked)...)
 	t.Run("Hooks", func(t *testing.T) { s.testHooks(t, hooked) })
 	t.Run("Rights", func(t *testing.T) { s.testRights(t, hooked[0]) })
+	t.Run("Jobs", func(t *testing.T) { s.testJobs(t, hooked[0]) })
 	t.Run("Examples", func(t *testing.T) { s.testExamples(t, hooked[0]) })
 }
 

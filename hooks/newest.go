@@ -1,0 +1,36 @@
+package hooks
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// newest returns the name of the Restore in a namespace that began last, and a problem if that is longer ago than it should be, or if there is none.
+func newest(restores map[string]report.Restore, namespace string, now time.Time, within time.Duration) (name string, late []report.Problem) {
+	var last report.Restore
+	for _, r := range restores {
+		in := strings.HasPrefix(r.Name, namespace+"/")
+		if in && r.Started != nil && (last.Started == nil || r.Started.After(*last.Started) || r.Started.Equal(*last.Started) && r.Name < last.Name) {
+			last = r
+		}
+	}
+	_, name, _ = strings.Cut(last.Name, "/")
+	missing := func(called, reason string) []report.Problem {
+		return []report.Problem{{
+			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: called},
+			Reason: reason, Next: "see whether restores are still made: velero restore get",
+		}}
+	}
+	switch {
+	case last.Started == nil:
+		return "", missing("*", "no Restore has begun")
+	case now.Sub(*last.Started) > within:
+		return name, missing(name, fmt.Sprintf("it is the newest, and began %s ago, which is longer than %s", now.Sub(*last.Started).Round(time.Second), within))
+	default:
+		return name, nil
+	}
+}

@@ -1,0 +1,68 @@
+package hooks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+func TestNewest(t *testing.T) {
+	now := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time {
+		began := now.Add(-d)
+
+		return &began
+	}
+	restores := func(all ...report.Restore) map[string]report.Restore {
+		byName := map[string]report.Restore{}
+		for _, r := range all {
+			byName[r.Name] = r
+		}
+
+		return byName
+	}
+	old, young := report.Restore{Name: "velero/old", Started: ago(25 * time.Hour)}, report.Restore{Name: "velero/young", Started: ago(time.Hour)}
+	type want struct {
+		Name    string
+		Reasons []string
+	}
+	cases := map[string]struct {
+		reason   string
+		restores map[string]report.Restore
+		want     want
+	}{
+		"Newest": {reason: "The one that began last is meant.", restores: restores(old, young), want: want{Name: "young"}},
+		"Late": {
+			reason:   "That drills are not run any more is what a check of them must tell first.",
+			restores: restores(old), want: want{Name: "old", Reasons: []string{"it is the newest, and began 25h0m0s ago, which is longer than 24h0m0s"}},
+		},
+		"None": {reason: "So is that they never were.", want: want{Reasons: []string{"no Restore has begun"}}},
+		"NotBegun": {
+			reason:   "One that waits for its turn has nothing to show yet.",
+			restores: restores(young, report.Restore{Name: "velero/queued"}), want: want{Name: "young"},
+		},
+		"Elsewhere": {
+			reason:   "Another Velero's are not drills of this one.",
+			restores: restores(young, report.Restore{Name: "velero-2/drill", Started: ago(time.Minute)}), want: want{Name: "young"},
+		},
+		"Same": {
+			reason:   "Of two that began in the same second it is always the same one.",
+			restores: restores(young, report.Restore{Name: "velero/alike", Started: young.Started}), want: want{Name: "alike"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, late := newest(tc.restores, "velero", now, 24*time.Hour)
+			is := want{Name: got}
+			for _, p := range late {
+				is.Reasons = append(is.Reasons, p.Reason)
+			}
+			if diff := cmp.Diff(tc.want, is); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
