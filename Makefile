@@ -1,4 +1,4 @@
-# Needs Go, git and GNU make, and never root. "make help" lists what there is to make.
+# Needs Go, git and GNU make, and root only to install Chromium for test-browser. "make help" lists what there is to make.
 
 GOLANGCI_LINT_VERSION = v2.15.0
 GOVULNCHECK_VERSION   = v1.9.0
@@ -31,6 +31,20 @@ unit: ## Run the tests that need no stack, which takes moments.
 .PHONY: test
 test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
 	cd test && go test -count=1 -timeout 60m -parallel 2 -v ./e2e/...
+
+.PHONY: browser
+browser: ## Install Debian's Chromium, which test-browser needs, unless there is one (CHROMIUM=/path/to/it).
+	@for program in "$(CHROMIUM)" chromium chromium-browser google-chrome chrome; do \
+		if command -v "$$program" >/dev/null; then exit 0; fi; \
+	done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo 'There is no Chromium. Install it with the packages of your distribution ("apt-get install chromium"), or name one: CHROMIUM=/path/to/it' >&2; exit 1; \
+	fi; \
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends chromium fonts-dejavu-core
+
+.PHONY: test-browser
+test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts keeps what they look like.
+	CHROMIUM='$(CHROMIUM)' go test -count=1 -tags browser -run '^TestBrowser' -v $(ARGS) ./internal/printer
 
 .PHONY: matrix
 matrix: stack-build ## Run the tests that are too long for every change: more versions, every step, a hundred XRs (RUN=TestMatrix).

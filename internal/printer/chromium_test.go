@@ -1,0 +1,258 @@
+//go:build browser
+
+package printer
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience is how long the browser may take for anything, on a machine that is busy.
+const patience = 2 * time.Minute
+
+// A browser is a headless Chromium with one page, spoken to over a pipe (Chrome DevTools Protocol).
+type browser struct {
+	t       *testing.T
+	to      *os.File
+	answers chan message
+	last    int
+	session string
+	// console is what the page has written to its console, also by breaking its policy, and requests are what it asked for.
+	console, requests []string
+	loaded            bool
+}
+
+type message struct {
+	ID        int             `json:"id,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Session   string          `json:"sessionId,omitempty"`
+	Params    any             `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     json.RawMessage `json:"error,omitempty"`
+	rawParams json.RawMessage
+}
+
+func (m *message) UnmarshalJSON(b []byte) error {
+	type plain message
+	var raw struct {
+		plain
+
+		Params json.RawMessage `json:"params"`
+	}
+	err := json.Unmarshal(b, &raw)
+	*m = message(raw.plain)
+	m.rawParams = raw.Params
+
+	return err
+}
+
+// newBrowser starts a browser that has no network, not even names.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	program := os.Getenv("CHROMIUM")
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		found, _ := exec.LookPath(name)
+		program = cmp.Or(program, found)
+	}
+	if program == "" {
+		t.Fatal(`there is no Chromium: install it (as root "make browser", or your distribution's package), or name its program in CHROMIUM`)
+	}
+	read, to, err := os.Pipe()
+	must(t, err)
+	from, write, err := os.Pipe()
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
+		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
+	c.Env = append(os.Environ(), "HOME="+t.TempDir())
+	c.ExtraFiles = []*os.File{read, write}
+	must(t, c.Start())
+	read.Close()
+	write.Close()
+	b := &browser{t: t, to: to, answers: make(chan message)}
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		_ = b.send("Browser.close", nil, "") // It may have ended.
+		for late, over := time.After(patience), false; !over; {
+			select {
+			case <-b.answers:
+			case <-ended:
+				over = true
+			case <-late:
+				over = true
+			}
+		}
+		cancel()
+		_ = c.Wait() // It was killed if it did not end.
+		to.Close()
+	})
+	go func() {
+		defer close(ended)
+		defer from.Close()
+		b.listen(ctx, from)
+	}()
+	var target struct {
+		TargetID string `json:"targetId"`
+	}
+	b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct {
+		SessionID string `json:"sessionId"`
+	}
+	b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	for _, domain := range []string{"Page", "Log", "Runtime", "Network"} {
+		b.call(domain+".enable", nil, nil)
+	}
+
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *browser) listen(ctx context.Context, from *os.File) {
+	lines := bufio.NewReader(from)
+	for {
+		raw, err := lines.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m message
+		if json.Unmarshal(bytes.TrimSuffix(raw, []byte{0}), &m) != nil {
+			continue
+		}
+		select {
+		case b.answers <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (b *browser) send(method string, params any, session string) error {
+	b.last++
+	raw, err := json.Marshal(message{ID: b.last, Method: method, Params: params, Session: session})
+	if err == nil {
+		_, err = b.to.Write(append(raw, 0))
+	}
+
+	return err
+}
+
+// call waits for the result of a method.
+func (b *browser) call(method string, params, result any) {
+	b.t.Helper()
+	must(b.t, b.send(method, params, b.session))
+	id := b.last
+	b.until(method, func(m message) bool {
+		if m.ID != id {
+			return false
+		}
+		if m.Error != nil {
+			b.t.Fatalf("%s: %s", method, m.Error)
+		}
+		if result != nil {
+			must(b.t, json.Unmarshal(m.Result, result))
+		}
+
+		return true
+	})
+}
+
+// until reads what the browser says until done likes it.
+func (b *browser) until(what string, done func(m message) bool) {
+	b.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case m := <-b.answers:
+			b.note(m)
+			if done(m) {
+				return
+			}
+		case <-late:
+			b.t.Fatalf("the browser says nothing of %s", what)
+		}
+	}
+}
+
+// note keeps what tests judge by.
+func (b *browser) note(m message) {
+	switch m.Method {
+	case "Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown":
+		b.console = append(b.console, string(m.rawParams))
+	case "Page.loadEventFired":
+		b.loaded = true
+	case "Network.requestWillBeSent":
+		var p struct {
+			Request struct {
+				URL string `json:"url"`
+			} `json:"request"`
+		}
+		must(b.t, json.Unmarshal(m.rawParams, &p))
+		b.requests = append(b.requests, p.Request.URL)
+	}
+}
+
+// open opens a page in a window of the width.
+func (b *browser) open(page, fragment string, width int, dark bool) {
+	b.t.Helper()
+	file := filepath.Join(b.t.TempDir(), "report.html")
+	must(b.t, os.WriteFile(file, []byte(page), 0o644))
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
+	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]any{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
+	b.console, b.requests, b.loaded = nil, nil, false
+	b.call("Page.navigate", map[string]any{"url": "file://" + file + fragment}, nil)
+	if !b.loaded {
+		b.until("the page", func(message) bool { return b.loaded })
+	}
+}
+
+// eval returns what an expression is in the page.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	var answer struct {
+		Result struct {
+			Value T `json:"value"`
+		} `json:"result"`
+		Exception json.RawMessage `json:"exceptionDetails"`
+	}
+	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &answer)
+	if answer.Exception != nil {
+		b.t.Fatalf("%s: %s", expression, answer.Exception)
+	}
+
+	return answer.Result.Value
+}
+
+// screenshot writes what the whole page looks like: go test -artifacts keeps it.
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	var shot struct {
+		Data []byte `json:"data"`
+	}
+	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
+	file := filepath.Join(b.t.ArtifactDir(), fmt.Sprintf("%s.png", name))
+	must(b.t, os.WriteFile(file, shot.Data, 0o644))
+	if len(shot.Data) < 5000 {
+		b.t.Errorf("%s shows nothing", file)
+	}
+}
