@@ -1,0 +1,137 @@
+package hooks
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+)
+
+var update = flag.Bool("update", false, "write the flags into docs/commands.md")
+
+const commandsFile = "../docs/commands.md"
+
+// flagBlock is where the flags of a command are in its section.
+var flagBlock = regexp.MustCompile("(?s)```text\n.*?```")
+
+// TestCommandsPage compares what people read with the commands: go test ./hooks -update writes the flags into it.
+func TestCommandsPage(t *testing.T) {
+	t.Setenv("VELERO_NAMESPACE", "")
+	b, err := os.ReadFile(commandsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	root := newRoot(&options{})
+	want := withFlags(t, page, "Flags of all commands", root.PersistentFlags())
+	for _, c := range root.Commands() {
+		if c.HasAvailableLocalFlags() {
+			want = withFlags(t, want, c.Name(), c.LocalNonPersistentFlags())
+		}
+	}
+	if *update {
+		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		page = want
+	}
+	if diff := cmp.Diff(want, page); diff != "" {
+		t.Errorf("The flags in docs/commands.md must be those that there are; run go test ./hooks -update: -want, +got:\n%s", diff)
+	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		for _, must := range []string{"\n## " + c.Name() + "\n", "[`" + c.Name() + "`](#" + c.Name() + ")"} {
+			if !strings.Contains(page, must) {
+				t.Errorf("docs/commands.md has no %q", must)
+			}
+		}
+	}
+	for _, f := range printer.Formats() {
+		if !strings.Contains(page, "`"+f+"`") {
+			t.Errorf("docs/commands.md does not say what the format %s is for", f)
+		}
+	}
+	for _, code := range []int{ExitFine, ExitFailed, ExitUsage, ExitProblems, ExitTimeout} {
+		if !strings.Contains(page, "\n| "+strconv.Itoa(code)+" | ") {
+			t.Errorf("docs/commands.md does not say what the exit code %d says", code)
+		}
+	}
+}
+
+// withFlags returns the page with the flags in the section.
+func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(page, "\n## "+section+"\n")
+	if !ok {
+		t.Errorf("docs/commands.md has no section %s", section)
+
+		return page
+	}
+	body, after, more := strings.Cut(rest, "\n## ")
+	at := flagBlock.FindStringIndex(body)
+	if at == nil {
+		t.Errorf("docs/commands.md has no flags of %s", section)
+
+		return page
+	}
+	body = body[:at[0]] + "```text\n" + flags.FlagUsages() + "```" + body[at[1]:]
+	if more {
+		body += "\n## " + after
+	}
+
+	return before + "\n## " + section + "\n" + body
+}
+
+// TestHelp reads what each command says of itself.
+func TestHelp(t *testing.T) {
+	root := newRoot(&options{})
+	for _, c := range root.Commands() {
+		switch {
+		case c.Short == "" || c.Long == "" || !strings.Contains(c.Example, Name+" "+c.Name()):
+			t.Errorf("%s: a command has a short and a long text and examples of itself", c.Name())
+		case strings.HasSuffix(c.Short, "."):
+			t.Errorf("%s: the short text is no sentence", c.Name())
+		}
+		for _, text := range []string{c.Long, c.Example} {
+			for line := range strings.Lines(text) {
+				if len(line) > 160 {
+					t.Errorf("%s: a line of its help is too long: %s", c.Name(), line)
+				}
+			}
+		}
+	}
+}
+
+// TestCompletion asks for completions as a shell does.
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := command(t, nil, "completion", shell); r.code != ExitFine || !strings.Contains(r.out, Name) {
+			t.Errorf("completion %s: code %d, %s", shell, r.code, r.err)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"Commands": {reason: "What can be done is proposed.", args: []string{""}, want: "validate\t"},
+		"Flags":    {reason: "Flags are.", args: []string{"validate", "--wa"}, want: "--watch\t"},
+		"Formats":  {reason: "And what a flag takes.", args: []string{"inspect", "-o", ""}, want: "html\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := command(t, nil, append([]string{cobra.ShellCompRequestCmd}, tc.args...)...)
+			if !strings.Contains(r.out, tc.want) {
+				t.Errorf("%s want %q, got %q (%s)", tc.reason, tc.want, r.out, r.err)
+			}
+		})
+	}
+}
