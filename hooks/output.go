@@ -1,8 +1,10 @@
 package hooks
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +17,8 @@ import (
 // An output is how a command shows its report.
 type output struct {
 	format printer.Format
+	// formats are those that there are.
+	formats []string
 }
 
 // String, Set and Type make it a flag.
@@ -22,23 +26,26 @@ func (out *output) String() string { return string(out.format) }
 
 // Set takes the name of a format. It fails with those that there are.
 func (out *output) Set(name string) error {
-	f, err := printer.Parse(name)
-	if err == nil {
-		out.format = f
+	if !slices.Contains(out.formats, name) {
+		return fmt.Errorf("cannot print as %q: there are %s", name, strings.Join(out.formats, ", "))
 	}
+	out.format = printer.Format(name)
 
-	return err
+	return nil
 }
 
 // Type says what the flag takes.
 func (*output) Type() string { return "format" }
 
-// addTo gives a command the flag --output.
-func (out *output) addTo(c *cobra.Command) error {
-	out.format = printer.Table
-	c.Flags().VarP(out, "output", "o", "one of "+strings.Join(printer.Formats(), ", "))
+// addTo gives a command the flag --output, for all formats unless it names its own.
+func (out *output) addTo(c *cobra.Command, formats ...string) error {
+	out.format, out.formats = printer.Table, formats
+	if len(formats) == 0 {
+		out.formats = printer.Formats()
+	}
+	c.Flags().VarP(out, "output", "o", "one of "+strings.Join(out.formats, ", "))
 
-	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(printer.Formats(), cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
+	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
 // print shows a report on stdout.

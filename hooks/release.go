@@ -95,7 +95,7 @@ func newRelease(o *options) *cobra.Command {
 	c.Flags().BoolVar(&r.force, "force", false, "lift what can't be lifted safely too, after saying what that can cost")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "for how long to go on")
-	_ = r.out.addTo(c) // It fails only if the flag is there already.
+	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
 
 	return c
 }
@@ -108,11 +108,6 @@ func (r *release) prepare(args []string) error {
 	}
 	if r.timeout < 0 {
 		return fmt.Errorf("cannot go on for %s", r.timeout)
-	}
-	switch r.out.format {
-	case printer.Table, printer.Wide, printer.JSON, printer.YAML:
-	default:
-		return fmt.Errorf("cannot show a release as %s: there are table, wide, json, yaml", r.out.format)
 	}
 	if r.restore != "" && !strings.Contains(r.restore, "/") {
 		r.restore = r.velero + "/" + r.restore

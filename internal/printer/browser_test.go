@@ -74,7 +74,9 @@ func verdictOf(r *report.Report) string {
 	return what
 }
 
-func isItself(url string) bool { return strings.HasPrefix(url, "file://") || strings.HasPrefix(url, "data:") }
+func isItself(url string) bool {
+	return strings.HasPrefix(url, "file://") || strings.HasPrefix(url, "data:")
+}
 
 // contrast returns the texts whose contrast with what is behind them is below 4.5 to 1 (WCAG 2, AA).
 const contrast = `(() => {
@@ -98,7 +100,9 @@ func TestBrowserFolds(t *testing.T) {
 	b := newBrowser(t)
 	page := printed(t, groupedReport(), HTML, Options{})
 	count := func(what string) int { return eval[int](b, "document.querySelectorAll('"+what+"').length") }
-	shown := func() int { return eval[int](b, "[...document.querySelectorAll('.tree li')].filter((e) => e.checkVisibility()).length") }
+	shown := func() int {
+		return eval[int](b, "[...document.querySelectorAll('.tree li')].filter((e) => e.checkVisibility()).length")
+	}
 
 	b.open(page, "", 1600, false)
 	all, atFirst := count(".tree details"), count(".tree details[open]")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -29,15 +28,6 @@ const (
 // Formats returns the names of all of them.
 func Formats() []string {
 	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(DOT), string(JUnit), string(HTML)}
-}
-
-// Parse returns the Format of a name. It fails with what there is if there is none of that name.
-func Parse(name string) (Format, error) {
-	if !slices.Contains(Formats(), name) {
-		return "", fmt.Errorf("cannot print as %q: there are %s", name, strings.Join(Formats(), ", "))
-	}
-
-	return Format(name), nil
 }
 
 // Options are how a table and a tree are shown.
