@@ -15,12 +15,13 @@ func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	hooked := s.makeHooked(t)
-	s.loseSource(t, tenantsOf(hooked)...)
+	hooked, left := s.makeHooked(t), s.fillLeak(t)
+	s.loseSource(t, append(tenantsOf(hooked), left.gone, left.stopped)...)
 	t.Run("Hooks", func(t *testing.T) { s.testHooks(t, hooked) })
 	t.Run("Rights", func(t *testing.T) { s.testRights(t, hooked[0]) })
 	t.Run("Jobs", func(t *testing.T) { s.testJobs(t, hooked[0]) })
 	t.Run("Examples", func(t *testing.T) { s.testExamples(t, hooked[0]) })
+	t.Run("Release", func(t *testing.T) { s.testRelease(t, left) })
 }
 
 // A run is one of the plugin as a command.

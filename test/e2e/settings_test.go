@@ -18,7 +18,7 @@ import (
 func (s *suite) settings(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, n.AwaitReady(ctx, s.source, count))
+	must(t, n.AwaitReady(ctx, s.source, n.size))
 	manual := map[string]any{"compositionUpdatePolicy": "Manual"}
 	if s.version == stack.V2 {
 		manual = map[string]any{"crossplane": manual}
@@ -33,7 +33,7 @@ func (s *suite) settings(t *testing.T, n *tenant) {
 	must(t, n.Compose(ctx, s.source))
 	must(t, s.source.Wait(ctx, time.Minute, "the other instances to have databases", func(ctx context.Context) error {
 		mrs, err := n.Managed(ctx, s.source)
-		if err == nil && len(mrs) != 3*count-2 {
+		if err == nil && len(mrs) != 3*n.size-2 {
 			err = fmt.Errorf("there are %d MRs: %v", len(mrs), names(mrs))
 		}
 

@@ -52,7 +52,7 @@ func (s *suite) explained(ctx context.Context, n *tenant) error {
 	if err != nil {
 		return fmt.Errorf("cannot list Events: %w", err)
 	}
-	if len(list.Items) < count {
+	if len(list.Items) < n.size {
 		return fmt.Errorf("there are %d", len(list.Items))
 	}
 
