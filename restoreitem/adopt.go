@@ -188,8 +188,8 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 
 // holdSchedule puts a hold on what starts Operations, for a person to lift.
 func (a *Adopt) holdSchedule(i *item) error {
-	const reason = "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, remove this annotation and " +
-		xp.AnnotationPaused
+	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: velero-plugin-for-crossplane release " +
+		i.GetName()
 	if _, err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}

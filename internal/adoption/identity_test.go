@@ -109,7 +109,7 @@ func TestWhyHeld(t *testing.T) {
 	for i, want := range map[xp.Identity][]string{
 		xp.InFlight:    {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
 		xp.Recoverable: {`"vpc-1"`, xp.AnnotationExternalName},
-		xp.Unknown:     {"Look for it in the cloud", xp.AnnotationExternalName, AnnotationHold, xp.AnnotationPaused},
+		xp.Unknown:     {"Look for it in the cloud", xp.AnnotationExternalName, "release NAME --force"},
 	} {
 		got := WhyHeld(i, "vpc-1")
 		for _, part := range want {

@@ -114,8 +114,11 @@ func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
 			own = `["` + strings.Join(h.Policies, `","`) + `"]`
 		}
 
-		return end{cause: "its provider can't observe it", why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
-			"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own)}
+		return end{
+			why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
+				"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own),
+			cause: "its provider can't observe it",
+		}
 	default:
 		return end{
 			Change: Change{Target: u, Patch: giveBack(u, h), Step: "its provider has observed it; give its own settings back"}, why: waitLetGo, moving: true,
@@ -143,8 +146,7 @@ func WhyHeld(i xp.Identity, id string) string {
 			"the annotation %s to that if it is the external-name that the kind has", id, xp.AnnotationExternalName)
 	default:
 		return "it has no external-name, so reconciling it could create a second external resource. Look for it in the cloud: if it is there, set the annotation " +
-			xp.AnnotationExternalName + " to what it is called there; if not, remove the annotations " + AnnotationHold + " and " + xp.AnnotationPaused +
-			" to have it created"
+			xp.AnnotationExternalName + ` to what it is called there; if not, have it created with "velero-plugin-for-crossplane release NAME --force"`
 	}
 }
 

@@ -40,19 +40,23 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	phase, known := d.Restores[h.Restore]
 	switch {
 	case h.Restore == "":
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u, h))
 	case phase == PhaseUnread:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u))
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the Restores could not be read; if that one has ended, "+releaseIt(u, h))
 	case !known:
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore is gone", releaseIt(u, h))
 	case !IsUnderWay(phase):
-		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u))
+		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
 	default:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the restore goes on by itself when that is there; see: velero restore describe --details "+h.Restore)
 	}
 }
 
-func releaseIt(u *unstructured.Unstructured) string {
+func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
+	if how := adoption.HowToRelease(u, h); how != "" {
+		return how
+	}
+
 	return "mend what it waits for, and run: velero-plugin-for-crossplane release " + path(u)
 }
 
