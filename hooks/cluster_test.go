@@ -25,11 +25,8 @@ type server struct {
 }
 
 var (
-	xorders  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
-	claims   = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
-	buckets  = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
-	crons    = schema.GroupVersionResource{Group: xp.GroupOperations, Version: "v1alpha1", Resource: "cronoperations"}
-	restores = schema.GroupVersionResource{Group: "velero.io", Version: "v1", Resource: "restores"}
+	xorders = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
+	claims  = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "orderclaims"}
 )
 
 func served() map[string][]metav1.APIResource {
@@ -38,13 +35,13 @@ func served() map[string][]metav1.APIResource {
 	}
 
 	return map[string][]metav1.APIResource{
-		xptest.LegacyVersion:            {of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim")},
-		xptest.ManagedVersion:           {of("buckets", xptest.ManagedKind, false, "managed")},
-		xp.GroupAPIExtensions + "/v1":   {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
+		xptest.LegacyVersion:             {of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim")},
+		xptest.ManagedVersion:            {of("buckets", xptest.ManagedKind, false, "managed")},
+		xp.GroupAPIExtensions + "/v1":    {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
 		xp.GroupOperations + "/v1alpha1": {of("cronoperations", "CronOperation", false, "crossplane")},
-		"velero.io/v1":                  {of("restores", "Restore", true, "")},
-		"v1":                            {of("events", "Event", true, ""), of("secrets", "Secret", true, "")},
-		"apps/v1":                       {of("deployments", "Deployment", true, "")},
+		"velero.io/v1":                   {of("restores", "Restore", true, "")},
+		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, "")},
+		"apps/v1":                        {of("deployments", "Deployment", true, "")},
 	}
 }
 
@@ -137,10 +134,10 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 	return list, nil
 }
 
-// restoredBy is u as a Restore has created it, on hold.
-func restoredBy(restore string, u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
-	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", restore))
-	h.Restore, h.Since = "velero/"+restore, "2026-01-02T03:04:05Z"
+// restored is u as the Restore "gone" has created it, on hold.
+func restored(u *unstructured.Unstructured, h adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+	u = xptest.With(u, xptest.Labelled("velero.io/restore-name", "gone"))
+	h.Restore, h.Since = "velero/gone", "2026-01-02T03:04:05Z"
 	if _, err := adoption.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -148,6 +145,7 @@ func restoredBy(restore string, u *unstructured.Unstructured, h adoption.Hold, o
 	return xptest.With(u, o...)
 }
 
-func restore(name, phase string) *unstructured.Unstructured {
-	return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))
+// gone is the Restore that left the holds, if it is there.
+func gone(phase string) *unstructured.Unstructured {
+	return xptest.Object("velero.io/v1", "Restore", "velero", "gone", xptest.Field(phase, "status", "phase"))
 }

@@ -25,19 +25,19 @@ const (
 	releaseSettle = 15 * time.Second
 )
 
-const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in the same order
-as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external resource is
-made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
+const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in the
+same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
+resource is made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
 
 It leaves alone, and names, what a Restore under way holds, copies of what is alive, and CronOperations and WatchOperations. --restore names the Restore
-whose holds to lift, also if that seems to be under way. A name of a CronOperation or WatchOperation lifts its hold. Copies stay held.
+whose holds to lift, also if that seems to be under way. The name of a CronOperation or WatchOperation lifts its hold. Copies stay held.
 
 What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
 
 --force then lifts those holds as well. Before, it says of each what that can cost, and asks. --dry-run says what would be done, and changes nothing.
 
 It exits with 0 if nothing that was asked for is held any more, 3 if something stays held, 4 if that is because of the timeout, and 2 if --force can't ask:
-on no terminal it needs --yes.`
+on no terminal it needs --yes. See docs/release.md.`
 
 const releaseExample = `  # What is held for no reason any more, and what would be done about it?
   ` + Name + ` release --dry-run
@@ -178,7 +178,7 @@ func (r *release) tell(survey *live.Survey, timeout error) error {
 
 // say tells a person what goes on.
 func (r *release) say(format string, args ...any) {
-	fmt.Fprintf(r.Err, format+"\n", args...)
+	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // Who does not hear it can read the report.
 }
 
 // agreed asks whether to go on.
@@ -186,7 +186,7 @@ func (r *release) agreed(ctx context.Context, question string) (bool, error) {
 	if r.yes {
 		return true, nil
 	}
-	fmt.Fprint(r.Err, question+" [y/N] ")
+	_, _ = fmt.Fprint(r.Err, question+" [y/N] ") // As above.
 	type answer struct {
 		line string
 		err  error

@@ -180,9 +180,7 @@ func (s *holds) releases() []report.Release {
 func (s *holds) problems() []report.Problem {
 	var problems []report.Problem
 	for _, h := range s.all {
-		switch {
-		case h.Result == report.StillHeld, h.Result == report.WouldWait, h.Result == report.Unproven:
-		default:
+		if h.Result != report.StillHeld && h.Result != report.WouldWait && h.Result != report.Unproven {
 			continue
 		}
 		code := report.LeakedHold

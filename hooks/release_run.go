@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,7 +167,7 @@ func (l *lifting) adopt(ctx context.Context) (plans, error) {
 
 // look says what is waited for where that has changed.
 func (l *lifting) look(now plans) {
-	known := []string{fmt.Sprint(l.steps)}
+	known := []string{strconv.Itoa(l.steps)}
 	for _, h := range l.due {
 		p := now[h.Object.ID()]
 		known = append(known, fmt.Sprint(p.Done, p.Failed, p.Adopted, p.Causes))

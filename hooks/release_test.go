@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,10 +24,14 @@ import (
 
 // A releasing is what release was asked for, and what it said.
 type releasing struct {
-	restore, namespace, typed string
-	names                     []string
-	dryRun, force, yes        bool
-	timeout                   time.Duration
+	restore, namespace string
+	names              []string
+	dryRun, force, yes bool
+	timeout            time.Duration
+	// in is where answers come from; nil if from nowhere.
+	in io.Reader
+	// asked is called with what is said.
+	asked func(said string)
 }
 
 // results are what release said of each object, its messages, and its exit code.
@@ -38,8 +44,9 @@ type results struct {
 
 func (s *server) release(t *testing.T, of releasing) results {
 	t.Helper()
-	var out, problems bytes.Buffer
-	o := &options{Streams: Streams{In: strings.NewReader(of.typed), Out: &out, Err: &problems}, velero: "velero", namespace: of.namespace}
+	var out bytes.Buffer
+	problems := &teller{heard: of.asked}
+	o := &options{Streams: Streams{In: of.in, Out: &out, Err: problems}, velero: "velero", namespace: of.namespace}
 	r := &release{
 		options: o, out: output{format: printer.JSON}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
 		pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),
@@ -77,14 +84,14 @@ func (s *server) release(t *testing.T, of releasing) results {
 // A leftTree is a claim, its XR and its MR, held by a Restore.
 type leftTree struct{ claim, xr, mr, revision *unstructured.Unstructured }
 
-func newLeftTree(by string, n string) leftTree {
+func newLeftTree(n string) leftTree {
 	x := xptest.XR("x" + n)
 	l := leftTree{mr: xptest.MR("b"+n, xptest.ControlledBy(x), xptest.Reconciled()), claim: xptest.Claim("o"+n, xptest.OfXR(x))}
 	l.xr = xptest.XR("x"+n, xptest.ClaimedBy(l.claim), xptest.Refs(l.mr), xptest.Policy("Automatic"))
 	l.revision = xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
-	l.claim = restoredBy(by, l.claim, adoption.Hold{}, xptest.SeenPaused())
-	l.xr = restoredBy(by, l.xr, adoption.Hold{}, xptest.SeenPaused())
-	l.mr = xptest.With(l.mr, xptest.Labelled("velero.io/restore-name", by))
+	l.claim = restored(l.claim, adoption.Hold{}, xptest.SeenPaused())
+	l.xr = restored(l.xr, adoption.Hold{}, xptest.SeenPaused())
+	l.mr = xptest.With(l.mr, xptest.Labelled("velero.io/restore-name", "gone"))
 
 	return l
 }
@@ -94,14 +101,14 @@ func (l leftTree) all() []*unstructured.Unstructured {
 }
 
 func cron() *unstructured.Unstructured {
-	return restoredBy("gone", xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly"), adoption.Hold{Reason: "it starts Operations by itself"})
+	return restored(xptest.Object(xp.GroupOperations+"/v1alpha1", "CronOperation", "", "nightly"), adoption.Hold{Reason: "it starts Operations by itself"})
 }
 
 func TestRelease(t *testing.T) {
-	gone := newLeftTree("gone", "1")
-	missing := []*unstructured.Unstructured{gone.claim, gone.xr, gone.revision}
-	copied := restoredBy("gone", xptest.MR("copy"), adoption.Hold{Clone: "Bucket b", Reason: "it is a copy"})
-	nameless := restoredBy("gone", xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), adoption.Hold{Identity: xp.Unknown})
+	left := newLeftTree("1")
+	missing := []*unstructured.Unstructured{left.claim, left.xr, left.revision}
+	copied := restored(xptest.MR("copy"), adoption.Hold{Clone: "Bucket b", Reason: "it is a copy"})
+	nameless := restored(xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), adoption.Hold{Identity: xp.Unknown})
 	released := map[string]report.Result{"XOrder x1": report.Released, "OrderClaim team-a/o1": report.Released}
 	all := func(r report.Result) map[string]report.Result {
 		return map[string]report.Result{"XOrder x1": r, "OrderClaim team-a/o1": r}
@@ -115,37 +122,37 @@ func TestRelease(t *testing.T) {
 		said    string
 	}{
 		"Gone": {
-			reason: "Nothing works on it any more.", objects: gone.all(), want: results{Results: released},
+			reason: "Nothing works on it any more.", objects: left.all(), want: results{Results: released},
 			wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"Ended": {
-			reason: "Its Restore has given up.", objects: append(gone.all(), restore("gone", "PartiallyFailed")), want: results{Results: released},
+			reason: "Its Restore has given up.", objects: append(left.all(), gone("PartiallyFailed")), want: results{Results: released},
 			wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"UnderWay": {
-			reason: "Its Restore lifts it.", objects: append(gone.all(), restore("gone", "WaitingForPluginOperations")), want: results{Results: all(report.LeftAlone)},
+			reason: "Its Restore lifts it.", objects: append(left.all(), gone("WaitingForPluginOperations")), want: results{Results: all(report.LeftAlone)},
 		},
 		"UnderWayNamed": {
-			reason: "Who asks for it must know that it is still held.", objects: append(gone.all(), restore("gone", "WaitingForPluginOperations")),
+			reason: "Who asks for it must know that it is still held.", objects: append(left.all(), gone("WaitingForPluginOperations")),
 			of: releasing{names: []string{"x1"}}, want: results{Results: all(report.StillHeld), Code: ExitProblems},
 		},
 		"UnderWayForSure": {
-			reason: "Nothing may work on that Restore, whatever it says.", objects: append(gone.all(), restore("gone", "InProgress")),
+			reason: "Nothing may work on that Restore, whatever it says.", objects: append(left.all(), gone("InProgress")),
 			of: releasing{restore: "gone"}, want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
-		"AnotherRestore": {reason: "Only what that one holds.", objects: gone.all(), of: releasing{restore: "other"}, want: results{Results: map[string]report.Result{}}},
+		"AnotherRestore": {reason: "Only what that one holds.", objects: left.all(), of: releasing{restore: "other"}, want: results{Results: map[string]report.Result{}}},
 		"Named": {
-			reason: "Nothing else is touched.", objects: append(gone.all(), newLeftTree("gone", "2").all()[:3]...), of: releasing{names: []string{"team-a/o1"}},
+			reason: "Nothing else is touched.", objects: append(left.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"team-a/o1"}},
 			want: results{Results: released}, wrote: []string{"xorders x1", "orderclaims o1", "xorders x1"},
 		},
 		"NotThere": {
-			reason: "A typing error is none.", objects: gone.all(), of: releasing{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
+			reason: "A typing error is none.", objects: left.all(), of: releasing{names: []string{"team-a/o2"}}, want: results{Code: ExitFailed}, said: "cannot find team-a/o2",
 		},
 		"NotHeld": {
-			reason: "It is as it was asked for.", objects: append(gone.all(), xptest.XR("free")), of: releasing{names: []string{"free"}},
+			reason: "It is as it was asked for.", objects: append(left.all(), xptest.XR("free")), of: releasing{names: []string{"free"}},
 			want: results{Results: map[string]report.Result{}},
 		},
-		"DryRun": {reason: "Nothing is changed.", objects: gone.all(), of: releasing{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
+		"DryRun": {reason: "Nothing is changed.", objects: left.all(), of: releasing{dryRun: true}, want: results{Results: all(report.WouldRelease)}},
 		"DryRunMissing": {
 			reason: "It would not be lifted.", objects: missing, of: releasing{dryRun: true}, want: results{Results: all(report.WouldWait), Code: ExitProblems},
 		},
@@ -158,7 +165,7 @@ func TestRelease(t *testing.T) {
 			wrote: []string{"orderclaims o1", "xorders x1"}, said: "XOrder x1: waiting for Bucket b1: it was not restored",
 		},
 		"TimedOut": {
-			reason: "What comes by itself may still come.", objects: []*unstructured.Unstructured{gone.claim, gone.xr, gone.revision, xptest.With(gone.mr, xptest.Without("status"))},
+			reason: "What comes by itself may still come.", objects: []*unstructured.Unstructured{left.claim, left.xr, left.revision, xptest.With(left.mr, xptest.Without("status"))},
 			of: releasing{timeout: time.Millisecond}, want: results{Results: all(report.StillHeld), Code: ExitTimeout}, wrote: []string{"orderclaims o1", "xorders x1"},
 		},
 		"ForceUnasked": {
@@ -216,5 +223,103 @@ func TestRelease(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Only a yes on a terminal is one.
+func TestReleaseAsks(t *testing.T) {
+	left := newLeftTree("1")
+	for typed, want := range map[string]report.Result{
+		"y\n": report.Forced, "YES\n": report.Forced, "n\n": report.StillHeld, "\n": report.StillHeld, "yes, but\n": report.StillHeld, "\x04": report.StillHeld,
+	} {
+		keyboard, terminal, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyboard.WriteString(typed); err != nil {
+			t.Fatal(err)
+		}
+		s := newServer(left.claim, left.xr, left.revision)
+		got := s.release(t, releasing{force: true, in: terminal})
+		if got.Results["XOrder x1"] != want || (got.Code == ExitFine) != (want == report.Forced) {
+			t.Errorf("%q: got %v, exit code %d", typed, got.Results, got.Code)
+		}
+		if !strings.Contains(got.err, "Bucket b1 is missing") || !strings.Contains(got.err, "its own setting comes back: compositionUpdatePolicy: Automatic") ||
+			!strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
+			t.Errorf("%q: it must say what that costs before it asks: %s", typed, got.err)
+		}
+		if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Nobody has agreed to what has changed since they were asked.
+func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
+	left := newLeftTree("1")
+	s := newServer(left.claim, left.xr, left.revision)
+	keyboard, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := func(question string) {
+		if !strings.Contains(question, "[y/N]") {
+			return
+		}
+		newer := xptest.Revision("newer", left.xr, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, left.xr)), xptest.Field(int64(7), "spec", "revision"))
+		_, typeErr := keyboard.WriteString("y\n")
+		if err := errors.Join(s.Tracker().Add(newer), typeErr); err != nil {
+			t.Error(err)
+		}
+	}
+	got := s.release(t, releasing{force: true, in: terminal, asked: asked})
+	if got.Code != ExitProblems || got.Results["XOrder x1"] != report.StillHeld {
+		t.Errorf("got %v, exit code %d", got.Results, got.Code)
+	}
+	for _, r := range got.releases {
+		if r.Object.Kind == xptest.LegacyKind && !strings.Contains(r.Reason, "it has changed since it was asked about") {
+			t.Errorf("the reason is %q", r.Reason)
+		}
+	}
+	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A teller keeps what is said, and passes it on.
+type teller struct {
+	bytes.Buffer
+
+	heard func(said string)
+}
+
+func (w *teller) Write(b []byte) (int, error) {
+	if w.heard != nil {
+		w.heard(string(b))
+	}
+
+	return w.Buffer.Write(b)
+}
+
+// What the settings were before the restore they are again, whichever way the hold goes.
+func TestReleaseGivesBack(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		left := newLeftTree("1")
+		objects := left.all()
+		if force {
+			objects = []*unstructured.Unstructured{left.claim, left.xr, left.revision}
+		}
+		s := newServer(objects...)
+		s.release(t, releasing{force: force, yes: force})
+		xr, claim := s.get(t, xorders, "", "x1"), s.get(t, claims, xptest.Namespace, "o1")
+		if policy, ok := (xp.Instance{Unstructured: xr}).UpdatePolicy(); !ok || policy != "Automatic" {
+			t.Errorf("force %v: the XR's policy is %q", force, policy)
+		}
+		if policy, ok := (xp.Instance{Unstructured: claim}).UpdatePolicy(); ok {
+			t.Errorf("force %v: the claim had no policy; now it has %q", force, policy)
+		}
+		if len(xr.GetAnnotations())+len(claim.GetAnnotations()) > 0 {
+			t.Errorf("force %v: annotations are left: %v, %v", force, xr.GetAnnotations(), claim.GetAnnotations())
+		}
 	}
 }

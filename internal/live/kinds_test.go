@@ -32,7 +32,8 @@ func TestKinds(t *testing.T) {
 	}
 	slices.SortFunc(kinds, func(a, b schema.GroupVersionKind) int { return refOf(a).Compare(refOf(b)) })
 	want := []schema.GroupVersionKind{
-		{Group: "cloud.example.org", Version: "v1", Kind: "Bucket"}, {Group: "example.org", Version: "v1", Kind: "XOrder"},
+		{Group: "cloud.example.org", Version: "v1", Kind: "Bucket"},
+		{Group: "example.org", Version: "v1", Kind: "XOrder"},
 		{Group: "example.org", Version: "v1beta1", Kind: "Old"},
 	}
 	if diff := cmp.Diff(want, kinds); diff != "" {

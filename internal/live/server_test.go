@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -85,7 +85,7 @@ func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(clienttesting.CreateActionImpl); ok {
 		u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
 		if u.GetName() == "" {
-			u.SetName(u.GetGenerateName() + strconv.FormatUint(rand.Uint64(), 36))
+			u.SetName(u.GetGenerateName() + rand.String(5))
 		}
 	}
 

@@ -14,7 +14,9 @@ func (s *sheet) releases() string {
 	if len(s.report.Releases) == 0 {
 		return ""
 	}
-	g := &grid{sheet: s, columns: []column{{title: "RESULT"}, {title: "OBJECT", weight: 2, middle: true}, {title: "RESTORE", weight: 2, middle: true}, {title: "WHAT", weight: 1}}}
+	g := &grid{sheet: s, columns: []column{
+		{title: "RESULT"}, {title: "OBJECT", weight: 2, middle: true}, {title: "RESTORE", weight: 2, middle: true}, {title: "WHAT", weight: 1},
+	}}
 	for _, r := range s.report.Releases {
 		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restoreOf(r)), plain(whatOf(r)))
 	}
