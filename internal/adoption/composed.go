@@ -32,8 +32,13 @@ func (t *tree) checkComposed(observed bool) {
 }
 
 func (t *tree) checkMissing(r xp.Ref) {
-	if gk := r.GroupVersionKind().GroupKind(); t.w.unserved[gk] {
+	switch gk := r.GroupVersionKind().GroupKind(); {
+	case t.w.unserved[gk]:
 		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
+
+		return
+	case t.w.unreadable[gk]:
+		t.wait(false, "%s: it may not be read; run this with the right to list and patch %s", r, gk)
 
 		return
 	}

@@ -147,6 +147,8 @@ func (f *forcing) composed(r xp.Ref, listed bool) {
 	case u == nil && f.w.unserved[r.GroupVersionKind().GroupKind()]:
 		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of "+
 			"its own if it is a managed resource")
+	case u == nil && f.w.unreadable[r.GroupVersionKind().GroupKind()]:
+		f.riskOf(r, "may not be read: if it is missing, or is not this one's own, Crossplane makes another in its place")
 	case u == nil:
 		f.riskOf(r, "is missing: Crossplane makes it anew, under another name unless the Composition names it; if it is a managed resource, with another external "+
 			"resource, and nothing manages the one that it had")

@@ -82,6 +82,11 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 
 		return w
 	}
+	unreadable := func(w *World) *World {
+		w.AddUnreadable(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
+
+		return w
+	}
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
@@ -123,6 +128,11 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			reason: "The next step is another one if the kind is not there at all.",
 			world:  unserved(world(paused, revision)), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org"),
+		},
+		"Forbidden": {
+			reason: "What may not be read may be there, so nobody is told to restore it.",
+			world:  unreadable(world(paused, revision)), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it may not be read; run this with the right to list and patch Bucket.cloud.example.org"),
 		},
 		"SomebodyElses": {
 			reason: "Crossplane would ignore it and make another one.",

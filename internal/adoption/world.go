@@ -15,6 +15,8 @@ import (
 type World struct {
 	objects  map[xp.ID]*unstructured.Unstructured
 	unserved map[schema.GroupKind]bool
+	// unreadable are kinds that whoever observed may not read.
+	unreadable map[schema.GroupKind]bool
 	// restored are the objects that a restore has created.
 	restored map[types.UID]bool
 	// now is when it was observed.
@@ -24,7 +26,10 @@ type World struct {
 
 // NewWorld returns a World in which nothing exists.
 func NewWorld() *World {
-	return &World{objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, restored: map[types.UID]bool{}}
+	return &World{
+		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupKind]bool{},
+		restored: map[types.UID]bool{},
+	}
 }
 
 // SetTime says when it was observed.
@@ -45,6 +50,11 @@ func (w *World) AddRestored(u *unstructured.Unstructured) {
 // AddUnserved says that the API server does not serve a kind.
 func (w *World) AddUnserved(gk schema.GroupKind) {
 	w.unserved[gk] = true
+}
+
+// AddUnreadable says that nothing may be known of a kind.
+func (w *World) AddUnreadable(gk schema.GroupKind) {
+	w.unreadable[gk] = true
 }
 
 // Get returns the object that r names; nil if it does not exist.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,12 +80,19 @@ func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref)
 
 func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, selector string) error {
 	all := []metav1.ListOptions{{LabelSelector: selector}}
-	if gvk.Group == "" && gvk.Kind == "Secret" && selector == "" {
+	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
 		// No other Secrets of the cluster are anybody's business here.
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
 		err := o.cluster.each(ctx, gvk, "", options, o.add)
+		if apierrors.IsForbidden(err) && gvk.GroupKind() == kindSecret.GroupKind() {
+			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
+			o.world.AddUnreadable(gvk.GroupKind())
+			o.whole[gvk] = true
+
+			return nil
+		}
 		if isUnserved(err) {
 			o.world.AddUnserved(gvk.GroupKind())
 			o.whole[gvk] = true

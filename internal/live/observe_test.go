@@ -178,6 +178,24 @@ func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 	}
 }
 
+// Who releases need not be allowed to read Secrets.
+func TestObserveWithoutSecrets(t *testing.T) {
+	xr := xptest.With(restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), xptest.SeenPaused())
+	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
+	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
+	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Change.Patch == nil || plan.Failed != "" {
+		t.Errorf("The XR can be unpaused; got %+v", plan)
+	}
+	s.failOn("list", "secrets", 1, errDown)
+	if _, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
+		t.Errorf("What could not be listed is another matter; got error %v", err)
+	}
+}
+
 func TestObserveReadsEveryPage(t *testing.T) {
 	a, b := restored(xptest.XR("a", xptest.NeverComposed())), restored(xptest.XR("b", xptest.NeverComposed()))
 	s := newServer()
