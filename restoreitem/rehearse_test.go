@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -208,6 +209,18 @@ func TestRehearse(t *testing.T) {
 				t.Error("a rehearsal must write nothing")
 			}
 		})
+	}
+}
+
+func TestRehearseOfWhatMayNotBeRead(t *testing.T) {
+	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI)
+	fates, err := Rehearse(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := report.Outcome{Action: report.Create, Reason: "whether it is there already may not be read"}
+	if len(fates) != 1 || fates[0].Outcome != want {
+		t.Errorf("A backup has more than whoever plans its restore may read; got %+v", fates)
 	}
 }
 

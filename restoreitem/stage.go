@@ -122,12 +122,17 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 
 // Exists tells whether something is live.
 func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	exists, err := s.exists(ctx, r)
+
+	return exists, s.note(err)
+}
+
+func (s *stage) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if s.scenery == nil {
 		return false, nil
 	}
-	exists, err := s.scenery.Exists(ctx, r)
 
-	return exists, s.note(err)
+	return s.scenery.Exists(ctx, r) //nolint:wrapcheck // It is the cluster's.
 }
 
 // Named returns what is live and has an external-name.
