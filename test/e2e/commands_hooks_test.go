@@ -38,7 +38,12 @@ type hooked struct {
 	reason string
 	// bySpec says that the Restore has the hooks, rather than the Pods.
 	bySpec bool
+	// plain says that it has no Pods: it is only for what is held after its restore has given up.
+	plain bool
 }
+
+// leaked is the namespace whose restore gives up.
+const leaked = "leaked"
 
 // example returns the objects of a file in the example folder, changed as it asks its user to: for the namespace, and the name of the XR or claim.
 func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured {
@@ -60,9 +65,13 @@ func (s *suite) makeHooked(t *testing.T) []*hooked {
 	all := []*hooked{
 		{reason: "The Pods say what their hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "hooked"}}},
 		{reason: "The Restore says what the hooks are.", tenant: &tenant{Platform: drill.Platform{Namespace: "alarmed"}}, bySpec: true},
+		{reason: "Its restore gives up.", tenant: &tenant{Platform: drill.Platform{Namespace: leaked}}, plain: true},
 	}
 	for _, h := range all {
 		h.tenant = s.few(t, s.source, h.Platform, 1)
+		if h.plain {
+			continue
+		}
 		must(t, s.source.ApplyObjects(t.Context(), h.example(t, "rbac/wait.yaml")...))
 		for _, file := range []string{"hooks/init.yaml", "hooks/exec.yaml"} {
 			for _, u := range h.example(t, file) {
@@ -155,9 +164,11 @@ func (s *suite) restoreHooked(t *testing.T, h *hooked) {
 // ServiceAccount of the Pod, with the command that Velero has put into the Pod or asks the API server to run in it.
 func (s *suite) testHooks(t *testing.T, all []*hooked) {
 	ctx := t.Context()
-	calm, alarmed := all[0], all[1]
+	calm, alarmed, lost := all[0], all[1], all[2]
+	all = all[:2]
 	s.allowChecks(t, all)
 	must(t, s.target.Stop(stack.CloudProvider))
+	must(t, lost.StartRestore(ctx, s.target, leaked, leaked, "--item-operation-timeout", "1s"))
 	for _, h := range all {
 		s.restoreHooked(t, h)
 	}
@@ -178,6 +189,7 @@ func (s *suite) testHooks(t *testing.T, all []*hooked) {
 	}
 	// Where the check does not wait, it finds what is held.
 	node.start(t, alarmed.Namespace, checker)
+	s.wantPhase(t, leaked, "PartiallyFailed")
 	must(t, s.target.Start(ctx, stack.CloudProvider))
 	for range all {
 		if r := <-waits; r.code != 0 {
