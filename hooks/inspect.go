@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings them back, and
-what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
+const inspectLong = `Says what is in a backup: the trees of claims, XRs and what they compose, the order in which a restore with this plugin brings
+them back, and what a restore of it would stumble over. It needs no cluster, and no value of a Secret is kept or shown.
 
 With --against it looks at the cluster of the current kubeconfig and says what a restore would do there with each item: create it, hold it, restore it as a
 copy, leave it because it exists, skip it because the control plane makes it anew, or refuse it. It writes nothing.

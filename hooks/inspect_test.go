@@ -121,7 +121,8 @@ func TestInspectReports(t *testing.T) {
 		t.Errorf("the summary: %s", diff)
 	}
 	want := []report.Version{
-		{Name: "backup format", Version: "1.1.0"}, {Name: "Crossplane", Version: "v1 or v2"},
+		{Name: "backup format", Version: "1.1.0"},
+		{Name: "Crossplane", Version: "v1 or v2"},
 		{Name: "XRD xorders.example.org", Version: "XOrder and OrderClaim in , LegacyCluster scope"},
 	}
 	if diff := cmp.Diff(want, r.Versions); diff != "" {

@@ -121,6 +121,10 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 		collect(n, placed)
 		settle(n, outcomes)
 	}
+	known := map[xp.ID]bool{}
+	for _, p := range told {
+		known[p.Object.ID()] = known[p.Object.ID()] || p.Code == report.UsageLeftBehind
+	}
 	against.Counts = map[report.Action]int{}
 	var problems []report.Problem
 	for _, f := range fates {
@@ -128,11 +132,10 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 		if isNews(f, placed[f.Item.ID()]) {
 			against.Items = append(against.Items, f)
 		}
-		known := slices.ContainsFunc(told, func(p report.Problem) bool { return p.Object.ID() == f.Item.ID() && p.Code == report.UsageLeftBehind })
-		if f.Outcome.Action == report.Refuse && !known {
+		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
 			problems = append(problems, report.Problem{
-				Code: report.NotRestored, Severity: report.Grave, Object: f.Item, Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
-				Next: "see to that before you restore",
+				Code: report.NotRestored, Severity: report.Grave, Object: f.Item, Next: "see to that before you restore",
+				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}
 	}

@@ -1,11 +1,10 @@
 package hooks
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
-
-	"bytes"
 
 	"github.com/google/go-cmp/cmp"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"

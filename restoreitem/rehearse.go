@@ -27,15 +27,17 @@ import (
 // would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
 // backup has. It fails if the cluster can't be read.
 func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) ([]report.Fate, error) {
-	log, said := newRecord()
-	r := &rehearsal{backup: b, restore: restore, stage: newStage(b, cluster), said: said, done: map[xp.Item]bool{}}
-	if err := r.prepare(log); err != nil {
+	r := &rehearsal{backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: map[xp.Item]bool{}}
+	if err := r.prepare(r.said.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
 		return nil, err
 	}
 	items := slices.Clone(b.Items)
 	slices.SortStableFunc(items, func(a, b archive.Item) int { return cmp.Compare(turn(a.Item), turn(b.Item)) })
 	for _, i := range items {
-		if err := cmp.Or(ctx.Err(), r.restoreItem(i.Item, i.Object, nil)); err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := r.restoreItem(ctx, i.Item, i.Object, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +94,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 
 // restoreItem does what Velero's function of that name does. The Ref is of what has asked for the item, nil if it is its turn. It fails only if
 // the cluster can't be read.
-func (r *rehearsal) restoreItem(i xp.Item, original *unstructured.Unstructured, asker *xp.Ref) error {
+func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstructured.Unstructured, asker *xp.Ref) error {
 	if r.done[i] {
 		return nil
 	}
@@ -101,7 +103,7 @@ func (r *rehearsal) restoreItem(i xp.Item, original *unstructured.Unstructured, 
 	if to := targetNamespace(i.Namespace, r.restore); to != i.Namespace {
 		fate.Namespace = to
 	}
-	outcome, err := r.outcome(i, original)
+	outcome, err := r.outcome(ctx, i, original)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (r *rehearsal) restoreItem(i xp.Item, original *unstructured.Unstructured, 
 	return nil
 }
 
-func (r *rehearsal) outcome(i xp.Item, original *unstructured.Unstructured) (report.Outcome, error) {
+func (r *rehearsal) outcome(ctx context.Context, i xp.Item, original *unstructured.Unstructured) (report.Outcome, error) {
 	if why := unrestorable(i, original); why != "" {
 		return report.Outcome{Action: report.Skip, Reason: why}, nil
 	}
@@ -128,18 +130,18 @@ func (r *rehearsal) outcome(i xp.Item, original *unstructured.Unstructured) (rep
 		case r.stage.failed != nil:
 			return report.Outcome{}, r.stage.failed
 		case err != nil:
-			return report.Outcome{Action: report.Refuse, Reason: err.Error()}, nil
+			return report.Outcome{Action: report.Refuse, Reason: err.Error()}, nil //nolint:nilerr // It is what the restore would say.
 		case out.SkipRestore:
 			return left(said), nil
 		case out.UpdatedItem != nil:
 			u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 		}
-		if err := r.additional(original, out.AdditionalItems); err != nil {
+		if err := r.additional(ctx, original, out.AdditionalItems); err != nil {
 			return report.Outcome{}, err
 		}
 	}
 
-	return r.create(i, u, said)
+	return r.create(ctx, i, u, said)
 }
 
 func (r *rehearsal) execute(c casting, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
@@ -150,7 +152,7 @@ func (r *rehearsal) execute(c casting, input *velero.RestoreItemActionExecuteInp
 }
 
 // additional restores what an action has asked for with an item. Velero warns of what is not in the backup.
-func (r *rehearsal) additional(of *unstructured.Unstructured, ids []velero.ResourceIdentifier) error {
+func (r *rehearsal) additional(ctx context.Context, of *unstructured.Unstructured, ids []velero.ResourceIdentifier) error {
 	self := xp.RefTo(of)
 	for _, id := range ids {
 		i := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
@@ -158,7 +160,7 @@ func (r *rehearsal) additional(of *unstructured.Unstructured, ids []velero.Resou
 		if u == nil {
 			continue
 		}
-		if err := r.restoreItem(i, u, &self); err != nil {
+		if err := r.restoreItem(ctx, i, u, &self); err != nil {
 			return err
 		}
 	}
@@ -166,8 +168,8 @@ func (r *rehearsal) additional(of *unstructured.Unstructured, ids []velero.Resou
 	return nil
 }
 
-// create says what becomes of an item that the actions have let through, and has it be there from now on.
-func (r *rehearsal) create(i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
+// create says what becomes of an item that the actions have let through.
+func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, r.restore))
 	if to, mapped := r.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
@@ -181,27 +183,45 @@ func (r *rehearsal) create(i xp.Item, u *unstructured.Unstructured, said []*logr
 	case err != nil:
 		return report.Outcome{}, err
 	}
-	exists, err := r.stage.exists(context.Background(), self)
-	unread := ""
+	exists, err := r.stage.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be allowed to read all of them.
-		unread = "whether it is there already may not be read"
+		o := r.created(u, said)
+		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
+
+		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
+	case exists:
+		return r.existing(ctx, self, said)
+	default:
+		return r.created(u, said), nil
 	}
-	if exists {
-		return report.Outcome{Action: report.Exists, Reason: warnings(said)}, nil
-	}
-	r.stage.add(u)
-	if isCopy(said) {
-		return report.Outcome{Action: report.Clone, Reason: warnings(said)}, nil
-	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == r.restore.Namespace+"/"+r.restore.Name {
-		return report.Outcome{Action: report.Keep, Reason: h.Reason}, nil
-	}
-
-	return report.Outcome{Action: report.Create, Reason: strings.Join(slices.DeleteFunc([]string{unread, warnings(said)}, isEmpty), "; ")}, nil
 }
 
-func isEmpty(s string) bool { return s == "" }
+// created says how an item comes back that is not live, and has it be there from now on.
+func (r *rehearsal) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
+	r.stage.add(u)
+	if isCopy(said) {
+		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
+	}
+	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == r.restore.Namespace+"/"+r.restore.Name {
+		return report.Outcome{Action: report.Keep, Reason: h.Reason}
+	}
+
+	return report.Outcome{Action: report.Create, Reason: warnings(said)}
+}
+
+// existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment later.
+func (r *rehearsal) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
+	deleting, err := r.stage.Deleting(ctx, self)
+	switch {
+	case err != nil:
+		return report.Outcome{}, err
+	case deleting:
+		return report.Outcome{Action: report.Refuse, Reason: "it exists and is being deleted, and Velero leaves it to that; restore when it is gone"}, nil
+	default:
+		return report.Outcome{Action: report.Exists, Reason: warnings(said)}, nil
+	}
+}

@@ -39,6 +39,12 @@ func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructur
 	return nil, nil //nolint:nilnil // None is an answer.
 }
 
+func (s *scene) Deleting(_ context.Context, r xp.Ref) (bool, error) {
+	return slices.ContainsFunc(s.objects, func(u *unstructured.Unstructured) bool {
+		return xp.RefTo(u).ID() == r.ID() && u.GetDeletionTimestamp() != nil
+	}), nil
+}
+
 // anything serves every kind, as a cluster into which all was installed.
 func anything(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	u := &unstructured.Unstructured{}
@@ -181,6 +187,10 @@ func TestRehearse(t *testing.T) {
 				xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "left", xptest.ControlledBy(xptest.XR("u"))),
 			},
 			scene: everything(), want: []string{"hold XOrder u for Usage left", "refuse Usage left"},
+		},
+		"Deleting": {
+			reason: "What is on its way out is not what one wants to have back.", backup: []*unstructured.Unstructured{xptest.MR("b")},
+			scene: everything(xptest.MR("b", xptest.Deleting())), want: []string{"refuse Bucket b"},
 		},
 		"AtWork": {
 			reason: "What an XR that is at work does not list any more is not forced upon it.", backup: []*unstructured.Unstructured{s.mr},

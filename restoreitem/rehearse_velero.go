@@ -81,13 +81,13 @@ type record struct {
 	entries []*logrus.Entry
 }
 
-// newRecord returns a log of which there is nothing but its record.
-func newRecord() (logrus.FieldLogger, *record) {
-	r, log := &record{}, logrus.New()
+// log returns a log of which nothing remains but the record.
+func (r *record) log() *logrus.Logger {
+	log := logrus.New()
 	log.SetOutput(io.Discard)
 	log.AddHook(r)
 
-	return log, r
+	return log
 }
 
 // Levels and Fire make it a hook of logrus.

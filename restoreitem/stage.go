@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -21,6 +20,9 @@ type Scenery interface {
 	Cluster
 	ResourceMapper
 	Definer
+
+	// Deleting tells whether the object that r names is being deleted.
+	Deleting(ctx context.Context, r xp.Ref) (bool, error)
 }
 
 // A stage is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
@@ -46,7 +48,7 @@ func newStage(b *archive.Backup, scenery Scenery) *stage {
 			s.serve(i.Object)
 		}
 		if gvk := i.Object.GroupVersionKind(); scenery == nil {
-			s.served[gvk] = servedAs{GroupVersionResource: i.GroupResource.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
+			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}
 
@@ -68,7 +70,9 @@ func (s *stage) serve(crd *unstructured.Unstructured) {
 		}
 		gv := schema.GroupVersion{Group: text("group")}
 		gv.Version, _ = m["name"].(string)
-		s.served[gv.WithKind(text("names", "kind"))] = servedAs{GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced"}
+		s.served[gv.WithKind(text("names", "kind"))] = servedAs{
+			GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced",
+		}
 	}
 }
 
@@ -113,7 +117,7 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 		}
 	}
 	if s.scenery == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is ours.
 	}
 	u, err := s.scenery.Owner(ctx, ref, namespace)
 
@@ -133,6 +137,16 @@ func (s *stage) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	}
 
 	return s.scenery.Exists(ctx, r) //nolint:wrapcheck // It is the cluster's.
+}
+
+// Deleting tells whether something is live and being deleted.
+func (s *stage) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
+	if s.scenery == nil {
+		return false, nil
+	}
+	deleting, err := s.scenery.Deleting(ctx, r)
+
+	return deleting, s.note(err)
 }
 
 // Named returns what is live and has an external-name.

@@ -97,13 +97,17 @@ func decodeCRD(b []byte) (*unstructured.Unstructured, error) {
 	}
 	var part struct {
 		Spec struct {
-			Group, Scope string
-			Names        struct{ Kind, Plural string }
-			Versions     []struct {
-				Name   string
-				Served bool
-			}
-		}
+			Group string `json:"group"`
+			Scope string `json:"scope"`
+			Names struct {
+				Kind   string `json:"kind"`
+				Plural string `json:"plural"`
+			} `json:"names"`
+			Versions []struct {
+				Name   string `json:"name"`
+				Served bool   `json:"served"`
+			} `json:"versions"`
+		} `json:"spec"`
 	}
 	if err := json.Unmarshal(b, &part); err != nil {
 		return nil, err //nolint:wrapcheck // The caller does.

@@ -25,7 +25,9 @@ type Limits struct {
 
 // Default returns Limits that no backup reaches: the API server stores nothing longer than a few MiB.
 func Default() Limits {
-	return Limits{Entry: 32 << 20, Entries: 4_000_000, Total: 64 << 30, Kept: 2 << 30}
+	const mib, gib, million = 1 << 20, 1 << 30, 1_000_000
+
+	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 2 * gib} //nolint:mnd // Each is beside what it is.
 }
 
 // again is the next step when a file is damaged.
@@ -79,7 +81,8 @@ func (r *reader) read() error {
 			return fmt.Errorf("after %s: %w; %s", last, whole(err), again)
 		}
 		last = fmt.Sprintf("%q", header.Name)
-		if r.entries++; r.entries > r.limits.Entries {
+		r.entries++
+		if r.entries > r.limits.Entries {
 			return fmt.Errorf("it has more than %d entries, so it is no backup of Velero's", r.limits.Entries)
 		}
 		if err := r.entry(header, archive); err != nil {
@@ -166,10 +169,11 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 		delete(r.items, i)
 		r.flaw(Flaw{Path: name, Item: i, Why: err.Error()})
 
-		return nil
+		return nil //nolint:nilerr // It is told as a flaw.
 	}
 	if r.kept += weight(u, b); r.kept > r.limits.Kept {
-		return fmt.Errorf("cannot keep the entry %q in memory: the items are longer than %d bytes together; inspect a backup of fewer namespaces", name, r.limits.Kept)
+		return fmt.Errorf("cannot keep the entry %q in memory: the items are longer than %d bytes together; inspect a backup of fewer namespaces", name,
+			r.limits.Kept)
 	}
 	r.items[i] = Item{Item: i, Object: u}
 

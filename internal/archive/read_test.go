@@ -29,8 +29,8 @@ const (
 	here    = "resources/buckets.cloud.example.org/cluster/b.json"
 )
 
-func tarOf(t testing.TB, files ...file) []byte {
-	t.Helper()
+func tarOf(tb testing.TB, files ...file) []byte {
+	tb.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
@@ -42,40 +42,40 @@ func tarOf(t testing.TB, files ...file) []byte {
 			h.Size, h.Linkname = 0, f.content
 		}
 		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		if f.kind != tar.TypeReg {
 			continue
 		}
 		if _, err := w.Write([]byte(f.content)); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return b.Bytes()
 }
 
-func zipped(t testing.TB, b []byte) []byte {
-	t.Helper()
+func zipped(tb testing.TB, b []byte) []byte {
+	tb.Helper()
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
 	if _, err := w.Write(b); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 
 	return z.Bytes()
 }
 
-func backupOf(t testing.TB, files ...file) []byte {
-	t.Helper()
+func backupOf(tb testing.TB, files ...file) []byte {
+	tb.Helper()
 
-	return zipped(t, tarOf(t, append([]file{{name: version, content: "1.1.0\n"}}, files...)...))
+	return zipped(tb, tarOf(tb, append([]file{{name: version, content: "1.1.0\n"}}, files...)...))
 }
 
 func TestRead(t *testing.T) {
@@ -196,8 +196,8 @@ func TestTwice(t *testing.T) {
 	if len(b.Items) != 1 || len(b.Flaws) != 1 {
 		t.Fatalf("An item that is there twice comes once, and that is told; got %+v", b)
 	}
-	if n := b.Items[0].Object.Object["spec"].(map[string]any)["n"]; n != int64(2) {
-		t.Errorf("Velero restores the last; got %v", n)
+	if spec, _ := b.Items[0].Object.Object["spec"].(map[string]any); spec["n"] != int64(2) {
+		t.Errorf("Velero restores the last; got %v", spec)
 	}
 }
 

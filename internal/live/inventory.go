@@ -16,6 +16,8 @@ import (
 // An inventory is what there was of a kind when it was first asked for.
 type inventory struct {
 	objects map[xp.ID]bool
+	// deleting are those of the objects that are being deleted.
+	deleting map[xp.ID]bool
 	// named are the objects by external-name, or what their provider calls it if they have none.
 	named map[string][]xp.Ref
 }
@@ -25,6 +27,13 @@ func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.objects[r.ID()], err
+}
+
+// Deleting tells whether the object that r names was being deleted when it was first asked about the kind, which it lists once.
+func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.deleting[r.ID()], err
 }
 
 // Named returns the objects of a kind that had the external-name when it was first asked about the kind, which it lists once.
@@ -41,10 +50,13 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
-	i = inventory{objects: map[xp.ID]bool{}, named: map[string][]xp.Ref{}}
+	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Ref{}}
 	err := c.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
 		i.objects[r.ID()] = true
+		if u.GetDeletionTimestamp() != nil {
+			i.deleting[r.ID()] = true
+		}
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {
 			name, _ = xp.ProviderID(u) // It manages that, though nothing but its provider's memory says so.

@@ -25,7 +25,7 @@ func TestInventoryListsOnce(t *testing.T) {
 	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared")), xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"))
 	nameless, absent := xptest.MR("c", xptest.Without("metadata", "annotations")), xptest.MR("d")
 	lost := xptest.MR("lost", xptest.Without("metadata", "annotations"), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
-	other := xptest.MR("other", xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
+	other := xptest.MR("other", xptest.Deleting(), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	s := newServer(a, b, nameless, lost, other)
 	c := s.cluster()
 	exists := map[string]bool{}
@@ -47,6 +47,11 @@ func TestInventoryListsOnce(t *testing.T) {
 		got, err := c.Named(context.Background(), gvkOf(a), name)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Errorf("Named(%q): error %v, -want, +got:\n%s", name, err, diff)
+		}
+	}
+	for _, u := range []*unstructured.Unstructured{a, other, absent} {
+		if got, err := c.Deleting(context.Background(), xp.RefTo(u)); got != (u == other) || err != nil {
+			t.Errorf("Deleting(%s): %v, %v", u.GetName(), got, err)
 		}
 	}
 	s.put(buckets, absent)

@@ -15,7 +15,7 @@ func Backup(objects ...*unstructured.Unstructured) []byte {
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	write := func(name string, content []byte) {
-		must(w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(content)), Mode: 0o755}))
+		must(w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(content))}))
 		_, err := w.Write(content)
 		must(err)
 	}

@@ -1,0 +1,109 @@
+package diagnosis
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// platform is what XRs of package xptest run on.
+func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
+	xrd := xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"},`+
+		`"versions":[{"name":"v1alpha1","served":true},{"name":"v1","served":false}]}}`))
+
+	return []*unstructured.Unstructured{xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
+}
+
+func TestInspectBackup(t *testing.T) {
+	x := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(x))
+	publishing := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("team-a", "s"))
+	lists := xptest.With(x, xptest.Refs(mr))
+	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    []string
+	}{
+		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
+		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
+		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
+		"Held":     {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"HeldWithout": {
+			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
+			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},
+		},
+		"NotAdopted": {
+			reason: "What was held had not adopted anything yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
+			want: []string{"warning Held XOrder x"},
+		},
+		"BadMark": {
+			reason:  "A mark that nobody can read is not this plugin's.",
+			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, "me")), mr}, want: []string{"warning Malformed XOrder x"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(append(tc.objects, platform(x)...)...)))); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDanglingInBackup(t *testing.T) {
+	x := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(x))
+	lists := xptest.With(x, xptest.Refs(mr))
+	told := Inspect(objectsOf(append(platform(x), xptest.With(lists, xptest.Dangling(mr)))...))
+	lost := Inspect(objectsOf(append(platform(x), lists)...))
+	if len(told) != 1 || len(lost) != 1 || told[0].Next == lost[0].Next {
+		t.Errorf("A restore waits for what is missing, but not for what was missing when it was backed up; got %v and %v", told, lost)
+	}
+	o := objectsOf(append(platform(x), lists)...)
+	o.AddMalformed(xp.RefTo(mr), report.Grave, "it is broken", "mend it")
+	if diff := cmp.Diff([]string{"problem Malformed Bucket b"}, said(Inspect(o))); diff != "" {
+		t.Errorf("What can't be read is not missing: %s", diff)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	x := xptest.XR("x")
+	native := xptest.With(xptest.Composition("old", x), xptest.Field([]any{}, "spec", "resources"))
+	modern := xptest.ModernXR("m")
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"Either": {reason: "XRs with claims run on both.", objects: append(platform(x), x), want: "v1 or v2"},
+		"Old":    {reason: "v2 composes by functions only.", objects: append(platform(x), native), want: "v1 only: Composition old composes without a pipeline"},
+		"New":    {reason: "v1 does not know namespaced XRs.", objects: []*unstructured.Unstructured{modern}, want: "v2 only: Order team-a/m has the schema of v2"},
+		"Both": {
+			reason: "One cluster can't run both.", objects: []*unstructured.Unstructured{native, modern, xptest.ModernXR("n")},
+			want: "no version runs all of it: Composition old composes without a pipeline; Order team-a/m has the schema of v2, and 1 more",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := objectsOf(tc.objects...).Versions()[0]; got.Name != "Crossplane" || got.Version != tc.want {
+				t.Errorf("%s It says %q, not %q", tc.reason, got.Version, tc.want)
+			}
+		})
+	}
+	provider := xptest.Object(xp.GroupPackage+"/v1", "Provider", "", "provider-aws", xptest.Field("registry.example.org/provider-aws:v1.2.3", "spec", "package"))
+	want := []report.Version{
+		{Name: "Crossplane", Version: "v1 or v2"},
+		{Name: "XRD xorders.example.org", Version: "XOrder and OrderClaim in v1alpha1, LegacyCluster scope"},
+		{Name: "Provider provider-aws", Version: "registry.example.org/provider-aws:v1.2.3"},
+	}
+	if diff := cmp.Diff(want, objectsOf(append(platform(x), provider)...).Versions()); diff != "" {
+		t.Errorf("packages and XRDs are named with what they are: -want, +got:\n%s", diff)
+	}
+}
