@@ -59,7 +59,10 @@ func (s *suite) leftover(xr *unstructured.Unstructured, scene, suffix string) *u
 		refs, _, _ := unstructured.NestedSlice(xr.Object, path...)
 		for _, entry := range refs {
 			m, _ := entry.(map[string]any)
-			field := map[any]string{"Bucket": "of", "Network": "by"}[m["kind"]]
+			field, ok := map[any]string{"Bucket": "of", "Network": "by"}[m["kind"]]
+			if !ok {
+				continue
+			}
 			uses[field] = map[string]any{"apiVersion": m["apiVersion"], "kind": m["kind"], "resourceRef": map[string]any{"name": m["name"]}}
 		}
 	}

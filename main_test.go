@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// TestExampleBackups does what somebody does who has just found this repository.
+func TestExampleBackups(t *testing.T) {
+	files, err := filepath.Glob("example/backup/*.tar.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d backups: %v", len(files), err)
+	}
+	const small = 64 << 10
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if info, err := os.Stat(file); err != nil || info.Size() > small {
+				t.Errorf("everybody clones it, so it must be small; it is %v (%v)", info, err)
+			}
+			var out, stderr bytes.Buffer
+			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithRehearser(rehearse))
+			var r report.Report
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
+				t.Fatalf("it ended with %d: %v %s", code, err, stderr.String())
+			}
+			for _, c := range []report.Code{report.IdentityInFlight, report.IdentityMissing, report.Dangling, report.RevisionMissing} {
+				if !slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Code == c }) {
+					t.Errorf("it shows no %s", c)
+				}
+			}
+			if len(r.Order) == 0 || len(r.Versions) == 0 || len(r.Trees) == 0 {
+				t.Errorf("it shows neither order nor versions nor trees: %+v", r)
+			}
+			out.Reset()
+			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithRehearser(rehearse)); code != hooks.ExitProblems || out.Len() == 0 {
+				t.Errorf("for a person it ended with %d", code)
+			}
+		})
+	}
+}

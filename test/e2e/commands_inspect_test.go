@@ -1,0 +1,257 @@
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+var update = flag.Bool("update", false, "write what the commands print to testdata/golden, and the backups of the example")
+
+// testInspect looks into the backups of what makeInspected made, before and after the restore of the one in which all is well.
+func (s *suite) testInspect(t *testing.T, well *tenant) {
+	good, bad := s.download(t, gallery), s.download(t, shop)
+	if *update {
+		s.writeExample(t, bad)
+	}
+	t.Run("Healthy", func(t *testing.T) { s.testInspectGolden(t, gallery, good, 0) })
+	t.Run("Hazards", func(t *testing.T) { s.testInspectGolden(t, shop, bad, 3) })
+	t.Run("Codes", func(t *testing.T) { s.testCodes(t, bad) })
+	t.Run("AgainstEmpty", func(t *testing.T) { s.testAgainstEmpty(t, good, bad) })
+	must(t, well.StartRestore(t.Context(), s.target, gallery, gallery))
+	s.awaitCompleted(t, gallery)
+	t.Run("AgainstFull", func(t *testing.T) { s.testAgainstFull(t, good) })
+	t.Run("AsRestored", func(t *testing.T) { s.wantSound(t, well) })
+}
+
+// download returns the file of a backup.
+func (s *suite) download(t *testing.T, backup string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), backup+".tar.gz")
+	_, err := s.target.Velero(t.Context(), "backup", "download", backup, "-o", file)
+	must(t, err)
+
+	return file
+}
+
+// writeExample keeps a backup for who has none at hand.
+func (s *suite) writeExample(t *testing.T, file string) {
+	t.Helper()
+	root, err := build.Root()
+	must(t, err)
+	b, err := os.ReadFile(file)
+	must(t, err)
+	dir := filepath.Join(root, "example", "backup")
+	must(t, os.MkdirAll(dir, 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, shop+"-"+drill.Platform{Crossplane: s.version}.Dir()+".tar.gz"), b, 0o644))
+}
+
+func (s *suite) testInspectGolden(t *testing.T, name, file string, code int) {
+	r := command(t, s.target, "inspect", file)
+	if r.code != code || r.stderr != "" {
+		t.Errorf("it ended with %d, not %d, and said %q", r.code, code, r.stderr)
+	}
+	wantGolden(t, "inspect-"+drill.Platform{Crossplane: s.version}.Dir()+"-"+name, r.stdout)
+}
+
+// random is what Crossplane and Velero make up: ends of names, and times.
+var random = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(-)[0-9a-f]{12}\b`), "${1}0123456789ab"},
+	{regexp.MustCompile(`\b((?:` + strings.Join([]string{healthy, unborn, nameless, dangling, used, forged, pruned, "gallery-0[01]"}, "|") + `)-)[a-z0-9]{5}\b`), "${1}abcde"},
+	{regexp.MustCompile(`\b(\w+(?:-\d\d)?-abcde-)[a-z0-9]{5}\b`), "${1}fghij"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-z]{12}\b`), "01234567-89ab-cdef-0123-456789abcdef"},
+	{regexp.MustCompile(`(; the first for \w+) \S+`), "$1 NAME"}, // On v1 the first Secret is the one with the lowest UID for its name.
+	{regexp.MustCompile(`\b(environments-(?:` + shop + `|` + gallery + `)-)[0-9a-f]{7}\b`), "${1}0123456"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-02T03:04:05Z"},
+}
+
+// wantGolden compares what a command printed with what somebody has looked at.
+func wantGolden(t *testing.T, name, got string) {
+	t.Helper()
+	for _, r := range random {
+		got = r.pattern.ReplaceAllString(got, r.with)
+	}
+	file := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want, +got:\n%s", file, diff)
+	}
+}
+
+// A finding is what the report's JSON says of an object, as programs read it.
+type finding struct {
+	Code, Severity, Reason, Next string
+	Object                       object
+}
+
+type object struct{ Kind, Namespace, Name string }
+
+type node struct {
+	object
+
+	Restore  *struct{ Action, Reason string }
+	Children []node
+}
+
+type inspection struct {
+	APIVersion string
+	Problems   []finding
+	Trees      []node
+	Against    *struct {
+		Counts map[string]int
+		Items  []struct {
+			Item    object
+			Outcome struct{ Action, Reason string }
+		}
+	}
+}
+
+// inspected returns the report of a backup.
+func (s *suite) inspected(t *testing.T, code int, args ...string) inspection {
+	t.Helper()
+	r := command(t, s.target, append([]string{"inspect", "-o", "json"}, args...)...)
+	if r.code != code {
+		t.Errorf("inspect %s ended with %d, not %d: %s", args, r.code, code, r.stderr)
+	}
+	var i inspection
+	must(t, json.Unmarshal([]byte(r.stdout), &i))
+
+	return i
+}
+
+// testCodes wants each hazard to be found where it is, and nothing where there is none.
+func (s *suite) testCodes(t *testing.T, file string) {
+	got := map[string][]string{}
+	for _, p := range s.inspected(t, 3, file).Problems {
+		instance, _, _ := strings.Cut(p.Object.Name, "-")
+		got[instance] = append(got[instance], p.Code)
+		if p.Next == "" || p.Reason == "" {
+			t.Errorf("%+v does not say what to do", p)
+		}
+	}
+	for instance := range got {
+		slices.Sort(got[instance])
+		got[instance] = slices.Compact(got[instance])
+	}
+	want := map[string][]string{
+		unborn: {"IdentityInFlight"}, nameless: {"IdentityMissing"}, dangling: {"Dangling"}, used: {"UsageLeftBehind"}, healthy: {"NotItsOwn"}, pruned: {"RevisionMissing"},
+	}
+	if s.version == stack.V1 {
+		delete(want, healthy)
+		delete(want, used) // Usages are cluster-scoped, and nothing in the namespace leads to one that its XR does not list.
+		want["intruder"] = []string{"OneSided", "SecretMissing"}
+		want[unborn] = []string{"IdentityInFlight", "SecretMissing"}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the codes by instance: -want, +got:\n%s", diff)
+	}
+}
+
+// testAgainstEmpty rehearses restores into a cluster that has none of it.
+func (s *suite) testAgainstEmpty(t *testing.T, good, bad string) {
+	before := s.versions(t)
+	i := s.inspected(t, 0, good, "--against")
+	for _, n := range flat(i.Trees) {
+		want := "create"
+		if strings.HasSuffix(n.Kind, "Environment") || n.Kind == "Database" {
+			want = "hold" // Databases publish connection details.
+		}
+		if n.Restore == nil || n.Restore.Action != want {
+			t.Errorf("%s %s is to be %v, not %s", n.Kind, n.Name, n.Restore, want)
+		}
+	}
+	actions := map[string]string{}
+	for _, n := range s.inspected(t, 3, bad, "--against").Against.Items {
+		instance, _, _ := strings.Cut(n.Item.Name, "-")
+		actions[instance+" "+n.Item.Kind] = n.Outcome.Action
+	}
+	wanted := map[string]string{unborn + " Database": "hold", nameless + " Network": "hold", used + " Usage": "refuse"}
+	if s.version == stack.V1 {
+		delete(wanted, used+" Usage")
+	}
+	for item, want := range wanted {
+		if actions[item] != want {
+			t.Errorf("%s is to be %q, not %s; all are %v", item, actions[item], want, actions)
+		}
+	}
+	s.wantUnchanged(t, before)
+}
+
+// testAgainstFull rehearses restores into a cluster that has all of it.
+func (s *suite) testAgainstFull(t *testing.T, good string) {
+	before := s.versions(t)
+	for _, n := range flat(s.inspected(t, 0, good, "--against").Trees) {
+		if n.Restore == nil || n.Restore.Action != "exists" {
+			t.Errorf("%s %s is to be %v, and it exists", n.Kind, n.Name, n.Restore)
+		}
+	}
+	copies := 0
+	for _, n := range flat(s.inspected(t, 0, good, "--against", "--namespace-mappings", gallery+":copy").Trees) {
+		if n.Kind == "Environment" && n.Restore != nil && n.Restore.Action == "clone" {
+			copies++
+		}
+	}
+	if copies != two {
+		t.Errorf("%d of the instances are to be copies of those that are alive", copies)
+	}
+	s.wantUnchanged(t, before)
+}
+
+func flat(nodes []node) []node {
+	var all []node
+	for _, n := range nodes {
+		all = append(append(all, n), flat(n.Children)...)
+	}
+
+	return all
+}
+
+// versions are the resourceVersions of what a restore could touch in the target.
+func (s *suite) versions(t *testing.T) map[string]string {
+	t.Helper()
+	platform := schema.GroupVersion{Group: "platform.example.org", Version: "v1alpha1"}
+	crossplane := schema.GroupVersion{Group: "apiextensions.crossplane.io", Version: "v1"}
+	kinds := []schema.GroupVersionKind{
+		platform.WithKind("Environment"), crossplane.WithKind("CompositeResourceDefinition"), crossplane.WithKind("Composition"),
+		crossplane.WithKind("CompositionRevision"), s.mrKind("Bucket"), s.mrKind("Network"), s.mrKind("Database"), s.usageKind(),
+		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
+	}
+	versions := map[string]string{}
+	for _, gvk := range kinds {
+		objects, err := list(t.Context(), s.target, gvk, "", "")
+		must(t, err)
+		for _, u := range objects {
+			versions[fmt.Sprintf("%s %s/%s", u.GetKind(), u.GetNamespace(), u.GetName())] = u.GetResourceVersion()
+		}
+	}
+
+	return versions
+}
+
+func (s *suite) wantUnchanged(t *testing.T, before map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(before, s.versions(t)); diff != "" {
+		t.Errorf("a rehearsal must write nothing: -before, +after:\n%s", diff)
+	}
+}

@@ -1,0 +1,314 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// Namespaces of what the tests of inspect back up: all is well in one, and in the other each instance has a hazard of its own.
+const (
+	gallery = "gallery"
+	shop    = "shop"
+)
+
+// The instances of the shop, after what is special about each.
+const (
+	healthy  = "website"
+	unborn   = "search"  // Its database is being created.
+	nameless = "billing" // Its network has lost its external-name.
+	dangling = "mail"    // Its bucket is gone.
+	used     = "stock"   // A Usage was left behind.
+	forged   = "crm"     // It names what is another's.
+	pruned   = "archive" // The revision that it runs on is gone.
+)
+
+// makeInspected fills the namespaces and backs each of them up.
+func (s *suite) makeInspected(t *testing.T) *tenant {
+	t.Helper()
+	ctx := t.Context()
+	well := s.few(t, s.source, drill.Platform{Namespace: gallery}, 2)
+	h := &hazards{suite: s, platform: drill.Platform{Crossplane: s.version, Namespace: shop}}
+	h.make(t)
+	s.backUp(t, s.source, well)
+	h.begin(t, unborn)
+	must(t, s.source.Wait(ctx, patience, "a database that is being created", func(ctx context.Context) error {
+		u, err := h.composed(ctx, unborn, "Database")
+		if err != nil {
+			return err
+		}
+		if u.GetAnnotations()[createPending] == "" {
+			return errors.New("nobody creates " + u.GetName())
+		}
+		xr, err := h.composite(ctx, unborn)
+		if err == nil && !strings.HasSuffix(messageOf(xr, "Ready"), ": database") {
+			err = errors.New("it waits for more: " + messageOf(xr, "Ready"))
+		}
+
+		return err
+	}))
+	backupWith(t, s.source, shop, "--include-namespaces", shop)
+	must(t, s.cloud.Release(ctx))
+
+	return well
+}
+
+// messageOf is that of a condition.
+func messageOf(u *unstructured.Unstructured, condition string) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, entry := range list {
+		if m, _ := entry.(map[string]any); m["type"] == condition {
+			return fmt.Sprint(m["message"])
+		}
+	}
+
+	return ""
+}
+
+// hazards are instances on which each has something that a restore could stumble over.
+type hazards struct {
+	*suite
+
+	platform drill.Platform
+}
+
+// make makes all but what is being created when the backup is made.
+func (h *hazards) make(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, h.platform.Compose(ctx, h.source))
+	must(t, h.platform.Make(ctx, h.source, 0))
+	names := []string{healthy, nameless, dangling, used, forged, pruned}
+	for _, name := range names {
+		h.begin(t, name)
+	}
+	for _, name := range names {
+		must(t, h.source.Wait(ctx, patience, name+" to be Ready", func(ctx context.Context) error {
+			xr, err := h.composite(ctx, name)
+			if err != nil {
+				return err
+			}
+			u, err := get(ctx, h.source, h.instance(name).GroupVersionKind(), shop, name)
+			if err != nil {
+				return err
+			}
+
+			return errors.Join(stack.HasCondition(xr, "Ready", "True"), stack.HasCondition(u, "Ready", "True"))
+		}))
+	}
+	h.prune(t)
+	h.loseName(t)
+	h.loseBucket(t)
+	h.leaveUsage(t)
+	h.forge(t)
+}
+
+// begin has a person make an instance.
+func (h *hazards) begin(t *testing.T, name string) {
+	t.Helper()
+	if name == unborn {
+		must(t, h.cloud.Fail(t.Context(), api.Fault{Op: api.Create, By: ", Database, " + h.scoped(name), Stall: true, Times: 1}))
+	}
+	must(t, h.source.ApplyObjects(t.Context(), h.instance(name)))
+}
+
+// scoped is the beginning of the names of what an instance composes.
+func (h *hazards) scoped(name string) string {
+	if h.version == stack.V1 {
+		return name
+	}
+
+	return shop + "/" + name
+}
+
+func (h *hazards) instance(name string) *unstructured.Unstructured {
+	spec := map[string]any{"region": "eu-central", "cidr": "10.0.0.0/16"}
+	choice := map[string]any{"compositionRef": map[string]any{"name": "environments-" + shop}}
+	if h.version == stack.V1 {
+		spec["compositionRef"] = choice["compositionRef"]
+		spec["writeConnectionSecretToRef"] = map[string]any{"name": name + "-connection"}
+	} else {
+		spec["crossplane"] = choice
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "platform.example.org", Version: "v1alpha1", Kind: "Environment"})
+	u.SetNamespace(shop)
+	u.SetName(name)
+
+	return u
+}
+
+// composite returns the XR of an instance.
+func (h *hazards) composite(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	of := h.instance(name)
+	u, err := get(ctx, h.source, of.GroupVersionKind(), shop, name)
+	if err != nil || h.version != stack.V1 {
+		return u, err
+	}
+	xr, _, _ := unstructured.NestedString(u.Object, "spec", "resourceRef", "name")
+	if xr == "" {
+		return nil, fmt.Errorf("%s has no XR", name)
+	}
+
+	return get(ctx, h.source, of.GroupVersionKind().GroupVersion().WithKind("XEnvironment"), "", xr)
+}
+
+// composed returns what an instance composes of a kind.
+func (h *hazards) composed(ctx context.Context, name, kind string) (*unstructured.Unstructured, error) {
+	xr, err := h.composite(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := list(ctx, h.source, h.mrKind(kind), xr.GetNamespace(), "crossplane.io/composite="+xr.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != 1 {
+		return nil, fmt.Errorf("%s has %d of the kind %s", name, len(all), kind)
+	}
+
+	return &all[0], nil
+}
+
+// pause keeps Crossplane from mending an instance.
+func (h *hazards) pause(t *testing.T, name string) *unstructured.Unstructured {
+	t.Helper()
+	ctx := t.Context()
+	paused := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true"}}}
+	must(t, drill.Patch(ctx, h.source, h.instance(name), paused))
+	xr, err := h.composite(ctx, name)
+	must(t, err)
+	must(t, drill.Patch(ctx, h.source, xr, paused))
+	must(t, h.source.Wait(ctx, patience, name+" to be paused", func(ctx context.Context) error {
+		if xr, err = h.composite(ctx, name); err != nil {
+			return err
+		}
+
+		return stack.HasCondition(xr, "Synced", "False")
+	}))
+
+	return xr
+}
+
+// prune takes the revision away that an instance runs on, when the others run on another.
+func (h *hazards) prune(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	xr := h.pause(t, pruned)
+	changed := h.platform
+	changed.Orphan = true // It is another revision then, of which the cloud sees nothing.
+	must(t, changed.Compose(ctx, h.source))
+	old := runsOn(xr)
+	for _, name := range []string{healthy, nameless, dangling, used, forged} {
+		must(t, h.source.Wait(ctx, patience, name+" to run on the new revision", func(ctx context.Context) error {
+			u, err := h.composite(ctx, name)
+			if err != nil {
+				return err
+			}
+			if runsOn(u) == old {
+				return errors.New("it runs on " + old)
+			}
+
+			return stack.HasCondition(u, "Ready", "True")
+		}))
+	}
+	h.delete(t, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "", old)
+}
+
+func runsOn(xr *unstructured.Unstructured) string {
+	for _, path := range [][]string{{"spec", "crossplane"}, {"spec"}} {
+		if name, _, _ := unstructured.NestedString(xr.Object, append(path, "compositionRevisionRef", "name")...); name != "" {
+			return name
+		}
+	}
+
+	return ""
+}
+
+func (h *hazards) delete(t *testing.T, gvk schema.GroupVersionKind, namespace, name string) {
+	t.Helper()
+	ctx := t.Context()
+	r, err := h.source.Resource(ctx, gvk, namespace)
+	must(t, err)
+	must(t, r.Delete(ctx, name, metav1.DeleteOptions{}))
+	must(t, h.source.Wait(ctx, patience, gvk.Kind+" "+name+" to be gone", func(ctx context.Context) error {
+		_, err := r.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(err, errors.New("it is there"))
+	}))
+}
+
+// loseName has a person take the external-name of a network away, whose provider says nowhere else what it is called.
+func (h *hazards) loseName(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	h.pause(t, nameless)
+	u, err := h.composed(ctx, nameless, "Network")
+	must(t, err)
+	must(t, drill.Patch(ctx, h.source, u, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": "true", externalName: nil}},
+	}))
+	r, err := h.source.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
+	must(t, err)
+	_, err = r.Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"status":{"atProvider":null}}`), metav1.PatchOptions{}, "status")
+	must(t, err)
+}
+
+// loseBucket has a person delete a bucket, and Crossplane not notice.
+func (h *hazards) loseBucket(t *testing.T) {
+	t.Helper()
+	h.pause(t, dangling)
+	u, err := h.composed(t.Context(), dangling, "Bucket")
+	must(t, err)
+	h.delete(t, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+}
+
+// leaveUsage leaves a Usage behind as Crossplane 1.18.0 does.
+func (h *hazards) leaveUsage(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	xr, err := h.composite(ctx, used)
+	must(t, err)
+	u := h.leftover(xr, shop, "usage")
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(xr, xr.GroupVersionKind())})
+	must(t, h.source.ApplyObjects(ctx, u))
+}
+
+// forge has a tenant name what is another's as their own.
+func (h *hazards) forge(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	if h.version == stack.V1 {
+		xr, err := h.composite(ctx, healthy)
+		must(t, err)
+		u := h.instance("intruder")
+		must(t, unstructured.SetNestedMap(u.Object, map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind(), "name": xr.GetName()}, "spec", "resourceRef"))
+		u.SetAnnotations(map[string]string{"crossplane.io/paused": "true"})
+		u.SetFinalizers([]string{"finalizer.apiextensions.crossplane.io"})
+		must(t, h.source.ApplyObjects(ctx, u))
+
+		return
+	}
+	xr := h.pause(t, forged)
+	theirs, err := h.composed(ctx, healthy, "Bucket")
+	must(t, err)
+	refs, _, err := unstructured.NestedSlice(xr.Object, "spec", "crossplane", "resourceRefs")
+	must(t, err)
+	refs = append(refs, map[string]any{"apiVersion": theirs.GetAPIVersion(), "kind": theirs.GetKind(), "name": theirs.GetName()})
+	must(t, drill.Patch(ctx, h.source, xr, map[string]any{"spec": map[string]any{"crossplane": map[string]any{"resourceRefs": refs}}}))
+}
