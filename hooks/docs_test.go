@@ -38,7 +38,7 @@ func TestCommandsPage(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil {
+		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.
 			t.Fatal(err)
 		}
 		page = want

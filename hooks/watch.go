@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,7 @@ func isUnderWay(restores []report.Restore) bool {
 }
 
 // view returns a live one on a terminal, and else one that says what has changed, line by line.
-func (w *watch) view() view {
+func (w *watch) view() view { //nolint:ireturn // It depends on where stderr goes.
 	if _, ok := widthOf(w.Err); ok && !isDumb() {
 		return newLiveView(w.Err)
 	}
@@ -152,10 +153,21 @@ func tellable(r *report.Report) (order []told, lines map[told]string) {
 		if _, again := lines[t]; !again {
 			order = append(order, t)
 		}
-		lines[t] = printer.Clean(p.Reason)
+		lines[t] = printer.Clean(gist(p))
 	}
 
 	return order, lines
+}
+
+// gist is what is wrong, of a hold only what it waits for: that changes, and is what a person watches.
+func gist(p report.Problem) string {
+	if p.Code == report.HeldBack || p.Code == report.LeakedHold {
+		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
+			return p.Reason[at:]
+		}
+	}
+
+	return p.Reason
 }
 
 // howFar says in one line how far it is.

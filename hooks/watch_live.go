@@ -3,6 +3,7 @@ package hooks
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/progress"
@@ -47,6 +48,8 @@ func newLiveView(out io.Writer) *liveView {
 	if isColourful() {
 		style.Colors.Message = text.Colors{text.Bold}
 	}
+	style.Renderer.TrackerDeterminate = bar
+	style.Renderer.TrackerIndeterminate = func(width int) string { return bar(0, 1, width) }
 	v.writer.SetStyle(style)
 	v.resize()
 	go func() {
@@ -108,6 +111,16 @@ func (v *liveView) close() {
 	if v.writer.Length() > 0 {
 		fmt.Fprintln(v.out)
 	}
+}
+
+// bar draws a bar. The library's own is a float short of full.
+func bar(value, total int64, width int) string {
+	full := width
+	if total > 0 {
+		full = int(value * int64(width) / total)
+	}
+
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
 // set is for a total that changes, and a value that may become less.

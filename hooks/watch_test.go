@@ -55,7 +55,9 @@ func looks(results ...any) func(context.Context) (*report.Report, error) {
 			return nil, err
 		}
 
-		return next.(*report.Report), ctx.Err()
+		r, _ := next.(*report.Report)
+
+		return r, ctx.Err()
 	}
 }
 
@@ -174,7 +176,7 @@ func newScreen(t *testing.T, columns uint16) *screen {
 	s := &screen{tty: tty, read: make(chan string, 1)}
 	go func() {
 		b, _ := io.ReadAll(user) // It ends with an error when the terminal is closed.
-		user.Close()
+		_ = user.Close()
 		s.read <- string(b)
 	}()
 
@@ -183,7 +185,7 @@ func newScreen(t *testing.T, columns uint16) *screen {
 
 // shown closes the terminal and returns what was written to it.
 func (s *screen) shown() string {
-	s.tty.Close()
+	_ = s.tty.Close()
 
 	return <-s.read
 }

@@ -8,10 +8,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // actions is the order in which outcomes are counted: what a person has to know comes first.
-var actions = []report.Action{report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create} //nolint:gochecknoglobals // It is a constant list.
+var actions = []report.Action{ //nolint:gochecknoglobals // It is a constant list.
+	report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create,
+}
 
 // against says what a restore would do, item by item as far as that is not what one expects.
 func (s *sheet) against() string {
@@ -58,11 +61,14 @@ func fate(f report.Fate) string {
 		what += ", for " + f.For.String()
 	}
 	if f.Outcome.Reason != "" {
-		what += ": " + f.Outcome.Reason
+		what += ": " + about(f.Item, f.Outcome.Reason)
 	}
 
 	return what
 }
+
+// about returns what is said of an object that has been named.
+func about(r xp.Ref, said string) string { return strings.TrimPrefix(said, r.String()+": ") }
 
 // isExpected tells whether an outcome needs no explanation. A hold needs none: XRs and claims are always held at first, and an MR that is held has a
 // problem that says why.
@@ -71,7 +77,7 @@ func isExpected(o *report.Outcome) bool {
 }
 
 func actionColours(a report.Action) []text.Color {
-	switch a {
+	switch a { //nolint:exhaustive // The others are what one expects.
 	case report.Refuse, report.Clone:
 		return []text.Color{text.FgRed}
 	case report.Keep, report.Skip:

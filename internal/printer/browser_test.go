@@ -128,7 +128,7 @@ func TestBrowserFolds(t *testing.T) {
 		t.Errorf("Unfold what is not well: want %d, got %d", atFirst, got)
 	}
 
-	deep := "#" + eval[string](b, "document.querySelector('.tree > li.well ul ul li').id")
+	deep := "#" + eval[string](b, "document.querySelector('.tree > li.well details li li').id")
 	b.open(page, deep, 360, false)
 	if !eval[bool](b, "document.querySelector('"+deep+"').checkVisibility()") {
 		t.Error("What a link leads to must not be folded away")

@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"slices"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -91,14 +93,6 @@ func isWell(n *report.Node) bool {
 			return false
 		}
 	}
-	if !isExpected(n.Restore) {
-		return false
-	}
-	for _, child := range n.Children {
-		if !isWell(child) {
-			return false
-		}
-	}
 
-	return true
+	return isExpected(n.Restore) && !slices.ContainsFunc(n.Children, func(child *report.Node) bool { return !isWell(child) })
 }

@@ -8,7 +8,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -71,14 +71,14 @@ func newBrowser(t *testing.T) *browser {
 	from, write, err := os.Pipe()
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+	c := exec.CommandContext(ctx, program, //nolint:gosec // It is the browser that the user names.
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND",
 		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
 	c.Env = append(os.Environ(), "HOME="+t.TempDir())
 	c.ExtraFiles = []*os.File{read, write}
 	must(t, c.Start())
-	read.Close()
-	write.Close()
+	must(t, errors.Join(read.Close(), write.Close()))
 	b := &browser{t: t, to: to, answers: make(chan message)}
 	ended := make(chan struct{})
 	t.Cleanup(func() {
@@ -93,8 +93,8 @@ func newBrowser(t *testing.T) *browser {
 			}
 		}
 		cancel()
-		_ = c.Wait() // It was killed if it did not end.
-		to.Close()
+		_ = c.Wait()   // It was killed if it did not end.
+		_ = to.Close() // As above.
 	})
 	go func() {
 		defer close(ended)
@@ -250,7 +250,7 @@ func (b *browser) screenshot(name string) {
 		Data []byte `json:"data"`
 	}
 	b.call("Page.captureScreenshot", map[string]any{"captureBeyondViewport": true}, &shot)
-	file := filepath.Join(b.t.ArtifactDir(), fmt.Sprintf("%s.png", name))
+	file := filepath.Join(b.t.ArtifactDir(), name+".png")
 	must(b.t, os.WriteFile(file, shot.Data, 0o644))
 	if len(shot.Data) < 5000 {
 		b.t.Errorf("%s shows nothing", file)

@@ -34,7 +34,7 @@ func graph(r *report.Report) string {
 			return
 		}
 		// What two XRs list is drawn below each: only one of the links holds.
-		path += "/" + n.APIVersion + " " + n.Ref.String()
+		path += "/" + n.APIVersion + " " + n.String()
 		node := g.Node(path)
 		node.Label(label(n, names))
 		paintNode(node, n, wrong[n.ID()])

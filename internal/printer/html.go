@@ -84,7 +84,7 @@ func html(r *report.Report) ([]byte, error) {
 	var b bytes.Buffer
 	err = t.Execute(&b, p)
 
-	return b.Bytes(), err //nolint:wrapcheck // As above.
+	return b.Bytes(), err
 }
 
 func newPage(r *report.Report) *page {
@@ -92,10 +92,12 @@ func newPage(r *report.Report) *page {
 	f := &forest{sheet: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
 	p := &page{
 		Report: r, Title: "Validation", Level: levelWell, Time: stampOf(&r.Time), Trees: f.grow(r.Trees, nil),
-		Style: template.HTML("<style>" + pageStyle + "</style>"), Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // They are ours.
+		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // It is ours.
+		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // As above.
 	}
 	p.Policy = strings.Join([]string{
-		"default-src 'none'", "img-src data:", "style-src '" + digest(pageStyle) + "'", "script-src '" + digest(pageScript) + "'", "base-uri 'none'", "form-action 'none'",
+		"default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'",
+		"style-src '" + digest(pageStyle) + "'", "script-src '" + digest(pageScript) + "'",
 	}, "; ")
 	if r.Kind == report.KindInspection {
 		p.Title = "Inspection of a backup"
@@ -129,8 +131,12 @@ func digest(s string) string {
 
 func countsOf(c report.Summary) []count {
 	all := []count{
-		{Name: "problems", Value: number(c.Problems)}, {Name: "warnings", Value: number(c.Warnings)}, {Name: "held", Value: number(c.Held)},
-		{Name: "adopted", Value: number(c.Adopted) + " / " + number(c.Composed)}, {Name: "claims", Value: number(c.Claims)}, {Name: "XRs", Value: number(c.XRs)},
+		{Name: "problems", Value: number(c.Problems)},
+		{Name: "warnings", Value: number(c.Warnings)},
+		{Name: "held", Value: number(c.Held)},
+		{Name: "adopted", Value: number(c.Adopted) + " / " + number(c.Composed)},
+		{Name: "claims", Value: number(c.Claims)},
+		{Name: "XRs", Value: number(c.XRs)},
 		{Name: "MRs", Value: number(c.Managed)},
 	}
 	for n, level := range []string{levelProblem, levelWarning, levelWarning} {

@@ -18,47 +18,59 @@ type timing struct {
 	began, ended                 time.Time
 }
 
-// timingsOf returns when each restore began and ended, and each XR and claim that is or was held, or is younger than the first restore; and what the
-// bars are drawn over.
+// timingsOf returns when each restore began and ended, and each XR and claim that is held, or is younger than the first restore; and what the bars are
+// drawn over.
 func timingsOf(r *report.Report) ([]timing, string) {
-	var all []timing
+	var all, resources []timing
 	var first time.Time
 	for _, restore := range r.Restores {
-		t := timing{Name: restore.Name, About: "Restore, " + restore.Phase, Began: stampOf(restore.Started), Ended: stampOf(restore.Completed), Level: levelOfPhase(restore.Phase)}
 		if restore.Started == nil {
 			continue
 		}
 		if first.IsZero() || restore.Started.Before(first) {
 			first = *restore.Started
 		}
+		t := timing{
+			Name: restore.Name, About: "Restore, " + restore.Phase, Level: levelOfPhase(restore.Phase),
+			Began: stampOf(restore.Started), Ended: stampOf(restore.Completed),
+		}
 		all = append(all, t.between(restore.Started, restore.Completed, r.Time))
 	}
-	var resources []timing
+	if r.Kind != report.KindValidation {
+		return all, draw(all)
+	}
 	walk(r.Trees, func(n *report.Node) {
+		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
 		isNew := !first.IsZero() && n.Created != nil && !n.Created.Before(first.Truncate(time.Second))
-		if n.Hold == nil && !isNew || n.Role != report.RoleClaim && n.Role != report.RoleComposite && n.Hold == nil || r.Kind != report.KindValidation {
-			return
-		}
-		t := timing{Name: n.String(), About: string(n.State), Began: stampOf(n.Created), Level: levelWell}
-		var ended *time.Time
-		if n.Hold != nil {
-			t.Held, t.Unpaused, t.Level = stampOf(n.Hold.Since), stampOf(n.Hold.Unpaused), levelWarning
-		} else if n.Ready != nil && n.Ready.Status == "True" {
-			ended = n.Ready.Since
-			t.Ended, t.About = stampOf(ended), t.About+", Ready"
-		}
-		began := n.Created
-		if began == nil && n.Hold != nil {
-			began = n.Hold.Since
-		}
-		if began != nil {
-			resources = append(resources, t.between(began, ended, r.Time))
+		if n.Hold != nil || isRoot && isNew {
+			resources = append(resources, timingOf(n, r.Time)...)
 		}
 	})
 	slices.SortStableFunc(resources, func(a, b timing) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.Name, b.Name)) })
 	all = append(all, resources...)
 
 	return all, draw(all)
+}
+
+// timingOf returns how long it took until a resource was Ready, or how long it has been held; nothing if it does not say when it began.
+func timingOf(n *report.Node, now time.Time) []timing {
+	t := timing{Name: n.String(), About: string(n.State), Began: stampOf(n.Created), Level: levelWell}
+	began, ended := n.Created, (*time.Time)(nil)
+	switch {
+	case n.Hold != nil:
+		t.Held, t.Unpaused, t.Level = stampOf(n.Hold.Since), stampOf(n.Hold.Unpaused), levelWarning
+		if began == nil {
+			began = n.Hold.Since
+		}
+	case n.Ready != nil && n.Ready.Status == "True":
+		ended = n.Ready.Since
+		t.Ended, t.About = stampOf(ended), t.About+", Ready"
+	}
+	if began == nil {
+		return nil
+	}
+
+	return []timing{t.between(began, ended, now)}
 }
 
 // between sets when it began and ended; what has not ended goes on until now.
@@ -93,11 +105,12 @@ func draw(all []timing) string {
 		}
 	}
 	whole := max(last.Sub(first), time.Second)
-	percent := func(d time.Duration) float64 { return 100 * float64(d) / float64(whole) }
+	const hundred = 100.
+	percent := func(d time.Duration) float64 { return hundred * float64(d) / float64(whole) }
 	for n, t := range all {
 		// A bar that is too short to be seen says nothing.
 		width := max(percent(t.ended.Sub(t.began)), 1)
-		all[n].From = strconv.FormatFloat(min(percent(t.began.Sub(first)), 100-width), 'f', 1, 64)
+		all[n].From = strconv.FormatFloat(min(percent(t.began.Sub(first)), hundred-width), 'f', 1, 64)
 		all[n].Width = strconv.FormatFloat(width, 'f', 1, 64)
 	}
 

@@ -74,7 +74,7 @@ func (f *forest) badges(n *report.Node) []badge {
 }
 
 func levelOfAction(a report.Action) string {
-	switch a {
+	switch a { //nolint:exhaustive // The others are what one expects.
 	case report.Refuse, report.Clone:
 		return levelProblem
 	case report.Keep, report.Skip:
@@ -85,7 +85,7 @@ func levelOfAction(a report.Action) string {
 }
 
 func levelOf(s report.State) string {
-	switch s {
+	switch s { //nolint:exhaustive // The others are told by their words.
 	case report.Adopted:
 		return levelWell
 	case report.Alone:

@@ -39,7 +39,7 @@ func suites(r *report.Report) ([]byte, error) {
 	b.WriteString(xml.Header)
 	err := all.WriteXML(&b)
 
-	return b.Bytes(), err //nolint:wrapcheck // Print says what it is about.
+	return b.Bytes(), err
 }
 
 func treeCase(root *report.Node, problems []report.Problem) junit.Testcase {

@@ -52,24 +52,24 @@ func Print(w io.Writer, r *report.Report, f Format, o Options) error {
 }
 
 func encode(r *report.Report, f Format, o Options) ([]byte, error) {
-	switch f {
+	switch f { //nolint:exhaustive // The others are for people, below.
 	case JSON:
 		b, err := json.MarshalIndent(r, "", "  ")
 
-		return append(escaped(b, true), '\n'), err //nolint:wrapcheck // Print says what it is about.
+		return append(escaped(b, true), '\n'), err
 	case YAML:
 		b, err := json.Marshal(r)
 		if err == nil {
 			b, err = yaml.JSONToYAML(escaped(b, false))
 		}
 
-		return b, err //nolint:wrapcheck // As above.
+		return b, err //nolint:wrapcheck // Print says what it is about.
 	}
 	c, err := cleaned(r)
 	if err != nil {
 		return nil, err
 	}
-	switch f {
+	switch f { //nolint:exhaustive // As above.
 	case Table, Wide:
 		return newSheet(c, f == Wide, o).render(), nil
 	case DOT:

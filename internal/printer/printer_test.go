@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want, err := os.ReadFile(file)
+			want, err := os.ReadFile(file) //nolint:gosec // It is one of ours.
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -20,12 +21,15 @@ type finding struct {
 	objects []xp.Ref
 }
 
-// findings returns the problems of a report in their order, those that differ only in their object as one.
+// stamps are times in reasons. Holds that wait for one thing are one finding, though a restore has put them on one after the other.
+var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
+// findings returns the problems of a report in their order, those that differ only in their object, or in when it was held, as one.
 func findings(problems []report.Problem) []*finding {
 	var all []*finding
-	same := map[[6]string]*finding{}
+	same := map[[4]string]*finding{}
 	for _, p := range problems {
-		key := [...]string{string(p.Code), string(p.Severity), p.Object.APIVersion, p.Object.Kind, p.Reason, p.Next}
+		key := [...]string{string(p.Code), string(p.Severity), stamps.ReplaceAllString(p.Reason, ""), p.Next}
 		if f := same[key]; f != nil {
 			f.objects = append(f.objects, p.Object)
 
@@ -79,13 +83,13 @@ func colourOf(severity report.Severity) text.Color {
 func (s *sheet) problemTable(all []*finding) string {
 	t := table.NewWriter()
 	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)}, Options: table.OptionsNoBordersAndSeparators})
-	header := table.Row{}
-	for _, title := range []string{"SEVERITY", "CODE", "OBJECT", "WHAT", "NEXT STEP"} {
+	titles, header := []string{"SEVERITY", "CODE", "OBJECT", "WHAT", "NEXT STEP"}, table.Row{}
+	for _, title := range titles {
 		header = append(header, s.paint(title, text.Bold))
 	}
 	t.AppendHeader(header)
 	const code, object = 18, 32
-	fixed := len("severity") + code + object + 4*gap
+	fixed := len("severity") + code + object + (len(titles)-1)*gap
 	rest := (min(s.Width, 2*roomy) - fixed) / 2
 	for _, f := range all {
 		c := colourOf(f.Severity)
@@ -111,9 +115,11 @@ func (s *sheet) problemBlocks(all []*finding) string {
 	return strings.Join(blocks, "\n\n")
 }
 
-// hanging returns a text in lines as wide as the terminal, all but the first indented.
-func (s *sheet) hanging(t string, indent int) string {
-	return t[:indent] + s.wrapped(t[indent:], strings.Repeat(" ", indent))[indent:]
+// hanging returns a text in lines as wide as the terminal. All but the first are indented as far as the first bytes of that reach.
+func (s *sheet) hanging(t string, first int) string {
+	columns := text.StringWidthWithoutEscSequences(t[:first])
+
+	return t[:first] + s.wrapped(t[first:], strings.Repeat(" ", columns))[columns:]
 }
 
 // wrapped returns a text in lines as wide as the terminal, each with the indent.

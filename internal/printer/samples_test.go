@@ -1,7 +1,10 @@
 package printer
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -36,10 +39,9 @@ func well(r xp.Ref, role report.Role, children ...*report.Node) *report.Node {
 		Synced: &report.Condition{Status: "True", Reason: "ReconcileSuccess", Since: before(25 * time.Hour)},
 		Ready:  &report.Condition{Status: "True", Reason: "Available", Since: before(25 * time.Hour)},
 	}
-	switch role {
-	case report.RoleManaged:
+	if role == report.RoleManaged {
 		n.ExternalName = "eu-" + r.Name
-	default:
+	} else {
 		n.Composition, n.Revision = "orders", "orders-1a2b3c"
 	}
 
@@ -66,7 +68,7 @@ func validation(trees []*report.Node, problems ...report.Problem) *report.Report
 		APIVersion: report.APIVersion, Kind: report.KindValidation, Source: "kind-production", Time: now, Problems: problems, Trees: trees,
 	}
 	walk(trees, func(n *report.Node) {
-		switch n.Role {
+		switch n.Role { //nolint:exhaustive // The others are not counted.
 		case report.RoleClaim:
 			r.Summary.Claims++
 		case report.RoleComposite:
@@ -106,7 +108,7 @@ func heldReport() *report.Report {
 		n.Synced = &report.Condition{Status: "False", Reason: "ReconcilePaused", Message: "Reconciliation is paused via the pause annotation"}
 		n.Ready = nil
 	}
-	xr.Hold.Waiting = []string{"Bucket orders-x7k2p-bq3dy is not observed by its provider yet", "Function function-patch-and-transform is not Healthy"}
+	xr.Hold.Waiting = []string{"Bucket orders-x7k2p-bq3dy: its provider has not observed it yet", "Function function-patch-and-transform: it is not Healthy"}
 	walk([]*report.Node{tree}, func(n *report.Node) { n.Created = before(12 * time.Minute) })
 	b := xr.Children[1]
 	b.State, b.Synced, b.Ready, b.ExternalName = report.Held, nil, nil, ""
@@ -195,7 +197,7 @@ func codeReport(code report.Code) *report.Report {
 		said = [2]string{"something is wrong with it that has the code " + string(code), "mend it, and validate again"}
 	}
 	p := problem(code, b.Ref, said[0], said[1])
-	switch code {
+	switch code { //nolint:exhaustive // The others leave their tree as it is.
 	case report.Dangling:
 		*b = report.Node{Ref: b.Ref, Role: report.RoleOther, State: report.Missing, Problems: b.Problems}
 	case report.NotItsOwn:
@@ -211,7 +213,7 @@ func codeReport(code report.Code) *report.Report {
 	return validation([]*report.Node{tree}, p)
 }
 
-// samples are reports as there are.
+// samples are reports as there are. Those of testdata are from the real stack: a backup with an MR whose create was in flight, its restore, and after that.
 func samples() map[string]*report.Report {
 	all := map[string]*report.Report{
 		"healthy":  validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),
@@ -223,11 +225,27 @@ func samples() map[string]*report.Report {
 		"hostile":  hostileReport(),
 		"same":     sameReport(),
 	}
+	for _, name := range []string{"real-healthy", "real-backup", "real-held", "real-restored"} {
+		all[name] = realReport(name)
+	}
 	for _, code := range report.Codes() {
 		all["code-"+string(code)] = codeReport(code)
 	}
 
 	return all
+}
+
+func realReport(name string) *report.Report {
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		panic(err)
+	}
+	r := &report.Report{}
+	if err := json.Unmarshal(b, r); err != nil {
+		panic(err)
+	}
+
+	return r
 }
 
 func groupedReport() *report.Report {
@@ -250,7 +268,7 @@ func groupedReport() *report.Report {
 func hostileReport() *report.Report {
 	tree := order("or\x1b[2Jders", buckets("a", 1)...)
 	b := tree.Children[0].Children[0]
-	b.Ref.Name = "b\x1b]0;title\x07\n└─ Bucket/forged  True  True  adopted\u202egnp.exe"
+	b.Name = "b\x1b]0;title\x07\n└─ Bucket/forged  True  False  adopted\u202egnp.exe"
 	b.Ready = &report.Condition{Status: "False", Reason: "<script>alert(1)</script>", Message: "line one\r\nline two\t\u009b31mred ]]> \" \\"}
 
 	return validation([]*report.Node{tree}, problem(report.Stuck, b.Ref, "<img src=x onerror=alert(1)> \x1b[31m{{.}} ]]>", "run: \"rm -rf\"\n\x08\x00\xff\\"))

@@ -2,6 +2,7 @@ package printer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -53,12 +54,17 @@ func (s *sheet) versions() string {
 	if len(s.report.Versions) == 0 {
 		return ""
 	}
-	g := &grid{sheet: s, columns: []column{{title: "WHAT", weight: 1}, {title: "VERSION", weight: 1}}}
+	width := 0
 	for _, v := range s.report.Versions {
-		g.add(plain(v.Name), plain(v.Version))
+		width = max(width, text.StringWidthWithoutEscSequences(v.Name))
+	}
+	lines := []string{s.paint("VERSIONS", text.Bold)}
+	for _, v := range s.report.Versions {
+		name := text.Pad(v.Name, width+gap, ' ')
+		lines = append(lines, s.hanging(name+v.Version, len(name)))
 	}
 
-	return g.render()
+	return strings.Join(lines, "\n")
 }
 
 // paint gives a text colours, if the sheet may have some.
@@ -126,7 +132,7 @@ func (g *grid) render() string {
 
 // dropEmpty takes out the columns that say nothing.
 func (g *grid) dropEmpty() {
-	for n := len(g.columns) - 1; n >= 0; n-- {
+	for n := range slices.Backward(slices.Clone(g.columns)) {
 		used := false
 		for _, row := range g.rows {
 			used = used || row[n].text != ""

@@ -18,9 +18,16 @@ func (s *sheet) trees() string {
 		return ""
 	}
 	g := &grid{sheet: s, columns: []column{
-		{title: "NAME", weight: 1, middle: true}, {title: "SYNCED"}, {title: "READY"}, {title: "STATE"}, {title: "RESTORE"},
-		{title: "EXTERNAL-NAME", weight: 2, middle: true}, {title: "REVISION", weight: 2, middle: true}, {title: "HOLD", weight: 2, middle: true}, {title: "AGE"},
-		{title: "STATUS", weight: 2},
+		{title: "NAME", weight: 1, middle: true},
+		{title: "SYNCED"},
+		{title: "READY"},
+		{title: "STATE"},
+		{title: "RESTORE"},
+		{title: "EXTERNAL-NAME", weight: 2, middle: true},
+		{title: "REVISION", weight: 2, middle: true},
+		{title: "HOLD", weight: 2, middle: true},
+		{title: "AGE"},
+		{title: "STATUS", weight: 4},
 	}}
 	names := namesOf(s.report.Trees)
 	summed := false
@@ -96,7 +103,7 @@ func condition(c *report.Condition) cell {
 }
 
 func state(of report.State) cell {
-	switch of {
+	switch of { //nolint:exhaustive // The others may be as they should be for now.
 	case report.Adopted, report.Alone:
 		return plain(string(of))
 	case report.Missing, report.Foreign:
@@ -128,49 +135,62 @@ func (s *sheet) severity(n *report.Node) report.Severity {
 // status says in a few words what is remarkable about a resource.
 func (s *sheet) status(b bunch) string {
 	var words []string
-	if b.Restore != nil && b.Restore.Reason != "" {
-		words = append(words, b.Restore.Reason)
+	if b.Restore != nil {
+		words = append(words, about(b.Ref, b.Restore.Reason))
 	}
 	for _, code := range b.Problems {
-		switch code {
-		case report.HeldBack, report.NotSynced, report.NotReady: // The columns say it.
-		default:
+		// That it is held, not synced or not ready is in the other columns.
+		if code != report.HeldBack && code != report.NotSynced && code != report.NotReady {
 			words = append(words, string(code))
 		}
 	}
 	if b.Hold != nil {
-		words = append(words, s.held(b.Hold))
+		words = append(words, s.held(b.Node))
 	}
-	for _, c := range []*report.Condition{b.Synced, b.Ready} {
+	words = slices.DeleteFunc(append(words, complaints(b.Node)...), func(w string) bool { return w == "" })
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, "; ")
+	case b.Paused && b.Hold == nil:
+		return "paused"
+	case b.Ready != nil && b.count == 1:
+		return b.Ready.Reason
+	default:
+		return ""
+	}
+}
+
+// complaints are what the conditions of a resource say if they are not True. That a hold pauses it needs no words.
+func complaints(n *report.Node) []string {
+	var words []string
+	for _, c := range []*report.Condition{n.Synced, n.Ready} {
 		switch {
-		case c == nil || c.Status == "True" || c.Reason == reasonPaused && b.Hold != nil:
+		case c == nil || c.Status == "True" || c.Reason == reasonPaused && n.Hold != nil:
 		case c.Message == "":
 			words = append(words, c.Reason)
 		default:
 			words = append(words, strings.TrimPrefix(c.Reason+": "+c.Message, ": "))
 		}
 	}
-	if b.Paused && b.Hold == nil && len(words) == 0 {
-		words = append(words, "paused")
-	}
-	if len(words) == 0 && b.Ready != nil && b.count == 1 {
-		words = append(words, b.Ready.Reason)
-	}
 
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), "; ")
+	return words
 }
 
 // reasonPaused is why Crossplane does not reconcile what is paused.
 const reasonPaused = "ReconcilePaused"
 
-func (s *sheet) held(h *report.Hold) string {
+// held says for how long a resource has been held, and what for; the problem says more.
+func (s *sheet) held(n *report.Node) string {
+	h := n.Hold
 	var words []string
 	if h.Since != nil && !s.report.Time.IsZero() {
 		words = append(words, "for "+ago(s.report.Time.Sub(*h.Since)))
 	}
 	switch {
 	case len(h.Waiting) > 0:
-		words = append(words, "waits for "+h.Waiting[0])
+		if what, _, _ := strings.Cut(h.Waiting[0], ": "); what != n.String() {
+			words = append(words, "waits for "+what)
+		}
 	case h.Unpaused != nil:
 		words = append(words, "unpaused, not reconciled yet")
 	}

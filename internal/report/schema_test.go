@@ -126,7 +126,8 @@ func (s *schema) read(typed *doc.Type) {
 	s.about[typed.Name] = oneLine(typed.Doc)
 	for _, c := range typed.Consts {
 		for _, spec := range c.Decl.Specs {
-			for _, v := range spec.(*ast.ValueSpec).Values {
+			values, _ := spec.(*ast.ValueSpec)
+			for _, v := range values.Values {
 				if literal, ok := v.(*ast.BasicLit); ok {
 					value, _ := strconv.Unquote(literal.Value)
 					s.values[typed.Name] = append(s.values[typed.Name], value)
@@ -135,7 +136,8 @@ func (s *schema) read(typed *doc.Type) {
 		}
 	}
 	for _, spec := range typed.Decl.Specs {
-		structure, ok := spec.(*ast.TypeSpec).Type.(*ast.StructType)
+		named, _ := spec.(*ast.TypeSpec)
+		structure, ok := named.Type.(*ast.StructType)
 		if !ok {
 			continue
 		}
@@ -151,32 +153,30 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // of returns the schema of a report.
 func (s *schema) of(t reflect.Type) map[string]any {
-	root := s.object(t)
+	root, properties := s.object(t)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["title"] = APIVersion
 	root["$defs"] = s.defs
-	properties := root["properties"].(map[string]any)
-	properties["apiVersion"].(map[string]any)["const"] = APIVersion
-	properties["kind"].(map[string]any)["enum"] = []string{KindInspection, KindValidation}
+	properties["apiVersion"]["const"] = APIVersion
+	properties["kind"]["enum"] = []string{KindInspection, KindValidation, KindRelease}
 
 	return root
 }
 
-func (s *schema) object(t reflect.Type) map[string]any {
-	properties, required := map[string]any{}, []string{}
+func (s *schema) object(t reflect.Type) (object map[string]any, properties map[string]map[string]any) {
+	properties, required := map[string]map[string]any{}, []string{}
 	s.add(t, properties, &required)
 	s.fields[t.Name()] = nil
 	for name := range properties {
 		s.fields[t.Name()] = append(s.fields[t.Name()], name)
 	}
 
-	return map[string]any{"type": "object", "description": s.about[t.Name()], "properties": properties, "required": required}
+	return map[string]any{"type": "object", "description": s.about[t.Name()], "properties": properties, "required": required}, properties
 }
 
 // add adds the fields of a struct, as encoding/json takes them.
-func (s *schema) add(t reflect.Type, properties map[string]any, required *[]string) {
-	for n := range t.NumField() {
-		f := t.Field(n)
+func (s *schema) add(t reflect.Type, properties map[string]map[string]any, required *[]string) {
+	for f := range t.Fields() {
 		if f.Anonymous {
 			s.add(f.Type, properties, required)
 
@@ -207,7 +207,7 @@ func (s *schema) value(t reflect.Type) map[string]any {
 	case t.Kind() == reflect.Struct:
 		if _, known := s.defs[t.Name()]; !known {
 			s.defs[t.Name()] = nil // It may have itself as a field.
-			s.defs[t.Name()] = s.object(t)
+			s.defs[t.Name()], _ = s.object(t)
 		}
 
 		return map[string]any{"$ref": "#/$defs/" + t.Name()}
