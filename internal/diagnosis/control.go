@@ -146,7 +146,7 @@ func (d *diagnosis) checkOrphans() {
 
 func whyOrphaned(u, owner *unstructured.Unstructured) string {
 	if owner != nil {
-		return fmt.Sprintf("%s %s controls it and does not list it", owner.GetKind(), owner.GetName())
+		return xp.String(owner) + " controls it and does not list it"
 	}
 
 	return "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"

@@ -2,6 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -48,8 +49,15 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	case !IsUnderWay(phase):
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
 	default:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the restore goes on by itself when that is there; see: velero restore describe --details "+h.Restore)
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the restore goes on by itself when that is there; see: velero restore describe --details "+bare(h.Restore))
 	}
+}
+
+// bare is the name of a Restore without its namespace, as the velero command takes it.
+func bare(restore string) string {
+	_, name, _ := strings.Cut(restore, "/")
+
+	return name
 }
 
 func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {

@@ -16,6 +16,11 @@ func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	for _, p := range problems {
 		id := p.Object.ID()
 		codes[id] = append(codes[id], p.Code)
+		if p.Code == Duplicated { // Which of the two is the duplicate only a person knows.
+			for _, other := range p.Others {
+				codes[other.ID()] = append(codes[other.ID()], p.Code)
+			}
+		}
 		if p.Severity == Grave {
 			r.Summary.Problems++
 		} else {

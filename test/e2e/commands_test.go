@@ -15,14 +15,15 @@ func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	hooked, looked, left := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t)
-	s.loseSource(t, append(tenantsOf(hooked), looked, left.gone, left.stopped)...)
+	hooked, looked, left, kept := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t), s.makeWard(t)
+	s.loseSource(t, append(tenantsOf(hooked), looked, left.gone, left.stopped, kept)...)
 	t.Run("Inspect", func(t *testing.T) { s.testInspect(t, looked) })
 	t.Run("Hooks", func(t *testing.T) { s.testHooks(t, hooked) })
 	t.Run("Rights", func(t *testing.T) { s.testRights(t, hooked[0]) })
 	t.Run("Jobs", func(t *testing.T) { s.testJobs(t, hooked[0]) })
 	t.Run("Examples", func(t *testing.T) { s.testExamples(t, hooked[0]) })
 	t.Run("Release", func(t *testing.T) { s.testRelease(t, left) })
+	t.Run("Validate", func(t *testing.T) { s.testValidate(t, kept) })
 }
 
 // A run is one of the plugin as a command.

@@ -1,0 +1,335 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// ward is a namespace that validate and wait look at.
+const ward = "ward"
+
+// A validation is what validate says, as programs read it.
+type validation struct {
+	APIVersion, Kind string
+	Restores         []struct{ Name, Phase string }
+	Summary          struct{ Claims, XRs, Composed, Adopted, Held, Problems, Warnings int }
+	Problems         []struct {
+		Code, Severity, Reason, Next string
+		Object                       struct{ Kind, Namespace, Name string }
+	}
+}
+
+// validate looks at the target, and wants the exit code.
+func (s *suite) validate(t *testing.T, code int, args ...string) validation {
+	t.Helper()
+	v, r := s.judge(t, args...)
+	if r.code != code {
+		t.Errorf("validate %s ended with %d, not %d: %s\n%s", args, r.code, code, r.stderr, r.stdout)
+	}
+
+	return v
+}
+
+// judge looks at the target, whatever there is.
+func (s *suite) judge(t *testing.T, args ...string) (v validation, r run) {
+	t.Helper()
+	r = command(t, s.target, append([]string{"validate", "-o", "json"}, args...)...)
+	must(t, json.Unmarshal([]byte(r.stdout), &v))
+
+	return v, r
+}
+
+// makeWard fills the namespace and backs it up.
+func (s *suite) makeWard(t *testing.T) *tenant {
+	t.Helper()
+	n := s.few(t, s.source, drill.Platform{Namespace: ward}, 2)
+	s.backUp(t, s.source, n)
+
+	return n
+}
+
+// testValidate restores the namespace while the provider does not run, so that what is restored is held, lets it be adopted, and then does damage to it.
+func (s *suite) testValidate(t *testing.T, n *tenant) {
+	r := command(t, s.target, "wait", "-n", ward, "--timeout", "1s")
+	if r.code != 4 || !strings.Contains(r.stderr, "there are none here yet") || r.stdout != "" {
+		t.Errorf("wait for what is not restored ended with %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	must(t, s.target.Stop(stack.CloudProvider))
+	must(t, n.StartRestore(t.Context(), s.target, ward, ward))
+	must(t, drill.AwaitOperations(t.Context(), s.target, ward))
+	t.Run("Held", func(t *testing.T) { s.testValidateHeld(t) })
+	t.Run("Adopted", func(t *testing.T) { s.testWait(t, n) })
+	t.Run("Healthy", func(t *testing.T) { s.testValidateHealthy(t, n) })
+	t.Run("Damaged", func(t *testing.T) { s.testValidateDamaged(t, n) })
+}
+
+func (s *suite) golden(name string) string {
+	return "validate-" + drill.Platform{Crossplane: s.version}.Dir() + "-" + name
+}
+
+// testValidateHeld wants everything that is held to be told of, with what it waits for.
+func (s *suite) testValidateHeld(t *testing.T) {
+	roots := 2
+	if s.version == stack.V1 {
+		roots = 4
+	}
+	s.eventually(t, "all that is held to wait for the provider", func(context.Context) error {
+		held := 0
+		v, _ := s.judge(t, "--restore", ward)
+		for _, p := range v.Problems {
+			if p.Code == "Held" && (p.Object.Kind == "Environment" || p.Object.Kind == "XEnvironment") && strings.Contains(p.Reason, "its provider has not observed it yet") &&
+				!strings.Contains(p.Reason, "to notice") {
+				held++
+			}
+		}
+		if held != roots {
+			return fmt.Errorf("%d of %d are", held, roots)
+		}
+
+		return nil
+	})
+	r := command(t, s.target, "validate", "-n", ward)
+	if r.code != 3 || r.stderr != "" {
+		t.Errorf("it ended with %d and said %q", r.code, r.stderr)
+	}
+	wantGolden(t, s.golden("held"), r.stdout)
+
+	r = command(t, s.target, "wait", "-n", ward, "--timeout", "1s", n0(ward))
+	if want := "it is held by the Restore velero/" + ward; r.code != 4 || !strings.Contains(r.stderr, want) || !strings.Contains(r.stderr, "validate "+ward+"/"+n0(ward)) {
+		t.Errorf("wait for what is held ended with %d: %s", r.code, r.stderr)
+	}
+}
+
+// n0 is the name of a tenant's first instance.
+func n0(namespace string) string { return drill.Platform{Namespace: namespace}.Name(0) }
+
+// testWait wants wait to return when the last XR or claim is adopted, and not before.
+func (s *suite) testWait(t *testing.T, n *tenant) {
+	waited := make(chan run)
+	go func() {
+		var r run
+		var err error
+		r.stdout, r.stderr, r.code, err = s.target.Plugin(t.Context(), "", "wait", "-n", ward, "--restore", ward, "--timeout", "4m")
+		if err != nil {
+			r = run{stderr: err.Error(), code: -1}
+		}
+		waited <- r
+	}()
+	must(t, s.target.Start(t.Context(), stack.CloudProvider))
+	r := <-waited
+	instances, err := n.Instances(t.Context(), s.target)
+	must(t, err)
+	for _, u := range instances {
+		if drill.Held(&u) {
+			t.Errorf("%s %s is still held", u.GetKind(), u.GetName())
+		}
+	}
+	if r.code != 0 || strings.Count(r.stdout, " is adopted\n") != n.size || !strings.Contains(r.stderr, "waiting for Environment "+ward+"/"+n0(ward)) {
+		t.Errorf("it ended with %d: %s%s", r.code, r.stdout, r.stderr)
+	}
+	s.awaitCompleted(t, ward)
+}
+
+// testValidateHealthy wants nothing to be wrong with what is adopted.
+func (s *suite) testValidateHealthy(t *testing.T, n *tenant) {
+	s.settle(t, n)
+	v := s.validate(t, 0, "--restore", ward, "--strict")
+	composed := 3 * n.size
+	if v.APIVersion == "" || v.Kind != "Validation" || v.Summary.XRs != n.size || v.Summary.Composed != composed || v.Summary.Adopted != composed {
+		t.Errorf("got %+v", v)
+	}
+	r := command(t, s.target, "validate", "-n", ward)
+	wantGolden(t, s.golden("healthy"), r.stdout)
+	for _, names := range [][]string{{ward + "/nobody"}, {"--restore", "nobody"}} {
+		v := s.validate(t, 3, names...)
+		if len(v.Problems) != 1 || v.Problems[0].Code != "NotFound" {
+			t.Errorf("%s: what is not there is a problem; got %+v", names, v.Problems)
+		}
+	}
+}
+
+// testValidateDamaged does damage of every kind at a time, and wants each to be told of.
+func (s *suite) testValidateDamaged(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.Stop(stack.Crossplane))
+	t.Cleanup(func() { must(t, s.target.Start(context.WithoutCancel(ctx), stack.Crossplane)) })
+	xrs, err := n.Composites(ctx, s.target)
+	must(t, err)
+	mrs, err := n.Managed(ctx, s.target)
+	must(t, err)
+	xr, stuck := &xrs[0], &xrs[1]
+	mine := map[string]*unstructured.Unstructured{}
+	for _, u := range mrs {
+		if metav1.IsControlledBy(&u, xr) {
+			mine[u.GetKind()] = &u
+		}
+	}
+	bucket, network, database := mine["Bucket"], mine["Network"], mine["Database"]
+	refs := n.fieldOf("resourceRefs")
+
+	s.edit(t, stuck, under(refs, append(listAt(stuck, refs), map[string]any{"apiVersion": bucket.GetAPIVersion(), "kind": "Bucket", "name": "lost"})))
+	s.edit(t, xr, under(refs, slices.DeleteFunc(listAt(xr, refs), func(ref any) bool { m, _ := ref.(map[string]any); return m["name"] == bucket.GetName() })))
+	s.edit(t, network, map[string]any{"metadata": map[string]any{"ownerReferences": nil}})
+	// The garbage collector does not know what it can't look up.
+	s.edit(t, database, map[string]any{"metadata": map[string]any{"ownerReferences": []any{map[string]any{
+		"apiVersion": "gone.example.org/v1", "kind": "Gone", "name": "gone", "uid": "01234567-89ab-cdef-0123-456789abcdef", "controller": true,
+	}}}})
+	want := []string{
+		"problem DeadController Database " + database.GetName(),
+		"problem Orphaned Bucket " + bucket.GetName(),
+		"problem Uncontrolled Network " + network.GetName(),
+		"problem UsageLeftBehind Usage " + xr.GetName() + "-left",
+	}
+	must(t, s.target.ApplyObjects(ctx, s.leftover(xr, ward, "left")))
+	if s.version == stack.V1 {
+		// What is cluster-scoped and belongs to no claim is in no namespace.
+		want = append(want, "warning Dangling Bucket lost")
+		if diff := cmp.Diff(ordered(want), s.awaitFound(t, want)); diff != "" {
+			t.Errorf("-want, +found:\n%s", diff)
+		}
+
+		return
+	}
+	must(t, s.target.ApplyObjects(ctx, s.bad(network, "double", map[string]string{"crossplane.io/external-name": network.GetAnnotations()["crossplane.io/external-name"]}),
+		s.bad(network, "flight", map[string]string{"crossplane.io/external-create-pending": "2026-01-02T03:04:05Z"}),
+		s.bad(network, "nameless", map[string]string{"crossplane.io/external-create-succeeded": "2026-01-02T03:04:05Z", "crossplane.io/paused": "true"})))
+	s.makeReady(t, "nameless")
+	s.dyingDefinition(t)
+	want = append(want, "problem DefinitionDying CompositeResourceDefinition relics.ward.example.org", "problem Duplicated Network "+later("double", network.GetName()),
+		"problem IdentityInFlight Network flight", "problem IdentityMissing Network nameless", "warning NotSynced Network flight",
+		"problem Dangling Bucket lost", "problem Stuck Environment "+stuck.GetName(), "problem Stuck Environment "+xr.GetName())
+	if diff := cmp.Diff(ordered(want), s.awaitFound(t, want)); diff != "" {
+		t.Errorf("-want, +found:\n%s", diff)
+	}
+	r := command(t, s.target, "validate", "-n", ward)
+	wantGolden(t, s.golden("damaged"), r.stdout)
+}
+
+func ordered(all []string) []string {
+	slices.Sort(all)
+
+	return all
+}
+
+// later returns the later of two names: of two duplicates that one is told of.
+func later(a, b string) string { return max(a, b) }
+
+// awaitFound waits until validate finds all that is wanted, and returns what it finds.
+func (s *suite) awaitFound(t *testing.T, want []string) []string {
+	t.Helper()
+	var found []string
+	err := s.target.Wait(t.Context(), patience, "all damage to be found", func(context.Context) error {
+		found = nil
+		v, _ := s.judge(t, "-n", ward)
+		for _, p := range v.Problems {
+			found = append(found, fmt.Sprintf("%s %s %s %s", p.Severity, p.Code, p.Object.Kind, p.Object.Name))
+		}
+		for _, w := range want {
+			if !slices.Contains(found, w) {
+				return errors.New(w + " is not found")
+			}
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	return ordered(found)
+}
+
+// fieldOf is where an XR has a field that Crossplane owns.
+func (n *tenant) fieldOf(name string) []string {
+	if n.Crossplane.IsV1() {
+		return []string{"spec", name}
+	}
+
+	return []string{"spec", "crossplane", name}
+}
+
+func listAt(u *unstructured.Unstructured, path []string) []any {
+	list, _, _ := unstructured.NestedSlice(u.Object, path...)
+
+	return list
+}
+
+func under(path []string, value any) map[string]any {
+	patch := map[string]any{path[len(path)-1]: value}
+	for n := len(path) - 2; n >= 0; n-- {
+		patch = map[string]any{path[n]: patch}
+	}
+
+	return patch
+}
+
+// edit changes an object as a person does.
+func (s *suite) edit(t *testing.T, u *unstructured.Unstructured, patch map[string]any) {
+	t.Helper()
+	client, err := s.target.Resource(t.Context(), u.GroupVersionKind(), u.GetNamespace())
+	must(t, err)
+	b, err := json.Marshal(patch)
+	must(t, err)
+	_, err = client.Patch(t.Context(), u.GetName(), types.MergePatchType, b, metav1.PatchOptions{})
+	must(t, err)
+}
+
+// bad is an MR like another, without an XR and with other annotations.
+func (s *suite) bad(like *unstructured.Unstructured, name string, annotations map[string]string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": like.Object["spec"]}}
+	u.SetGroupVersionKind(like.GroupVersionKind())
+	u.SetNamespace(like.GetNamespace())
+	u.SetName(name)
+	u.SetAnnotations(annotations)
+	u.SetFinalizers([]string{"finalizer.managedresource.crossplane.io"})
+
+	return u
+}
+
+// makeReady says that a network is there in the cloud.
+func (s *suite) makeReady(t *testing.T, name string) {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
+		"type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": "2026-01-02T03:04:05Z",
+	}}}}}
+	u.SetGroupVersionKind(s.mrKind("Network"))
+	u.SetNamespace(ward)
+	u.SetName(name)
+	must(t, s.target.ApplyStatus(t.Context(), u))
+}
+
+// dyingDefinition deletes an XRD that something keeps.
+func (s *suite) dyingDefinition(t *testing.T) {
+	t.Helper()
+	objects, err := stack.Parse([]byte(`
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: relics.ward.example.org, finalizers: [example.org/keep]}
+spec:
+  group: ward.example.org
+  names: {kind: Relic, plural: relics}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
+`))
+	must(t, err)
+	must(t, s.target.ApplyObjects(t.Context(), objects...))
+	client, err := s.target.Resource(t.Context(), objects[0].GroupVersionKind(), "")
+	must(t, err)
+	must(t, client.Delete(t.Context(), objects[0].GetName(), metav1.DeleteOptions{}))
+}

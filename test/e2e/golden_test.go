@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write what the commands print to testdata/golden, and the backups of the example")
+
+// random is what Crossplane, Velero, the API server and the clock make up: ends of names, UIDs, times. What replaces it is as long, so that columns stay what
+// they are.
+var random = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`(-)[0-9a-f]{12}\b`), "${1}0123456789ab"},
+	{regexp.MustCompile(`\b((?:` + strings.Join([]string{healthy, unborn, nameless, dangling, used, forged, pruned, `\w+-\d\d`}, "|") + `)-)[a-z0-9]{5}\b`), "${1}abcde"},
+	{regexp.MustCompile(`\b(\w+(?:-\d\d)?-abcde-)[a-z0-9]{5}\b`), "${1}fghij"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-z]{12}\b`), "01234567-89ab-cdef-0123-456789abcdef"},
+	{regexp.MustCompile(`(; the first for \w+) \S+`), "$1 NAME"}, // On v1 the first Secret is the one with the lowest UID for its name.
+	{regexp.MustCompile(`\b(environments-\w+-)[0-9a-f]{7}\b`), "${1}0123456"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-02T03:04:05Z"},
+	{regexp.MustCompile(`\b(?:\d+h)?(?:\d+m)?\d+s ago\b`), "2m5s ago"},
+	{regexp.MustCompile(`\bfor (?:\d+m)?\d+s\b`), "for 2s"},
+}
+
+// wantGolden compares what a command printed with what somebody has looked at.
+func wantGolden(t *testing.T, name, got string) {
+	t.Helper()
+	for _, r := range random {
+		got = r.pattern.ReplaceAllString(got, r.with)
+	}
+	file := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: -want, +got:\n%s", file, diff)
+	}
+}
