@@ -18,6 +18,8 @@ type Installation struct {
 	Version string
 	// Replicas are those that are wanted, Ready those that there are.
 	Replicas, Ready int64
+	// Hidden says that it could not be looked for.
+	Hidden bool
 }
 
 // LabelCrossplane selects the Deployments of Crossplane's chart.
@@ -28,6 +30,11 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := fmt.Sprintf(`run "kubectl -n %s rollout restart deployment/%s"`, i.Namespace, i.Name)
 	switch {
+	case i.Hidden && isCircuitOpen(u):
+		return "its circuit breaker is open, with which Crossplane drops events of what changes often (crossplane #7703); it is asked again until it lets one " +
+			"pass. To have it at once, restart Crossplane"
+	case i.Hidden:
+		return "its Deployment could not be looked for, which takes the right to list Deployments; see whether Crossplane runs, and its log"
 	case i.Name == "":
 		return "there is no Deployment with the label " + LabelCrossplane + " in any namespace; start Crossplane, or restart it where it runs"
 	case i.Replicas == 0:

@@ -21,6 +21,10 @@ func TestStuck(t *testing.T) {
 		want   []string
 	}{
 		"NotFound": {reason: "It may run elsewhere.", want: []string{"no Deployment with the label " + LabelCrossplane, "start Crossplane"}},
+		"Hidden": {
+			reason: "Nobody who may not look may be told that there is none.", i: Installation{Hidden: true}, want: []string{"the right to list Deployments", "see whether Crossplane runs"},
+		},
+		"HiddenOpen": {reason: "The XR says this itself.", i: Installation{Hidden: true}, o: []xptest.Option{open}, want: []string{"circuit breaker is open", "restart Crossplane"}},
 		"Scaled": {
 			reason: "It was scaled down for the restore.", i: Installation{Namespace: "upbound", Name: "xp", Version: "1.18.0"},
 			want: []string{`run "kubectl -n upbound scale deployment/xp --replicas=1"`},

@@ -57,6 +57,7 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 			i, err := a.cluster.Installation(ctx)
 			if err != nil {
 				a.log.WithError(err).Warn("Cannot tell which Crossplane runs")
+				i.Hidden = true
 			}
 			found = &i
 		}

@@ -91,7 +91,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			extra:  []*unstructured.Unstructured{deployment("crossplane-rbac-manager", "9.9.9", 1), deployment("crossplane", "1.18.0", 1)},
 			want:   "Crossplane 1.18.0 stops watching", event: "Warning AdoptionStuck",
 		},
-		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "there is no Deployment", event: "Warning AdoptionStuck"},
+		"Unknown": {reason: "That it can't be told is told.", fail: errDown, want: "its Deployment could not be looked for", event: "Warning AdoptionStuck"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
