@@ -230,7 +230,7 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 		err := roots.Unread[gvk]
 		p := pending{what: gvk.GroupKind().String(), why: err.Error(), next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace"}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
-			w.say(p.what, "left out, since it may not be read: "+p.why)
+			w.say(p.what, p.what+" is left out, since it may not be read: "+p.why)
 
 			continue
 		}

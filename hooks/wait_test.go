@@ -1,0 +1,188 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestWait(t *testing.T) {
+	adopted := xptest.ModernXR("o", xptest.Reconciled())
+	held := adopted.DeepCopy()
+	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/r", Since: "2026-11-20T10:00:00Z", Reason: "because"}); err != nil {
+		t.Fatal(err)
+	}
+	of := func(u ...*unstructured.Unstructured) live.Roots { return live.Roots{Kinds: 1, Objects: u} }
+	unread := func(err error, u ...*unstructured.Unstructured) live.Roots {
+		r := of(u...)
+		r.Unread = map[schema.GroupVersionKind]error{{Group: "example.org", Version: "v1", Kind: "Other"}: err}
+
+		return r
+	}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "others"}, "", errors.New("no"))
+	kind := func(n int, r live.Roots) live.Roots { r.Kinds = n; return r }
+	cases := map[string]struct {
+		reason string
+		names  []string
+		// looks are what is seen, the last of them for ever, and failure what the first look fails with.
+		looks   []live.Roots
+		failure error
+		want    error
+		out     string
+		// err is in the progress and the error, in this order.
+		err []string
+	}{
+		"Adopted": {reason: "It is over at once.", looks: []live.Roots{of(adopted)}, out: "Order team-a/o is adopted\n"},
+		"Held": {
+			reason: "It waits until the hold is off.", looks: []live.Roots{of(held), of(held), of(adopted)}, out: "Order team-a/o is adopted\n",
+			err: []string{"waiting for Order team-a/o: it is held by the Restore velero/r since 2026-11-20T10:00:00Z: because\n"},
+		},
+		"HeldForEver": {
+			reason: "What is not adopted is named, with the next step.", looks: []live.Roots{of(held)}, want: &exit{code: ExitTimeout},
+			err: []string{"waiting for Order team-a/o", "this is not adopted:\n  Order team-a/o: it is held", "validate team-a/o"},
+		},
+		"NotReconciled": {
+			reason: "That no hold is on is not enough.", looks: []live.Roots{of(xptest.ModernXR("o")), of(xptest.With(adopted, xptest.Generation(2), xptest.OfGeneration(1))), of(adopted)},
+			out: "Order team-a/o is adopted\n", err: []string{"has not reconciled it as it is"},
+		},
+		"NotSynced": {
+			reason: "Nor is it if that fails.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Synced("False", "ReconcileError", "no function")))},
+			want: &exit{code: ExitTimeout}, err: []string{"can't reconcile it: no function"},
+		},
+		"Paused": {reason: "What a person has paused is theirs.", looks: []live.Roots{of(xptest.ModernXR("o", xptest.Annotated(xp.AnnotationPaused, "true")))}, out: "Order team-a/o is adopted\n"},
+		"Deleting": {
+			reason: "What is being deleted is never adopted.", looks: []live.Roots{of(xptest.With(adopted, xptest.Deleting()))}, want: &exit{code: ExitTimeout}, err: []string{"being deleted"},
+		},
+		"Nothing": {reason: "At least one has to exist.", looks: []live.Roots{of(), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"there are none here yet"}},
+		"Named": {
+			reason: "All that are named have to.", names: []string{"team-a/o", "team-a/p"}, looks: []live.Roots{of(adopted), of(adopted, xptest.ModernXR("p", xptest.Reconciled()))},
+			out: "Order team-a/o is adopted\nOrder team-a/p is adopted\n", err: []string{"waiting for team-a/p: there is no claim or XR of this name"},
+		},
+		"OthersHeld": {reason: "And nothing else.", names: []string{"team-a/q"}, looks: []live.Roots{of(held, xptest.ModernXR("q", xptest.Reconciled()))}, out: "Order team-a/q is adopted\n"},
+		"Unreachable": {
+			reason: "An API server that does not answer may come back.", failure: errors.New("connection refused"), looks: []live.Roots{of(adopted)},
+			out: "Order team-a/o is adopted\n", err: []string{"waiting for the cluster: connection refused"},
+		},
+		"ForbiddenKind": {
+			reason: "A kind that may not be read is left out if others can be.", looks: []live.Roots{unread(forbidden, adopted)}, out: "Order team-a/o is adopted\n",
+			err: []string{"Other.example.org", "left out"},
+		},
+		"ForbiddenAll": {
+			reason: "Rights can come back, too.", looks: []live.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
+		},
+		"BrokenKind": {
+			reason: "What fails for another reason is waited for.", looks: []live.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
+			err: []string{"waiting for Other.example.org: webhook down"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out, err bytes.Buffer
+			w := &wait{
+				options: &options{Streams: Streams{Out: &out, Err: &err}}, names: tc.names, timeout: 50 * time.Millisecond, pause: time.Millisecond, told: map[string]string{},
+			}
+			looks := tc.looks
+			w.look = func(context.Context) (live.Roots, error) {
+				if tc.failure != nil {
+					failure := tc.failure
+					tc.failure = nil
+
+					return live.Roots{}, failure
+				}
+				now := looks[0]
+				if len(looks) > 1 {
+					looks = looks[1:]
+				}
+
+				return now, nil
+			}
+			got := w.run(context.Background())
+			if codeOf(got) != codeOf(tc.want) {
+				t.Errorf("%s\ngot %v, want %v", tc.reason, got, tc.want)
+			}
+			if diff := cmp.Diff(tc.out, out.String()); diff != "" {
+				t.Errorf("%s\nstdout: -want, +got:\n%s", tc.reason, diff)
+			}
+			told := err.String()
+			if got != nil {
+				told += got.Error()
+			}
+			for _, want := range tc.err {
+				_, rest, ok := strings.Cut(told, want)
+				if !ok {
+					t.Errorf("%s\n%q is not in %q", tc.reason, want, err.String())
+				}
+				told = rest
+			}
+			if lines := strings.Split(strings.TrimSpace(err.String()), "\n"); len(lines) > 3 {
+				t.Errorf("It says only what has changed; got %q", lines)
+			}
+		})
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &wait{
+		options: &options{Streams: Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}, timeout: time.Hour, pause: time.Hour, told: map[string]string{},
+		look: func(context.Context) (live.Roots, error) { cancel(); return live.Roots{}, nil },
+	}
+	if err := failed(w.run(ctx)); codeOf(err) != ExitFailed {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWaitUsage(t *testing.T) {
+	for _, args := range [][]string{{"--for=ready"}, {"a/b/c"}, {"-l", "a in"}, {"--timeout", "-1s"}, {"--timeout", "soon"}} {
+		var out, err bytes.Buffer
+		if code := Run(context.Background(), append([]string{"wait"}, args...), Streams{Out: &out, Err: &err}); code != ExitUsage || out.Len() > 0 || err.Len() == 0 {
+			t.Errorf("%s: got %d, %q, %q", args, code, out.String(), err.String())
+		}
+	}
+}
+
+func TestWaitPlaces(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		args      []string
+		want      live.Places
+		selector  string
+	}{
+		"Everywhere":  {reason: "Nothing limits it."},
+		"Namespace":   {reason: "Of one namespace only that is read.", namespace: "team-a", args: []string{"orders"}, want: live.Places{Namespaces: []string{"team-a"}}},
+		"Names":       {reason: "So with names.", args: []string{"team-a/o", "team-a/p", "team-b/o"}, want: live.Places{Namespaces: []string{"team-a", "team-b"}}},
+		"ClusterWide": {reason: "A bare name is of a cluster-scoped XR.", args: []string{"x"}, want: live.Places{Cluster: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &wait{options: &options{namespace: tc.namespace}}
+			if err := w.prepare(tc.args, ""); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, w.places); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	w := &wait{options: &options{}, selector: "app=orders"}
+	if err := w.prepare(nil, strings.Repeat("long", 20)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "app=orders,velero.io/restore-name=longlonglonglonglonglonglonglonglonglonglonglonglonglonglongl"; !strings.HasPrefix(w.selector, want[:40]) || len(w.selector) != len("app=orders,velero.io/restore-name=")+63 {
+		t.Errorf("Velero makes label values of long names; got %s", w.selector)
+	}
+}

@@ -1,0 +1,144 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestSurveyOfHolds(t *testing.T) {
+	tree := claimed("team-a", "a")
+	for i, u := range tree[:2] {
+		tree[i] = xptest.With(restored(u), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+	}
+	restore := xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.JSON(`{"spec":{"backupName":"b"},"status":{"phase":"WaitingForPluginOperations"}}`))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		change  func(s *server)
+		// want are the problems, and waits is what the plan of the XR says, "" if there is none.
+		want  []string
+		waits string
+	}{
+		"UnderWay": {
+			reason: "What is held waits for what it needs, which is read for it.", objects: append(tree[:3:3], restore),
+			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa"}, waits: "CompositionRevision " + xptest.RevisionName,
+		},
+		"Gone": {
+			reason: "A hold whose Restore is gone is leaked.", objects: tree, want: []string{"LeakedHold OrderClaim team-a/a", "LeakedHold XOrder xa"},
+			waits: "CompositionRevision " + xptest.RevisionName,
+		},
+		"RestoresForbidden": {
+			reason: "Whether it is leaked is not known without the Restores.", objects: tree, change: func(s *server) { forbid(s, "restores") },
+			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead Restore *"}, waits: "CompositionRevision " + xptest.RevisionName,
+		},
+		"RevisionsForbidden": {
+			reason: "Nothing is said to be missing that may not be read.", objects: append(tree[:3:3], restore), change: func(s *server) { forbid(s, "compositionrevisions") },
+			want: []string{"Held OrderClaim team-a/a", "Held XOrder xa", "NotRead CompositionRevision *"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := surveyed(tc.objects...)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			got := survey(t, s, Scope{})
+			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
+				t.Errorf("%s\nproblems: -want, +got:\n%s", tc.reason, diff)
+			}
+			plan, planned := got.Situation.Plans[xp.RefTo(tree[1]).ID()]
+			if waits := strings.Join(plan.Waiting, "\n"); planned != (tc.waits != "") || !strings.Contains(waits, tc.waits) {
+				t.Errorf("%s\ngot the plan %+v", tc.reason, plan)
+			}
+		})
+	}
+}
+
+func forbid(s *server, resource string) {
+	s.failOn("list", resource, 1<<30, apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errDown))
+}
+
+func TestSurveyReadsNoSecrets(t *testing.T) {
+	x := xptest.XR("x", xptest.Reconciled())
+	secret := xptest.Object("v1", "Secret", "team-a", "s", xptest.ControlledBy(x), xptest.Labelled(xp.LabelComposite, "x"),
+		xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"x"}}`), xptest.Field(map[string]any{"password": "x"}, "data"))
+	s := surveyed(xptest.With(x, xptest.Refs(secret)), secret)
+	scheme := metadatafake.NewTestScheme()
+	_ = metav1.AddMetaToScheme(scheme)
+	c := s.cluster()
+	c.metadata = metadatafake.NewSimpleMetadataClient(scheme, []runtime.Object{&metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team-a", Name: "s", UID: secret.GetUID(), Labels: secret.GetLabels(), Annotations: secret.GetAnnotations(), OwnerReferences: secret.GetOwnerReferences(),
+		},
+	}}...)
+	got, err := c.Survey(context.Background(), Scope{Velero: "velero"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := got.Get(xp.RefTo(secret))
+	if u == nil || u.Object["data"] != nil || len(u.GetAnnotations()) != 0 {
+		t.Errorf("Of a Secret there is what says whose it is, and nothing else; got %v", u)
+	}
+	if p := problems(got); len(p) > 0 {
+		t.Errorf("Nothing is wrong; got %v", p)
+	}
+	if asked := s.requests("list"); slices.ContainsFunc(asked, func(s string) bool { return strings.HasPrefix(s, "secrets") }) {
+		t.Errorf("No Secret is read; asked %v", asked)
+	}
+}
+
+func TestRoots(t *testing.T) {
+	objects := append(claimed("team-a", "a"), claimed("team-b", "b")...)
+	cases := map[string]struct {
+		reason string
+		in     Places
+		change func(s *server)
+		want   []string
+		kinds  int
+		unread int
+	}{
+		"Everywhere": {reason: "Claims and XRs, and nothing else.", want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2},
+		"Namespace":  {reason: "Of a namespace nothing is read that is cluster-scoped.", in: Places{Namespaces: []string{"team-a"}}, want: []string{"OrderClaim team-a/a"}, kinds: 1},
+		"Cluster":    {reason: "Of bare names only what is.", in: Places{Cluster: true}, want: []string{"XOrder xa", "XOrder xb"}, kinds: 1},
+		"Mixed": {
+			reason: "Both can be asked for.", in: Places{Namespaces: []string{"team-b"}, Cluster: true}, want: []string{"OrderClaim team-b/b", "XOrder xa", "XOrder xb"}, kinds: 2,
+		},
+		"Forbidden": {
+			reason: "What may not be read does not keep the rest.", change: func(s *server) { forbid(s, "xorders") }, want: []string{"OrderClaim team-a/a", "OrderClaim team-b/b"},
+			kinds: 1, unread: 1,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := surveyed(objects...)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			got, err := s.cluster().Roots(context.Background(), tc.in, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, u := range got.Objects {
+				found = append(found, xp.String(u))
+			}
+			slices.Sort(found)
+			if diff := cmp.Diff(tc.want, found); diff != "" || got.Kinds != tc.kinds || len(got.Unread) != tc.unread {
+				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, got)
+			}
+		})
+	}
+}
