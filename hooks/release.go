@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
@@ -22,11 +25,11 @@ const (
 	// releasePause is the time between two rounds in which nothing moved.
 	releasePause = 2 * time.Second
 	// releaseSettle is for how long nothing may change before what waits for a person is left held.
-	releaseSettle = 15 * time.Second
+	releaseSettle = 10 * time.Second
 )
 
-const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in the
-same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
+const releaseLong = `Release lifts the holds that nothing works on any more: those whose Restore is gone, has failed or has ended. It takes the same steps in
+the same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
 resource is made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
 
 It leaves alone, and names, what a Restore under way holds, copies of what is alive, and CronOperations and WatchOperations. --restore names the Restore
@@ -68,6 +71,8 @@ type release struct {
 	cluster *live.Cluster
 	adopter *live.Adopter
 	holds   *holds
+	// busy are the Restores under way, which may bring back what is missing.
+	busy []string
 }
 
 func newRelease(o *options) *cobra.Command {
@@ -132,6 +137,11 @@ func (r *release) run(ctx context.Context) error {
 	}
 	if r.holds, err = r.find(survey); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(survey.Restores)) {
+		if diagnosis.IsUnderWay(survey.Restores[name].Phase) {
+			r.busy = append(r.busy, name)
+		}
 	}
 	if r.dryRun {
 		err = r.rehearse(ctx, survey)

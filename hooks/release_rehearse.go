@@ -2,11 +2,8 @@ package hooks
 
 import (
 	"context"
-	"io"
 	"slices"
 	"strings"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
@@ -43,7 +40,7 @@ func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
 		if h.Result != report.WouldWait {
 			continue
 		}
-		h.Next = "mend that, and run: " + Name + " release " + h.Object.Path() + "; what doing without would cost says the same with --force --dry-run"
+		h.Next = afterMending(h)
 		if h.parent != nil && waits[h.parent] == "" {
 			waits[h.parent] = h.Object.String() + ", which would stay held"
 		}
@@ -66,10 +63,10 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	switch {
 	case xp.IsComposite(u):
 		if xp.IsPaused(u) && !ownPause {
-			steps = append(steps, "let Crossplane reconcile it under CompositionRevision "+xp.CompositeFrom(u).Revision())
+			steps = append(steps, "unpause it under "+xp.CompositeFrom(u).Revision())
 		}
 
-		return append(steps, "when it controls all that it composes, give its own settings back")
+		return append(steps, "give back its settings when it controls what it composes")
 	case xp.IsManaged(u):
 		if hold.Observes && xp.IsPaused(u) && !ownPause {
 			steps = append(steps, "let its provider observe it")
@@ -77,7 +74,7 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 
 		return append(steps, "give its own settings back")
 	default:
-		return append(steps, "when its XR is adopted, give its own settings back")
+		return append(steps, "give back its settings when its XR is adopted")
 	}
 }
 
@@ -87,10 +84,8 @@ func (r *release) rehearseForce(ctx context.Context, due []*held, waits map[*hel
 	if len(left) == 0 {
 		return nil
 	}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	r.adopter = live.NewAdopter(r.cluster, log)
-	foreseen, err := r.adopter.Foresee(ctx, labelRestore, refsOf(left))
+	r.adopter = live.NewAdopter(r.cluster, r.logger())
+	foreseen, err := r.foresee(ctx, labelRestore, left)
 	if err != nil {
 		return err
 	}

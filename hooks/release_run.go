@@ -3,7 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,9 +52,7 @@ func (r *release) lift(ctx context.Context) error {
 		return nil
 	}
 	l := &lifting{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), told: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
-	log := logrus.New()
-	log.SetOutput(io.Discard) // Its steps are told in fewer words.
-	r.adopter = live.NewAdopter(r.cluster, log).OnStep(l.stepped)
+	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.stepped)
 	limited, cancel := context.WithTimeout(ctx, r.timeout+grace)
 	defer cancel()
 	last, err := l.all(limited)
@@ -66,6 +64,29 @@ func (r *release) lift(ctx context.Context) error {
 	}
 
 	return err
+}
+
+// logger tells a person of what went wrong meanwhile; steps are told in fewer words.
+func (r *release) logger() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(r.Err)
+	log.SetLevel(logrus.WarnLevel)
+	log.SetFormatter(plainly{})
+
+	return log
+}
+
+// plainly is how a log looks to a person at a terminal.
+type plainly struct{}
+
+// Format returns what is logged as a line.
+func (plainly) Format(e *logrus.Entry) ([]byte, error) {
+	parts := []string{e.Level.String() + ": " + e.Message}
+	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
+		parts = append(parts, fmt.Sprintf("%s: %v", key, e.Data[key]))
+	}
+
+	return []byte(strings.Join(parts, "; ") + "\n"), nil
 }
 
 // all lifts what can be lifted, and with --force the rest.
@@ -196,108 +217,10 @@ func (l *lifting) isOver(now plans) bool {
 	switch {
 	case over:
 		return true
-	case l.force && blocked:
-		return still >= l.pause
-	case l.force:
-		return still >= 2*l.settle
+	case blocked:
+		return still >= l.settle
 	default:
-		return blocked && still >= l.settle
-	}
-}
-
-// lever lifts by force what nothing below it keeps held, and tells whether there was anything to lift that was agreed to.
-func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
-	roots := l.roots(last)
-	if len(roots) == 0 {
-		return false, nil
-	}
-	foreseen, err := l.adopter.Foresee(ctx, l.selector(), refsOf(roots))
-	if err != nil {
-		return false, err
-	}
-	roots = slices.DeleteFunc(roots, func(h *held) bool {
-		f := foreseen[h.Object.ID()]
-		if f.Refused != "" {
-			h.Reason = f.Refused
-		}
-
-		return f.Patch == nil
-	})
-	if len(roots) == 0 {
-		return false, nil
-	}
-	l.warn(roots, foreseen)
-	agreed, err := l.agreed(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
-	if err != nil || !agreed {
-		return false, err
-	}
-	// Nobody has agreed to what has come up meanwhile.
-	now, err := l.adopter.Foresee(ctx, l.selector(), refsOf(roots))
-	if err != nil {
-		return false, err
-	}
-	some := false
-	for _, h := range roots {
-		before, f := foreseen[h.Object.ID()], now[h.Object.ID()]
-		if f.Patch == nil {
-			continue
-		}
-		if !slices.Equal(before.Risks, f.Risks) {
-			h.Reason = "it has changed since it was asked about, so it was not lifted: " + strings.Join(f.Risks, "; ")
-
-			continue
-		}
-		if err := l.adopter.Force(ctx, f); err != nil {
-			h.Reason = err.Error()
-
-			continue
-		}
-		h.Risks = f.Risks
-		l.forced[h.Object.ID()], some = true, true
-	}
-
-	return some, nil
-}
-
-// roots returns what is still held and waits for nothing that is held itself.
-func (l *lifting) roots(last plans) []*held {
-	var left []*held
-	for _, blocked := range []bool{true, false} {
-		for _, h := range l.due {
-			p, ok := last[h.Object.ID()]
-			if ok && !h.schedule && !p.Done && !l.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
-				left = append(left, h)
-			}
-		}
-		if len(left) > 0 {
-			break
-		}
-	}
-	above := map[*held]bool{}
-	for _, h := range left {
-		for p := h.parent; p != nil; p = p.parent {
-			above[p] = true
-		}
-	}
-
-	return slices.DeleteFunc(left, func(h *held) bool { return above[h] })
-}
-
-// warn says what lifting holds by force can cost.
-func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
-	r.say("\nThese are held because not all is there or known that was in the backup. Without their holds:")
-	for _, h := range roots {
-		f := foreseen[h.Object.ID()]
-		r.say("%s", h.Object)
-		for _, risk := range f.Risks {
-			r.say("  - %s", risk)
-		}
-		if len(f.Risks) == 0 {
-			r.say("  - no risk is known")
-		}
-		for _, setting := range f.Settings {
-			r.say("  - its own setting comes back: %s", setting)
-		}
+		return l.force && still >= 2*l.settle
 	}
 }
 
@@ -324,7 +247,7 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 			if h.Reason == "" {
 				h.Reason = whyHeld(p, hold)
 			}
-			h.Next = "mend that, and run: " + Name + " release " + h.Object.Path() + "; what doing without would cost says the same with --force --dry-run"
+			h.Next = afterMending(h)
 		case !h.schedule && !p.Done:
 			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.Few(p.Waiting)
 			h.Next = "see whether Crossplane and its provider run: " + Name + " validate " + h.Object.Path()
@@ -336,6 +259,10 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 	}
 
 	return nil
+}
+
+func afterMending(h *held) string {
+	return "mend that, and run: " + Name + " release " + h.Object.Path() + " (to see what doing without it can cost, with --force --dry-run)"
 }
 
 func whyHeld(p adoption.Plan, hold *adoption.Hold) string {

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -149,7 +150,7 @@ func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 	}
 	log.WithField("step", change.Step).Info("Adoption step taken")
 	a.stepped(change)
-	a.released(ctx, change.Target, after, "its hold is lifted: "+change.Step)
+	a.released(ctx, change.Target, after, "its hold is lifted: "+strings.Replace(change.Step, "give its own settings back", "its own settings are back", 1))
 
 	return nil
 }

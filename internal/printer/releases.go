@@ -15,19 +15,23 @@ func (s *sheet) releases() string {
 		return ""
 	}
 	g := &grid{sheet: s, columns: []column{
-		{title: "RESULT"}, {title: "OBJECT", weight: 2, middle: true}, {title: "RESTORE", weight: 2, middle: true}, {title: "WHAT", weight: 1},
+		{title: "RESULT"}, {title: "OBJECT", weight: 1, middle: true}, {title: "RESTORE", weight: 2, middle: true}, {title: "WHAT", weight: 3},
 	}}
 	for _, r := range s.report.Releases {
-		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restoreOf(r)), plain(whatOf(r)))
+		restore := restoreOf(r)
+		if len(s.report.Restores) == 1 && !s.all {
+			restore = "" // It is named below.
+		}
+		g.add(cell{text: string(r.Result), colours: []text.Color{resultColour(r.Result)}}, plain(r.Object.String()), plain(restore), plain(whatOf(r)))
 	}
 	parts := []string{g.render()}
 	for _, r := range s.report.Releases {
-		if block := s.released(r); block != "" {
-			parts = append(parts, block)
+		if len(r.Risks) > 0 {
+			parts = append(parts, s.risks(r))
 		}
 	}
 
-	return strings.Join(parts, "\n\n")
+	return strings.Join(append(parts, s.leftAlone()...), "\n\n")
 }
 
 func resultColour(r report.Result) text.Color {
@@ -54,7 +58,9 @@ func restoreOf(r report.Release) string {
 // whatOf says in one line what was done, or would be, or why nothing was.
 func whatOf(r report.Release) string {
 	switch r.Result {
-	case report.LeftAlone, report.StillHeld, report.Unproven, report.WouldWait:
+	case report.StillHeld, report.Unproven, report.WouldWait:
+		return "see above"
+	case report.LeftAlone:
 		return r.Reason
 	case report.Released, report.Forced:
 		if len(r.Settings) > 0 {
@@ -69,21 +75,44 @@ func whatOf(r report.Release) string {
 	}
 }
 
-// released is what else is to be said of one: what can come of it, and what to do about one that was left alone.
-func (s *sheet) released(r report.Release) string {
-	var lines []string
+// risks is what can come of one.
+func (s *sheet) risks(r report.Release) string {
+	lines := []string{s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()}
 	for _, risk := range r.Risks {
 		lines = append(lines, s.hanging("  - "+risk, len("  - ")))
 	}
-	if r.Result == report.LeftAlone && r.Next != "" {
-		lines = append(lines, s.wrapped(r.Reason, "  "), s.wrapped("Next: "+r.Next, "  "))
-	}
-	if len(lines) == 0 {
-		return ""
-	}
-	head := s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()
 
-	return strings.Join(append([]string{head}, lines...), "\n")
+	return strings.Join(lines, "\n")
+}
+
+// leftAlone is why some were left alone and what to do about them, said once for all that it is said of.
+func (s *sheet) leftAlone() []string {
+	var alone []report.Problem
+	for _, r := range s.report.Releases {
+		if r.Result == report.LeftAlone && r.Next != "" {
+			alone = append(alone, report.Problem{Object: r.Object, Reason: r.Reason, Next: r.Next})
+		}
+	}
+	// The same is the same of all kinds.
+	same := map[string]*finding{}
+	var order []*finding
+	for _, f := range findings(alone) {
+		if first := same[f.Reason+f.Next]; first != nil {
+			first.objects = append(first.objects, f.objects...)
+
+			continue
+		}
+		same[f.Reason+f.Next] = f
+		order = append(order, f)
+	}
+	var blocks []string
+	for _, f := range order {
+		head := strings.ToUpper(string(report.LeftAlone))
+		line := s.paint(head, resultColour(report.LeftAlone), text.Bold) + strings.TrimPrefix(s.wrapped(head+" "+s.named(f), ""), head)
+		blocks = append(blocks, strings.Join([]string{line, s.wrapped(f.Reason, "  "), s.wrapped("Next: "+f.Next, "  ")}, "\n"))
+	}
+
+	return blocks
 }
 
 // releaseVerdict says what became of all holds together.

@@ -1,0 +1,133 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// lever lifts by force what nothing below it keeps held, and tells whether there was anything to lift that was agreed to.
+func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
+	roots := l.roots(last)
+	if len(roots) == 0 {
+		return false, nil
+	}
+	foreseen, err := l.foresee(ctx, l.selector(), roots)
+	if err != nil {
+		return false, err
+	}
+	roots = slices.DeleteFunc(roots, func(h *held) bool {
+		f := foreseen[h.Object.ID()]
+		if f.Refused != "" {
+			h.Reason = f.Refused
+		}
+
+		return f.Patch == nil
+	})
+	if len(roots) == 0 {
+		return false, nil
+	}
+	l.warn(roots, foreseen)
+	agreed, err := l.agreed(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
+	if err != nil || !agreed {
+		return false, err
+	}
+	// Nobody has agreed to what has come up meanwhile.
+	now, err := l.foresee(ctx, l.selector(), roots)
+	if err != nil {
+		return false, err
+	}
+	some := false
+	for _, h := range roots {
+		before, f := foreseen[h.Object.ID()], now[h.Object.ID()]
+		if f.Patch == nil {
+			continue
+		}
+		if !slices.Equal(before.Risks, f.Risks) {
+			h.Reason = "it has changed since it was asked about, so it was not lifted: " + strings.Join(f.Risks, "; ")
+
+			continue
+		}
+		if err := l.adopter.Force(ctx, f); err != nil {
+			h.Reason = err.Error()
+
+			continue
+		}
+		h.Risks = f.Risks
+		l.forced[h.Object.ID()], some = true, true
+	}
+
+	return some, nil
+}
+
+// roots returns what is still held and waits for nothing that is held itself.
+func (l *lifting) roots(last plans) []*held {
+	var left []*held
+	for _, blocked := range []bool{true, false} {
+		for _, h := range l.due {
+			p, ok := last[h.Object.ID()]
+			if ok && !h.schedule && !p.Done && !l.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
+				left = append(left, h)
+			}
+		}
+		if len(left) > 0 {
+			break
+		}
+	}
+	above := map[*held]bool{}
+	for _, h := range left {
+		for p := h.parent; p != nil; p = p.parent {
+			above[p] = true
+		}
+	}
+
+	return slices.DeleteFunc(left, func(h *held) bool { return above[h] })
+}
+
+// foresee returns what it means to lift holds by force.
+func (r *release) foresee(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.Forcing, error) {
+	foreseen, err := r.adopter.Foresee(ctx, selector, refsOf(some))
+	if err != nil || len(r.busy) == 0 {
+		return foreseen, err
+	}
+	for id, f := range foreseen {
+		f.Risks = append(f.Risks, "a Restore is under way, and may bring back what is missing: "+strings.Join(r.busy, ", "))
+		foreseen[id] = f
+	}
+
+	return foreseen, nil
+}
+
+// wrapped is a text in lines that the terminal has room for behind an indent.
+func (r *release) wrapped(t string, indent int) string {
+	if width, ok := widthOf(r.Err); ok && width > 2*indent {
+		return text.WrapSoft(t, width-indent)
+	}
+
+	return t
+}
+
+// warn says what lifting holds by force can cost.
+func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
+	r.say("\nThese are held because not all is there or known that was in the backup. Without their holds:")
+	for _, h := range roots {
+		f := foreseen[h.Object.ID()]
+		r.say("%s", h.Object)
+		lines := slices.Clone(f.Risks)
+		if len(lines) == 0 {
+			lines = append(lines, "no risk is known")
+		}
+		for _, setting := range f.Settings {
+			lines = append(lines, "its own setting comes back: "+setting)
+		}
+		for _, line := range lines {
+			r.say("  - %s", strings.ReplaceAll(r.wrapped(line, len("  - ")), "\n", "\n    "))
+		}
+	}
+}
