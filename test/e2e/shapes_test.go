@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +92,30 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 			t.Run(name, func(t *testing.T) { s.testSettled(t, shapes[name], now[len(now)-1].Seq) })
 		}
 	})
+	t.Run("Validated", func(t *testing.T) { s.testValidated(t, shapes) })
+}
+
+// testValidated wants the plugin to find nothing wrong with any shape but what is: what Velero alone has done, and Usages that were left behind before.
+func (s *suite) testValidated(t *testing.T, shapes map[string]*shape) {
+	v, r := s.judge(t)
+	if r.stderr != "" {
+		t.Errorf("validate said %s", r.stderr)
+	}
+	for _, p := range v.Problems {
+		at := p.Object.Namespace
+		if at == "" {
+			at = p.Object.Name
+		}
+		if at == bare || strings.HasPrefix(at, bare+"-") {
+			continue
+		}
+		left := slices.ContainsFunc(slices.Collect(maps.Values(shapes)), func(n *shape) bool {
+			return slices.ContainsFunc(n.leftovers, func(u *unstructured.Unstructured) bool { return u.GetName() == p.Object.Name })
+		})
+		if p.Code != "UsageLeftBehind" || !left {
+			t.Errorf("validate says that something is wrong with what is not: %+v", p)
+		}
+	}
 }
 
 func newStage(t *testing.T, version stack.Version) *suite {

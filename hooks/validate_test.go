@@ -1,0 +1,136 @@
+package hooks
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func (s *server) validation() *validation {
+	return &validation{options: &options{velero: "velero"}, cluster: live.NewCluster(s, s)}
+}
+
+func codes(r *report.Report) []string {
+	got := []string{}
+	for _, p := range r.Problems {
+		got = append(got, string(p.Code)+" "+p.Object.String())
+	}
+
+	return got
+}
+
+func TestValidateLooksAgain(t *testing.T) {
+	x := xptest.XR("x", xptest.Reconciled())
+	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	cases := map[string]struct {
+		reason string
+		// comes says that the MR is made while validate looks.
+		comes bool
+		want  []string
+		looks int
+	}{
+		"Passing": {reason: "An XR lists what Crossplane is about to make.", comes: true, want: []string{}, looks: 2},
+		"Staying": {reason: "What is so for longer is a problem.", want: []string{"Dangling Bucket b"}, looks: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xptest.With(x, xptest.Refs(mr)))
+			looks := 0
+			s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
+				looks++
+				if looks == 2 && tc.comes {
+					return false, nil, s.Tracker().Add(mr)
+				}
+
+				return false, nil, nil
+			})
+			r, err := s.validation().settled(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r)); diff != "" || looks != tc.looks {
+				t.Errorf("%s\n%d looks; -want, +got:\n%s", tc.reason, looks, diff)
+			}
+			if r.Summary.Problems != len(tc.want) {
+				t.Errorf("It counts what it tells; got %+v", r.Summary)
+			}
+		})
+	}
+}
+
+func TestValidateOfARestore(t *testing.T) {
+	held := restored(xptest.XR("x"), adoption.Hold{})
+	long := strings.Repeat("long-", 20)
+	cases := map[string]struct {
+		reason   string
+		restore  string
+		phase    string
+		want     []string
+		restores []report.Restore
+	}{
+		"UnderWay": {
+			reason: "It works on what it holds.", restore: "gone", phase: "InProgress", want: []string{"Held XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "InProgress"}},
+		},
+		"Gone": {
+			reason: "What it holds nobody works on any more.", restore: "gone", want: []string{"LeakedHold XOrder x"}, restores: []report.Restore{{Name: "velero/gone", Phase: "Gone"}},
+		},
+		"Nothing": {
+			reason: "There is nothing of it.", restore: long, want: []string{"NotFound Restore velero/" + long}, restores: []report.Restore{{Name: "velero/" + long, Phase: "Gone"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(held)
+			if tc.phase != "" {
+				s = newServer(held, gone(tc.phase))
+			}
+			v := s.validation()
+			v.restore = tc.restore
+			r, err := v.validate(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if wrote := s.wrote(); len(wrote) > 0 {
+				t.Errorf("%s\nValidate changes nothing; it wrote %v", tc.reason, wrote)
+			}
+			if diff := cmp.Diff(tc.restores, r.Restores); diff != "" {
+				t.Errorf("%s\nrestores: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidateOfALongName(t *testing.T) {
+	const label = "long-long-long-long-long-long-long-long-long-long-long-loab5c92"
+	name := strings.Repeat("long-", 20) + "x"
+	v := newServer().validation()
+	v.restore = name
+	r, err := v.validate(context.Background())
+	if err != nil || len(r.Problems) != 1 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	_, after, _ := strings.Cut(r.Problems[0].Reason, "velero.io/restore-name=")
+	value, _, _ := strings.Cut(after, ":")
+	x := xptest.XR("x", xptest.Labelled("velero.io/restore-name", value), xptest.Reconciled())
+	if len(value) != len(label) {
+		t.Errorf("Velero makes label values of 63 characters; got %s", value)
+	}
+	v = newServer(x).validation()
+	v.restore = name
+	if r, err = v.validate(context.Background()); err != nil || len(r.Problems) > 0 || len(r.Trees) != 1 || r.Trees[0].ID() != xp.RefTo(x).ID() {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
