@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -162,7 +163,13 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	case owner != nil:
 		p.Others = []xp.Ref{xp.RefTo(owner)}
 	case c.UID != "":
-		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s, so the garbage collector may delete it", c.Kind, c.Name, c.UID)
+		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s", c.Kind, c.Name, c.UID)
+		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
+			// A tree that somebody deletes goes like that, from the top. Of a kind that is not served the garbage collector knows nothing.
+			p.Severity = report.Warning
+			p.Reason += ", so the garbage collector is about to delete it"
+			p.Next = "nothing if you have deleted its XR; else remove that owner reference at once, or it goes with what it manages"
+		}
 	case len(d.unread) > 0:
 		p.Severity = report.Warning // One that may not be read can list it.
 		p.Reason += " of those that could be read"

@@ -76,7 +76,11 @@ func TestValidate(t *testing.T) {
 			want:   []string{"warning Orphaned Bucket b", "warning NotRead XOther *"},
 		},
 		"OrphanedDead": {
-			reason: "Its XR is gone.", objects: all(composed(xptest.ControlledBy(y))), want: []string{"problem Orphaned Bucket b"},
+			reason: "Its XR is gone, as it goes first when a tree is deleted.", objects: all(composed(xptest.ControlledBy(y))), want: []string{"warning Orphaned Bucket b"},
+		},
+		"OrphanedUnserved": {
+			reason: "The garbage collector deletes nothing whose owner it can't look up.", objects: all(composed(xptest.ControlledBy(y))),
+			change: func(o *Objects) { o.AddUnserved(y.GroupVersionKind().GroupKind()) }, want: []string{"problem Orphaned Bucket b"},
 		},
 		"OrphanedByWitness": {
 			reason: "An XR that is no subject counts as one that lists.", objects: all(composed()), change: func(o *Objects) { o.AddWitness(lists) },
