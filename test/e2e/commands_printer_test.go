@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+)
+
+// watched is the namespace whose restore is watched, and watchedSize how many XRs or claims it has.
+const (
+	watched     = "watched"
+	watchedSize = 2
+)
+
+func (s *suite) makeWatched(t *testing.T) *tenant {
+	t.Helper()
+	n := s.few(t, s.source, drill.Platform{Namespace: watched}, watchedSize)
+	s.backUp(t, s.source, n)
+
+	return n
+}
+
+// testPrinter watches a restore as a script does, and then prints what came back in every format.
+func (s *suite) testPrinter(t *testing.T, n *tenant) {
+	must(t, n.StartRestore(t.Context(), s.target, watched, watched))
+	r := command(t, s.target, "validate", "--restore", watched, "--watch", "--timeout", "5m")
+	if r.code != 0 || !strings.Contains(r.stdout, "No problems") || !strings.Contains(r.stdout, "Completed") {
+		t.Fatalf("Who watches a restore is told when all of it is well; code %d:\n%s\n%s", r.code, r.stdout, r.stderr)
+	}
+	if !strings.Contains(r.stderr, "composed resources adopted") || strings.Contains(r.stderr+r.stdout, "\x1b") {
+		t.Errorf("A log has lines of how far it is, and no colours:\n%s\n%s", r.stderr, r.stdout)
+	}
+	s.wantSound(t, n)
+
+	show := func(format string) string {
+		r := command(t, s.target, "validate", "-n", watched, "--restore", watched, "-o", format)
+		if r.code != 0 {
+			t.Fatalf("validate -o %s: code %d: %s", format, r.code, r.stderr)
+		}
+
+		return r.stdout
+	}
+	var fromJSON, fromYAML map[string]any
+	must(t, json.Unmarshal([]byte(show("json")), &fromJSON))
+	must(t, yaml.Unmarshal([]byte(show("yaml")), &fromYAML))
+	delete(fromJSON, "time")
+	delete(fromYAML, "time")
+	if diff := cmp.Diff(fromJSON, fromYAML); diff != "" {
+		t.Errorf("YAML and JSON are one report: -JSON, +YAML:\n%s", diff)
+	}
+	trees, _ := fromJSON["trees"].([]any)
+	if len(trees) != watchedSize {
+		t.Errorf("want %d trees, got %v", watchedSize, trees)
+	}
+
+	var junit struct {
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Tests int    `xml:"tests,attr"`
+		} `xml:"testsuite"`
+	}
+	must(t, xml.Unmarshal([]byte(show("junit")), &junit))
+	if junit.Failures != 0 || len(junit.Suites) != 2 || junit.Suites[0].Tests != watchedSize {
+		t.Errorf("CI sees a test for each tree, and none fails; got %+v", junit)
+	}
+
+	table, wide, page, dot := show("table"), show("wide"), show("html"), show("dot")
+	for _, root := range trees {
+		for _, name := range namesIn(root) {
+			for format, text := range map[string]string{"table": table, "wide": wide, "html": page, "dot": dot} {
+				if !strings.Contains(text, name) {
+					t.Errorf("%s does not show %s:\n%s", format, name, text)
+				}
+			}
+		}
+	}
+	for _, want := range []string{"<!DOCTYPE html>", "default-src 'none'", "Timings", "Completed"} {
+		if !strings.Contains(strings.ReplaceAll(page, "&#39;", "'"), want) {
+			t.Errorf("the page has no %s:\n%s", want, page)
+		}
+	}
+	if !strings.HasPrefix(dot, "digraph") {
+		t.Errorf("Graphviz reads a graph, not %s", dot)
+	}
+}
+
+// namesIn returns the name of a node of a report, and those below it.
+func namesIn(node any) []string {
+	n, _ := node.(map[string]any)
+	name, _ := n["name"].(string)
+	names := []string{name}
+	children, _ := n["children"].([]any)
+	for _, child := range children {
+		names = append(names, namesIn(child)...)
+	}
+
+	return names
+}
