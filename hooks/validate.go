@@ -28,8 +28,8 @@ func newValidate(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate [NAMESPACE/NAME...]",
 		Short: "Tell how well the claims, XRs and managed resources of a cluster are",
-		Long: `Validate reads the trees of claims, XRs and what they compose, and says what is wrong with them: what is held by a restore and what that waits for, what
-no XR lists or controls any more, what manages one external resource twice, what has no sure identity, what nobody reconciles, and what was left behind.
+		Long: `Validate reads the trees of claims, XRs and what they compose, and says what is wrong with them: what is held by a restore and what that waits for,
+what no XR lists or controls any more, what manages one external resource twice, what has no sure identity, what nobody reconciles, and what was left behind.
 It changes nothing, and needs neither Velero nor a restore to have something to say.
 
 Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace.
@@ -78,7 +78,8 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 		},
 	}
 	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
-	c.Flags().DurationVar(&v.newest, "newest-restore", 0, "like --restore, with the Restore that began last; that this was longer ago, or that there is none, is a problem")
+	c.Flags().DurationVar(&v.newest, "newest-restore", 0,
+		"like --restore, with the Restore that began last; that this was longer ago, or that there is none, is a problem")
 	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
 	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
 	w.addTo(c)
@@ -154,7 +155,8 @@ func (v *validation) settled(ctx context.Context) (*report.Report, error) {
 // isFleeting tells whether a problem can come from looking at objects one after the other.
 func isFleeting(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are told from one object.
-	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind, report.Duplicated:
+	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind,
+		report.Duplicated:
 		return true
 	default:
 		return false

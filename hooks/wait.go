@@ -216,7 +216,9 @@ func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pend
 		}
 	}
 	if len(w.names) == 0 && len(found) == 0 {
-		left = append(left, pending{what: "claims and XRs", why: "there are none here yet", next: "see whether they were restored, and whether their XRD is Established"})
+		left = append(left, pending{
+			what: "claims and XRs", why: "there are none here yet", next: "see whether they were restored, and whether their XRD is Established",
+		})
 	}
 
 	return adopted, append(left, w.unread(roots, len(left) > 0)...)
@@ -228,7 +230,10 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
 		err := roots.Unread[gvk]
-		p := pending{what: gvk.GroupKind().String(), why: err.Error(), next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace"}
+		p := pending{
+			what: gvk.GroupKind().String(), why: err.Error(),
+			next: "see docs/validate.md for the rights that are needed, and give -n if they are for one namespace",
+		}
 		if apierrors.IsForbidden(err) && roots.Kinds > 0 && !waiting {
 			w.say(p.what, p.what+" is left out, since it may not be read: "+p.why)
 

@@ -66,11 +66,9 @@ func (s *choosing) wants(tree *report.Node) bool {
 	visit = func(n *report.Node) {
 		here = here || n.Namespace == s.Namespace
 		if n.State == report.Missing || n.State == report.Foreign || n.State == report.Unread {
-			return
+			return // It is not of this tree.
 		}
-		if u := s.Get(n.Ref); s.Restore != "" && u != nil && u.GetLabels()[labelRestore] == s.Label || n.Hold != nil && n.Hold.Restore == s.Restore {
-			restored = true
-		}
+		restored = restored || s.isRestored(n)
 		if name := nameOf(n.Ref); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
 			named, s.found[name] = true, true
 		}
@@ -82,6 +80,16 @@ func (s *choosing) wants(tree *report.Node) bool {
 	s.restored = s.restored || restored
 
 	return named && restored && here
+}
+
+// isRestored tells whether the Restore that is asked for has created an object, or holds it.
+func (s *choosing) isRestored(n *report.Node) bool {
+	if n.Hold != nil && n.Hold.Restore == s.Restore {
+		return true
+	}
+	u := s.Get(n.Ref)
+
+	return u != nil && u.GetLabels()[labelRestore] == s.Label
 }
 
 func (s *choosing) keep(n *report.Node) {

@@ -80,7 +80,8 @@ func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
 		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xp.String(xr), c.Kind, c.Name),
 			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
 	default:
-		d.add(report.DeadController, report.Grave, r, fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xp.String(xr), c.Kind, c.Name, c.UID),
+		d.add(report.DeadController, report.Grave, r,
+			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xp.String(xr), c.Kind, c.Name, c.UID),
 			"the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's")
 	}
 }

@@ -100,7 +100,8 @@ func (d *diagnosis) checkUnread() {
 
 			continue
 		}
-		d.add(report.NotRead, report.Warning, r, "objects of this kind may not be read: "+why, "nothing is said of them; see docs/validate.md for the rights that are needed")
+		d.add(report.NotRead, report.Warning, r, "objects of this kind may not be read: "+why,
+			"nothing is said of them; see docs/validate.md for the rights that are needed")
 	}
 }
 

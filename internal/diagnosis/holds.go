@@ -49,7 +49,8 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	case !IsUnderWay(phase):
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
 	default:
-		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, "the restore goes on by itself when that is there; see: velero restore describe --details "+bare(h.Restore))
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
+			"the restore goes on by itself when that is there; see: velero restore describe --details "+bare(h.Restore))
 	}
 }
 

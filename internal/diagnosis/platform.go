@@ -29,11 +29,15 @@ func (d *diagnosis) checkPlatform() {
 // checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range sorted(d.definitions) {
-		deleted := xrd.GetDeletionTimestamp()
-		if deleted != nil && (d.Now.Sub(deleted.Time) >= patience || slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *unstructured.Unstructured) bool {
-			return xp.Defines(xrd, u.GroupVersionKind().GroupKind())
-		})) {
+		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= patience || d.hasAnyOf(xrd)) {
 			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.Dying(xrd))
 		}
 	}
+}
+
+// hasAnyOf tells whether there are XRs or claims that an XRD defines. One without any is gone in a moment.
+func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *unstructured.Unstructured) bool {
+		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())
+	})
 }

@@ -73,9 +73,8 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 type extent int
 
 const (
-	nothing extent = iota
 	// labelled is what carries the label by which Crossplane tells what matters.
-	labelled
+	labelled extent = iota + 1
 	whole
 )
 
@@ -153,8 +152,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 		}
 	}
 	if len(requests) == 0 {
-		return nil, errors.New("cannot find any kind of claims, XRs or managed resources: the API server serves none in the categories claim, composite and managed; " +
-			"is Crossplane installed, and are its XRDs and providers?")
+		return nil, errors.New("cannot find any kind of claims, XRs or managed resources: the API server serves none in the categories claim, composite and " +
+			"managed; is Crossplane installed, and are its XRDs and providers?")
 	}
 	for _, gk := range append(xp.UsageKinds(), xp.KindDefinition.GroupKind()) {
 		gvk, ok, err := s.cluster.Served(gk)

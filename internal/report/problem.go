@@ -82,7 +82,8 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
+	NotRead,
 }
 
 // Codes returns all of them, the gravest first.
