@@ -3,8 +3,8 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -127,9 +127,13 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 	}
 	against.Counts = map[report.Action]int{}
 	var problems []report.Problem
+	never := map[string]int{}
 	for _, f := range fates {
 		against.Counts[f.Outcome.Action]++
-		if isNews(f, placed[f.Item.ID()]) {
+		switch {
+		case f.Outcome.Reason == report.NeverRestored:
+			never[f.Resource]++
+		case isNews(f, placed[f.Item.ID()]):
 			against.Items = append(against.Items, f)
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
@@ -138,6 +142,13 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 				Reason: "a restore into " + against.Cluster + " would not bring it back: " + f.Outcome.Reason,
 			})
 		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(never)) {
+		// A backup can have many thousand Events, and nobody misses one.
+		against.Items = append(against.Items, report.Fate{
+			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource,
+			Outcome: report.Outcome{Action: report.Skip, Reason: fmt.Sprintf("%s; there are %d", report.NeverRestored, never[resource])},
+		})
 	}
 
 	return problems
@@ -159,10 +170,7 @@ func isNews(f report.Fate, placed bool) bool {
 		return f.Outcome.Reason != ""
 	case report.Exists:
 		return placed || f.Outcome.Reason != ""
-	case report.Skip:
-		// What Velero never restores, such as Events, is nobody's loss.
-		return !strings.HasPrefix(f.Outcome.Reason, report.NeverRestored)
-	case report.Keep, report.Refuse, report.Clone:
+	case report.Keep, report.Refuse, report.Clone, report.Skip:
 		return true
 	default:
 		return true

@@ -49,7 +49,7 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 	for _, option := range with {
 		option(o)
 	}
-	root := newRoot(o)
+	root := newRoot(o) //nolint:contextcheck // Cobra gives each command the context.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var e *exit
@@ -75,7 +75,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return c.Help() //nolint:wrapcheck // It is about writing to stdout.
+			return c.Help()
 		},
 		Args: cobra.NoArgs,
 	}

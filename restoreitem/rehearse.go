@@ -207,7 +207,7 @@ func (r *rehearsal) created(u *unstructured.Unstructured, said []*logrus.Entry) 
 		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
 	}
 	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == r.restore.Namespace+"/"+r.restore.Name {
-		return report.Outcome{Action: report.Keep, Reason: h.Reason}
+		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
 	}
 
 	return report.Outcome{Action: report.Create, Reason: warnings(said)}

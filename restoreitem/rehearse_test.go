@@ -211,6 +211,9 @@ func TestRehearse(t *testing.T) {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			for _, f := range fates {
+				if strings.Contains(f.Outcome.Reason, "restored from a backup") {
+					t.Errorf("What is on a restored object is no reason for who has restored nothing yet: %s", f.Outcome.Reason)
+				}
 				if a := f.Outcome.Action; f.Outcome.Reason == "" && (a == report.Refuse || a == report.Skip || a == report.Clone) {
 					t.Errorf("%s of %s there is no reason", a, f.Item)
 				}

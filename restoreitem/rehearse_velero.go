@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -138,6 +139,16 @@ func sentence(e *logrus.Entry) string {
 	}
 
 	return s
+}
+
+// whyHeld says why an item is held; "" for an XR or a claim, since all of these are.
+func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
+	if xp.IsComposite(u) || xp.IsClaim(u) {
+		return ""
+	}
+	why := strings.TrimPrefix(h.Reason, "restored from a backup; ")
+
+	return strings.TrimSuffix(why, ". The restore's operation lifts the hold")
 }
 
 // isCopy tells whether an item was said to be a copy of something alive.

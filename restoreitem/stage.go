@@ -136,7 +136,7 @@ func (s *stage) exists(ctx context.Context, r xp.Ref) (bool, error) {
 		return false, nil
 	}
 
-	return s.scenery.Exists(ctx, r) //nolint:wrapcheck // It is the cluster's.
+	return s.scenery.Exists(ctx, r)
 }
 
 // Deleting tells whether something is live and being deleted.

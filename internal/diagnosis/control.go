@@ -73,7 +73,7 @@ func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
 		d.add(report.Uncontrolled, report.Grave, r, xp.String(xr)+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
 	case d.byUID[c.UID] != nil:
-		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s controls it", xp.String(xr), c.Kind, c.Name),
+		d.add(report.NotItsOwn, report.Grave, r, xp.String(xr)+" lists it, and "+xp.String(d.byUID[c.UID])+" controls it",
 			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:

@@ -32,8 +32,12 @@ func (d *diagnosis) checkIdentities() {
 			reason = "its external resource was being created, so whether there is one only the cloud knows"
 			next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
 		}
-		if d.of == Backup {
-			next = "a restore holds it until a person does so: " + next + ", and back up again if the source cluster is alive"
+		switch {
+		case d.of == Cluster:
+		case xp.IsPaused(mr):
+			next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
+		default:
+			next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
 		}
 		if severity := d.gravity(mr, code); severity != "" {
 			d.add(code, severity, xp.RefTo(mr), reason, next)

@@ -99,7 +99,7 @@ func (s *suite) inspected(t *testing.T, code int, args ...string) inspection {
 		t.Errorf("inspect %s ended with %d, not %d: %s", args, r.code, code, r.stderr)
 	}
 	var i inspection
-	must(t, json.Unmarshal([]byte(r.stdout), &i))
+	must(t, json.Unmarshal([]byte(r.stdout), &i)) //nolint:musttag // As the decoder takes them, they are those of the report.
 
 	return i
 }
@@ -145,6 +145,7 @@ func (s *suite) testAgainstEmpty(t *testing.T, good, bad string) {
 			t.Errorf("%s %s is to be %v, not %s", n.Kind, n.Name, n.Restore, want)
 		}
 	}
+	wantGolden(t, "inspect-"+drill.Platform{Crossplane: s.version}.Dir()+"-against", command(t, s.target, "inspect", bad, "--against").stdout)
 	actions := map[string]string{}
 	for _, n := range s.inspected(t, 3, bad, "--against").Against.Items {
 		instance, _, _ := strings.Cut(n.Item.Name, "-")
@@ -199,7 +200,8 @@ func (s *suite) versions(t *testing.T) map[string]string {
 	kinds := []schema.GroupVersionKind{
 		platform.WithKind("Environment"), crossplane.WithKind("CompositeResourceDefinition"), crossplane.WithKind("Composition"),
 		crossplane.WithKind("CompositionRevision"), s.mrKind("Bucket"), s.mrKind("Network"), s.mrKind("Database"), s.usageKind(),
-		{Version: "v1", Kind: "Namespace"}, {Version: "v1", Kind: "Secret"},
+		{Version: "v1", Kind: "Namespace"},
+		{Version: "v1", Kind: "Secret"},
 	}
 	versions := map[string]string{}
 	for _, gvk := range kinds {

@@ -25,6 +25,8 @@ var random = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-z]{12}\b`), "01234567-89ab-cdef-0123-456789abcdef"},
 	{regexp.MustCompile(`(; the first for \w+) \S+`), "$1 NAME"}, // On v1 the first Secret is the one with the lowest UID for its name.
 	{regexp.MustCompile(`\b(environments-\w+-)[0-9a-f]{7}\b`), "${1}0123456"},
+	{regexp.MustCompile(`\b\d+ skip\b`), "N skip"}, // Most are Events.
+	{regexp.MustCompile(`(Velero restores none of its kind; there are )\d+`), "${1}N"},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2026-01-02T03:04:05Z"},
 	{regexp.MustCompile(`\b(?:\d+h)?(?:\d+m)?\d+s ago\b`), "2m5s ago"},
 	{regexp.MustCompile(`\bfor (?:\d+m)?\d+s\b`), "for 2s"},
