@@ -187,7 +187,7 @@ func TestObserveWithoutSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Change.Patch == nil || plan.Failed != "" {
+	if plan := adoption.Next(w, xp.RefTo(xr)); plan.Patch == nil || plan.Failed != "" {
 		t.Errorf("The XR can be unpaused; got %+v", plan)
 	}
 	s.failOn("list", "secrets", 1, errDown)
