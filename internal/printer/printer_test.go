@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -146,6 +147,15 @@ func FuzzPrint(f *testing.F) {
 		}
 		r.Source = message
 		r.Problems = append(r.Problems, report.Problem{Code: report.Code(message), Object: n.Ref, Reason: message, Next: name})
+		if utf8.ValidString(name + message) {
+			var back report.Report
+			if err := json.Unmarshal([]byte(printed(t, r, JSON, Options{})), &back); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(r, &back); diff != "" {
+				t.Errorf("JSON is the data: -want, +got:\n%s", diff)
+			}
+		}
 		for _, format := range Formats() {
 			for _, colour := range []bool{false, true} {
 				var b bytes.Buffer

@@ -15,7 +15,8 @@ func (s *sheet) releases() string {
 		return ""
 	}
 	g := &grid{sheet: s, columns: []column{
-		{title: "RESULT"}, {title: "OBJECT", weight: 1, middle: true}, {title: "RESTORE", weight: 2, middle: true}, {title: "WHAT", weight: 3},
+		{title: "RESULT"}, {title: "OBJECT", weight: weightName, middle: true}, {title: "RESTORE", weight: weightDetail, middle: true},
+		{title: "WHAT", weight: weightAside},
 	}}
 	for _, r := range s.report.Releases {
 		restore := restoreOf(r)

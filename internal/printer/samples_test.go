@@ -239,7 +239,7 @@ func samples() map[string]*report.Report {
 }
 
 func realReport(name string) *report.Report {
-	b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	b, err := os.ReadFile(filepath.Join("testdata", name+".json")) //nolint:gosec // It is one of ours.
 	if err != nil {
 		panic(err)
 	}

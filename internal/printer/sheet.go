@@ -84,10 +84,18 @@ type cell struct {
 
 func plain(t string) cell { return cell{text: t} }
 
+// Weights of columns: how soon they are cut. A name is what a person needs, and what is only told in passing is told elsewhere at length.
+const (
+	weightName = iota + 1
+	weightDetail
+	weightAside
+	weightPassing
+)
+
 // A column of a grid.
 type column struct {
 	title string
-	// weight says how soon it is cut if the terminal is too narrow: the heavier, the sooner; 0 is never.
+	// weight says how soon it is cut if the terminal is too narrow; 0 is never.
 	weight int
 	// middle says that the end of its texts matters as much as their beginning.
 	middle bool

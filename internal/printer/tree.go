@@ -18,16 +18,16 @@ func (s *sheet) trees() string {
 		return ""
 	}
 	g := &grid{sheet: s, columns: []column{
-		{title: "NAME", weight: 1, middle: true},
+		{title: "NAME", weight: weightName, middle: true},
 		{title: "SYNCED"},
 		{title: "READY"},
 		{title: "STATE"},
 		{title: "RESTORE"},
-		{title: "EXTERNAL-NAME", weight: 2, middle: true},
-		{title: "REVISION", weight: 2, middle: true},
-		{title: "HOLD", weight: 2, middle: true},
+		{title: "EXTERNAL-NAME", weight: weightDetail, middle: true},
+		{title: "REVISION", weight: weightDetail, middle: true},
+		{title: "HOLD", weight: weightDetail, middle: true},
 		{title: "AGE"},
-		{title: "STATUS", weight: 4},
+		{title: "STATUS", weight: weightPassing},
 	}}
 	names := namesOf(s.report.Trees)
 	summed := false
