@@ -1,0 +1,80 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// A generous server tells all groups and kinds at once, but for those that do not answer.
+type generous struct {
+	*server
+
+	failing map[schema.GroupVersion]error
+	err     error
+}
+
+func (g *generous) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	if g.err != nil {
+		return nil, nil, g.err
+	}
+	all, err := g.ServerGroups()
+	if err != nil {
+		return nil, nil, err
+	}
+	var groups []*metav1.APIGroup
+	for i := range all.Groups {
+		groups = append(groups, &all.Groups[i])
+	}
+	var lists []*metav1.APIResourceList
+	for groupVersion, resources := range g.kinds {
+		gv, _ := schema.ParseGroupVersion(groupVersion)
+		if g.failing[gv] == nil {
+			lists = append(lists, &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: resources})
+		}
+	}
+	if len(g.failing) > 0 {
+		return groups, lists, &discovery.ErrGroupDiscoveryFailed{Groups: g.failing}
+	}
+
+	return groups, lists, nil
+}
+
+func TestDiscover(t *testing.T) {
+	g := &generous{server: surveyed()}
+	c := NewCluster(g, g)
+	if err := c.Discover(); err != nil {
+		t.Fatal(err)
+	}
+	kinds, unread, err := c.Kinds(context.Background(), CategoryComposite, CategoryClaim, CategoryManaged)
+	if err != nil || len(kinds) != 3 || len(unread) > 0 || len(g.asked) > 0 {
+		t.Errorf("All is known from one request; got %v, %v, %v, and asked %v", kinds, unread, err, g.asked)
+	}
+	delete(g.kinds, "example.org/v1alpha1")
+	if err := c.Discover(); err != nil {
+		t.Fatal(err)
+	}
+	if kinds, _, err = c.Kinds(context.Background(), CategoryComposite); err != nil || len(kinds) > 0 {
+		t.Errorf("What was known before is forgotten; got %v, %v", kinds, err)
+	}
+}
+
+func TestDiscoverInParts(t *testing.T) {
+	gv := schema.GroupVersion{Group: "cloud.example.org", Version: "v1alpha1"}
+	g := &generous{server: surveyed(), failing: map[schema.GroupVersion]error{gv: errDown}}
+	c := NewCluster(g, g)
+	if err := c.Discover(); err != nil {
+		t.Fatal(err)
+	}
+	if kinds, _, err := c.Kinds(context.Background(), CategoryManaged); err != nil || len(kinds) != 1 || len(g.asked) != 1 {
+		t.Errorf("What failed is asked for by itself; got %v, %v, and asked %v", kinds, err, g.asked)
+	}
+	g.err = errDown
+	if err := c.Discover(); !errors.Is(err, errDown) {
+		t.Errorf("Without an answer nothing is known; got %v", err)
+	}
+}
