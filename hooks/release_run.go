@@ -71,22 +71,30 @@ func (r *release) logger() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(r.Err)
 	log.SetLevel(logrus.WarnLevel)
-	log.SetFormatter(plainly{})
+	log.SetFormatter(&plainly{said: map[string]bool{}})
 
 	return log
 }
 
-// plainly is how a log looks to a person at a terminal.
-type plainly struct{}
+// plainly is how a log looks to a person at a terminal, who need not be told the same at each look. Logrus formats one entry at a time.
+type plainly struct {
+	said map[string]bool
+}
 
-// Format returns what is logged as a line.
-func (plainly) Format(e *logrus.Entry) ([]byte, error) {
+// Format returns what is logged as a line, or nothing if it was said before.
+func (p *plainly) Format(e *logrus.Entry) ([]byte, error) {
 	parts := []string{e.Level.String() + ": " + e.Message}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
 		parts = append(parts, fmt.Sprintf("%s: %v", key, e.Data[key]))
 	}
 
-	return []byte(strings.Join(parts, "; ") + "\n"), nil
+	line := strings.Join(parts, "; ") + "\n"
+	if p.said[line] {
+		return nil, nil
+	}
+	p.said[line] = true
+
+	return []byte(line), nil
 }
 
 // all lifts what can be lifted, and with --force the rest.

@@ -323,3 +323,15 @@ func TestReleaseGivesBack(t *testing.T) {
 		}
 	}
 }
+
+func TestReleaseLog(t *testing.T) {
+	var b bytes.Buffer
+	log := (&release{options: &options{Streams: Streams{Err: &b}}}).logger()
+	for range 2 {
+		log.WithField("object", "XOrder x").WithError(errors.New("no right")).Warn("Cannot say it")
+		log.Info("Step taken")
+	}
+	if diff := cmp.Diff("warning: Cannot say it; error: no right; object: XOrder x\n", b.String()); diff != "" {
+		t.Errorf("What goes wrong is said once: -want, +got:\n%s", diff)
+	}
+}
