@@ -85,7 +85,7 @@ vuln: ## Look for known vulnerabilities that the plugin reaches.
 fuzz: ## Run each fuzz target for a while (FUZZTIME=10m).
 	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]+:func | |' | while read -r dir target; do \
 		echo "fuzzing $$target in $$dir"; \
-		(cd "$$dir" && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+		(cd "$$dir" && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x .) || exit 1; \
 	done
 
 .PHONY: clean
