@@ -24,16 +24,23 @@ type end struct {
 	// cause is the same without what a provider says; "" if there is nothing of that in it.
 	cause  string
 	moving bool
+	// silent says that it waits for a word that may never come by itself.
+	silent bool
 }
 
 // nextForManaged plans for an MR that is held, and that no held XR composes.
-func nextForManaged(u *unstructured.Unstructured, h *Hold) Plan {
+func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
 		return Plan{Done: true}
 	}
 	e := endOf(u, h)
 	if e.Patch == nil {
-		return Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
+		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
+		if e.silent {
+			plan.Silent = []Silence{{Target: u, Since: w.since(u), Waiting: plan.Waiting[0]}}
+		}
+
+		return plan
 	}
 
 	return Plan{Change: e.Change, Moving: true}
@@ -53,7 +60,11 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	case controlled && e.Patch != nil:
 		t.plan.Also = append(t.plan.Also, e.Change)
 	}
-	t.wait(e.moving, "%s: %s", r, e.why)
+	if e.silent {
+		t.await(u, "%s: %s", r, e.why)
+	} else {
+		t.wait(e.moving, "%s: %s", r, e.why)
+	}
 	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
 
 	return true
@@ -91,7 +102,9 @@ func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	}
 	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
-		return end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true}
+		// It may have, before Velero brought the status back; and it does not look at a status, nor at what a person says of a creation
+		// (crossplane-runtime, resource.DesiredStateChanged).
+		return end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
 	}
 
 	return end{}

@@ -60,7 +60,7 @@ func Next(w *World, r xp.Ref) Plan {
 		return nextForClaim(w, xp.ClaimFrom(u), h)
 	}
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
-		return nextForManaged(u, h)
+		return nextForManaged(w, u, h)
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {

@@ -25,11 +25,13 @@ type Installation struct {
 // LabelCrossplane selects the Deployments of Crossplane's chart.
 const LabelCrossplane = "app.kubernetes.io/part-of=crossplane"
 
-// Stuck says why Crossplane probably says nothing of an object, and what to do about it.
+// Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what to do about it.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := fmt.Sprintf(`run "kubectl -n %s rollout restart deployment/%s"`, i.Namespace, i.Name)
 	switch {
+	case xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u):
+		return "it is asked again; see whether the Deployment of its provider runs, and its log"
 	case i.Hidden && isCircuitOpen(u):
 		return "its circuit breaker is open, with which Crossplane drops events of what changes often (crossplane #7703); it is asked again until it lets one " +
 			"pass. To have it at once, restart Crossplane"

@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Silence is an object that waits for a word of Crossplane's. With realtime compositions there is no polling, so one event that is lost is a word
+// A Silence is an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that is lost is a word
 // that never comes.
 type Silence struct {
 	Target *unstructured.Unstructured
@@ -27,20 +27,25 @@ func (t *tree) await(u *unstructured.Unstructured, format string, args ...any) {
 
 // since is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
 func (t *tree) since(u *unstructured.Unstructured) time.Time {
+	if t.hold != nil {
+		return t.w.since(u, at(t.hold.Unpaused))
+	}
+
+	return t.w.since(u)
+}
+
+// since is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
+func (w *World) since(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
-	times := []time.Time{}
 	if h, err := HoldOf(u); err == nil && h != nil {
 		times = append(times, at(h.Since))
-	}
-	if t.hold != nil {
-		times = append(times, at(t.hold.Unpaused))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
 		times = append(times, c.Since)
 	}
 	for _, other := range times {
 		// Whoever can write the object can write a time of the future.
-		if other.After(last) && !other.After(t.w.now) {
+		if other.After(last) && !other.After(w.now) {
 			last = other
 		}
 	}

@@ -217,3 +217,15 @@ func TestAsk(t *testing.T) {
 		})
 	}
 }
+
+func TestSilentProvider(t *testing.T) {
+	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
+	want := []Silence{{Target: mr, Since: at(restoredAt), Waiting: unseen}}
+	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Silent); diff != "" {
+		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
+	}
+	h := Hold{Observes: true, Since: restoredAt, Identity: xp.InFlight}
+	if silent := Next(world(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Silent; len(silent) > 0 {
+		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
+	}
+}
