@@ -23,13 +23,23 @@ const ward = "ward"
 
 // A validation is what validate says, as programs read it.
 type validation struct {
-	APIVersion, Kind string
-	Restores         []struct{ Name, Phase string }
-	Summary          struct{ Claims, XRs, Composed, Adopted, Held, Problems, Warnings int }
-	Problems         []struct {
-		Code, Severity, Reason, Next string
-		Object                       struct{ Kind, Namespace, Name string }
-	}
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Summary    struct {
+		XRs      int `json:"xrs"`
+		Composed int `json:"composed"`
+		Adopted  int `json:"adopted"`
+	} `json:"summary"`
+	Problems []struct {
+		Code     string `json:"code"`
+		Severity string `json:"severity"`
+		Reason   string `json:"reason"`
+		Object   struct {
+			Kind      string `json:"kind"`
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"object"`
+	} `json:"problems"`
 }
 
 // validate looks at the target, and wants the exit code.
