@@ -15,7 +15,9 @@ func (s *sheet) releases() string {
 		return ""
 	}
 	g := &grid{sheet: s, columns: []column{
-		{title: "RESULT"}, {title: "OBJECT", weight: weightName, middle: true}, {title: "RESTORE", weight: weightDetail, middle: true},
+		{title: "RESULT"},
+		{title: "OBJECT", weight: weightName, middle: true},
+		{title: "RESTORE", weight: weightDetail, middle: true},
 		{title: "WHAT", weight: weightAside},
 	}}
 	for _, r := range s.report.Releases {
