@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func TestWatch(t *testing.T) {
 			},
 		},
 		"TimedOut": {
-			reason: "What is left when the time is over is told.", looks: []any{seen(1, "waits for b")}, timeout: 20 * time.Millisecond, code: ExitTimeout, last: "1 problem in test.",
+			reason: "What is left when the time is over is told.", looks: []any{seen(1, "waits for b")}, timeout: time.Second, code: ExitTimeout, last: "1 problem in test.",
 			want: []string{"1 of 2 composed resources adopted, 2 held; 1 problems, 0 warnings", "Held: Order team-a/orders: waits for b"},
 		},
 		"NeverSeen": {reason: "A kubeconfig that leads nowhere is not mended by waiting.", looks: []any{errAway}, timeout: long, code: ExitFailed},
@@ -159,7 +160,10 @@ func TestWatchInterrupted(t *testing.T) {
 // A screen is a terminal as a person sees it.
 type screen struct {
 	tty  *os.File
-	read chan string
+	done chan struct{}
+
+	mu      sync.Mutex
+	written strings.Builder
 }
 
 func newScreen(t *testing.T, columns uint16) *screen {
@@ -173,29 +177,62 @@ func newScreen(t *testing.T, columns uint16) *screen {
 	if err := pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: columns}); err != nil {
 		t.Fatal(err)
 	}
-	s := &screen{tty: tty, read: make(chan string, 1)}
+	s := &screen{tty: tty, done: make(chan struct{})}
 	go func() {
-		b, _ := io.ReadAll(user) // It ends with an error when the terminal is closed.
+		_, _ = io.Copy(s, user) // It ends with an error when the terminal is closed.
 		_ = user.Close()
-		s.read <- string(b)
+		close(s.done)
 	}()
 
 	return s
 }
 
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.written.Write(b) //nolint:wrapcheck // It never fails.
+}
+
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.written.String()
+}
+
+// await waits until the terminal has shown a text, or there is no time left.
+func (s *screen) await(ctx context.Context, text string) {
+	for ctx.Err() == nil && !strings.Contains(s.text(), text) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 // shown closes the terminal and returns what was written to it.
 func (s *screen) shown() string {
 	_ = s.tty.Close()
+	<-s.done
 
-	return <-s.read
+	return s.text()
 }
 
 func TestWatchOnTerminal(t *testing.T) {
 	for columns, width := range map[uint16]int{80: 80, 200: 200} {
 		s := newScreen(t, columns)
-		w := &watch{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, on: true, timeout: time.Minute, pause: 3 * frame}
-		name := strings.Repeat("a-very-long-reason-", 20)
-		if err := w.run(t.Context(), output{format: printer.Table}, false, looks(seen(0, name), errAway, seen(1, "waits for b"), seen(2, ""))); err != nil {
+		w := &watch{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, on: true, timeout: time.Minute, pause: time.Millisecond}
+		look := looks(seen(0, strings.Repeat("a-very-long-reason-", 20)), errAway, seen(1, "waits for b"), seen(2, ""))
+		before := []string{"", "Held: Order team-a/orders: a-very-long", "Trying again: the API server is away", "waits for b"}
+		// A machine with much to do draws late, so each look waits until what the last has seen was drawn.
+		drawn := func(ctx context.Context) (*report.Report, error) {
+			s.await(ctx, before[0])
+			before = before[1:]
+
+			return look(ctx)
+		}
+		if err := w.run(t.Context(), output{format: printer.Table}, false, drawn); err != nil {
 			t.Errorf("%d columns: %v", columns, err)
 		}
 		got := s.shown()

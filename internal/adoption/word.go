@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Silence is an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that is lost is a word
-// that never comes.
+// A Silence is an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
+// is lost is a word that never comes.
 type Silence struct {
 	Target *unstructured.Unstructured
 	// Since is when the wait began, or earlier.
