@@ -192,10 +192,7 @@ func (f *forcing) composition(xr xp.Composite) {
 // newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; "" if none was observed.
 func (w *World) newestRevision(xr xp.Composite) string {
 	newest, highest := "", int64(-1)
-	for _, u := range w.objects {
-		if !xp.IsRevision(u) || u.GetLabels()[xp.LabelCompositionName] != xr.Composition() {
-			continue
-		}
+	for _, u := range w.platform.revisions[xr.Composition()] {
 		if _, ok := xp.Controller(u); !ok {
 			continue // It was restored without its Composition, which nobody follows.
 		}

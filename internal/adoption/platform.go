@@ -14,6 +14,8 @@ type platform struct {
 	definitions []*unstructured.Unstructured
 	// functions are the active revisions by the name of their Function.
 	functions map[string][]*unstructured.Unstructured
+	// revisions are those by the name of their Composition.
+	revisions map[string][]*unstructured.Unstructured
 	// whole are the kinds of which all objects were added.
 	whole map[schema.GroupKind]bool
 }
@@ -29,6 +31,12 @@ func (p *platform) add(u *unstructured.Unstructured) {
 		}
 		name := u.GetLabels()[xp.LabelPackage]
 		p.functions[name] = append(p.functions[name], u)
+	case xp.IsRevision(u):
+		if p.revisions == nil {
+			p.revisions = map[string][]*unstructured.Unstructured{}
+		}
+		name := u.GetLabels()[xp.LabelCompositionName]
+		p.revisions[name] = append(p.revisions[name], u)
 	}
 }
 
