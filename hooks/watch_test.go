@@ -191,7 +191,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	return s.written.Write(b) //nolint:wrapcheck // It never fails.
+	return s.written.Write(b)
 }
 
 func (s *screen) text() string {

@@ -13,11 +13,13 @@ func TestStrays(t *testing.T) {
 			"name": name, "ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "XR", "name": "xr", "uid": uid, "controller": true}},
 		}}}
 	}
-	xr := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "acme.example.org/v1", "kind": "XR", "metadata": map[string]any{"name": "xr", "uid": "1"},
+	xr := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "acme.example.org/v1", "kind": "XR", "metadata": map[string]any{"name": "xr", "uid": "1"},
 		"spec": map[string]any{
 			"resourceRefs":               []any{map[string]any{"apiVersion": "cloud.example.org/v1", "kind": "Bucket", "name": "listed"}},
 			"writeConnectionSecretToRef": map[string]any{"namespace": "vault", "name": "xr"},
-		}}}
+		},
+	}}
 	secret := owned("xr", "1")
 	secret.SetAPIVersion("v1")
 	secret.SetKind("Secret")
