@@ -47,7 +47,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	now := time.Now().UTC().Format(time.RFC3339)
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
-		"metadata": map[string]any{"generateName": cut(u.GetName(), maxPrefix, "") + ".", "namespace": namespace},
+		"metadata": map[string]any{"generateName": strings.TrimRight(cut(u.GetName(), maxPrefix, ""), ".-") + ".", "namespace": namespace},
 		"involvedObject": map[string]any{
 			"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "namespace": u.GetNamespace(), "name": u.GetName(), "uid": string(u.GetUID()),
 		},

@@ -108,7 +108,7 @@ func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
 }
 
 func TestEventsFit(t *testing.T) {
-	u := xptest.XR(strings.Repeat("a", 62) + "." + strings.Repeat("b.", 95))
+	u := xptest.XR(strings.Repeat("a", 63) + "." + strings.Repeat("b.", 95))
 	s := newServer(u)
 	if err := s.cluster().Warn(context.Background(), u, "Why", strings.Repeat("ä", 1024)+"\xff"); err != nil {
 		t.Fatal(err)
