@@ -51,6 +51,10 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	must(t, err)
 	must(t, restores.Delete(ctx, "gone", metav1.DeleteOptions{}))
 	missing := s.loseBucket(t, l.stopped)
+	t.Run("Leaked", func(t *testing.T) {
+		s.wantLeaked(t, l.gone, "that Restore is gone")
+		s.wantLeaked(t, l.stopped, "that Restore has ended as PartiallyFailed")
+	})
 	t.Run("DryRun", func(t *testing.T) { s.testReleaseDryRun(t, l) })
 	must(t, s.target.Start(ctx, stack.CloudProvider))
 
@@ -64,6 +68,30 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 		}
 	})
 	t.Run("Force", func(t *testing.T) { s.testReleaseForce(t, l.stopped, missing) })
+}
+
+// wantLeaked wants validate to tell of each hold in a namespace that nothing works on it, and what lifts it.
+func (s *suite) wantLeaked(t *testing.T, n *tenant, why string) {
+	t.Helper()
+	var want, got []string
+	for _, u := range s.roots(t, n) {
+		if drill.Held(&u) {
+			want = append(want, u.GetKind()+" "+u.GetName())
+		}
+	}
+	if len(want) < 2 {
+		t.Fatalf("in %s nothing is held but %v", n.Namespace, want)
+	}
+	for _, p := range s.validate(t, 3, "-n", n.Namespace).Problems {
+		if p.Code == "LeakedHold" && strings.Contains(p.Reason, why) && strings.Contains(p.Next, "velero-plugin-for-crossplane release ") {
+			got = append(got, p.Object.Kind+" "+p.Object.Name)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("of the holds in %s validate told: -want, +got:\n%s", n.Namespace, diff)
+	}
 }
 
 // testReleaseUnderWay checks that nothing is done about holds whose Restore lifts them.

@@ -34,6 +34,7 @@ type validation struct {
 		Code     string `json:"code"`
 		Severity string `json:"severity"`
 		Reason   string `json:"reason"`
+		Next     string `json:"next"`
 		Object   struct {
 			Kind      string `json:"kind"`
 			Namespace string `json:"namespace"`
