@@ -199,7 +199,7 @@ func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pend
 	found := map[string]bool{}
 	for _, u := range roots.Objects {
 		r := xp.RefTo(u)
-		path := strings.TrimPrefix(r.Namespace+"/"+r.Name, "/")
+		path := r.Path()
 		if len(w.names) > 0 && !slices.Contains(w.names, path) {
 			continue
 		}

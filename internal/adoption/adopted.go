@@ -16,7 +16,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	case err != nil:
 		return err.Error(), "correct or remove that annotation"
 	case h != nil:
-		return fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate " + pathOf(u)
+		return fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate " + xp.RefTo(u).Path()
 	case u.GetDeletionTimestamp() != nil:
 		return "it is being deleted", "see what its finalizers wait for, and restore it again"
 	case xp.IsPaused(u):
@@ -24,18 +24,10 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		return "Crossplane has not reconciled it as it is", "see whether Crossplane runs, and its XRD is Established: validate " + pathOf(u)
+		return "Crossplane has not reconciled it as it is", "see whether Crossplane runs, and its XRD is Established: validate " + xp.RefTo(u).Path()
 	case c.Status != "True":
 		return "Crossplane can't reconcile it: " + c.Message, "mend that; its events tell more: kubectl describe"
 	default:
 		return "", ""
 	}
-}
-
-func pathOf(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return u.GetName()
-	}
-
-	return u.GetNamespace() + "/" + u.GetName()
 }

@@ -66,15 +66,7 @@ func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
 		return how
 	}
 
-	return "mend what it waits for, and run: velero-plugin-for-crossplane release " + path(u)
-}
-
-func path(u *unstructured.Unstructured) string {
-	if u.GetNamespace() == "" {
-		return u.GetName()
-	}
-
-	return u.GetNamespace() + "/" + u.GetName()
+	return "mend what it waits for, and run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
 }
 
 // PhaseUnread stands for the phase of a Restore that could not be read.
