@@ -85,7 +85,7 @@ func (r *release) rehearseForce(ctx context.Context, due []*held, waits map[*hel
 		return nil
 	}
 	r.adopter = live.NewAdopter(r.cluster, r.logger())
-	foreseen, err := r.foresee(ctx, labelRestore, left)
+	foreseen, err := r.foresee(ctx, xp.LabelRestore, left)
 	if err != nil {
 		return err
 	}

@@ -126,15 +126,15 @@ func (l *lifting) stepped(change adoption.Change) {
 func (l *lifting) selector() string {
 	for _, h := range l.due {
 		if h.Restore != l.due[0].Restore {
-			return labelRestore
+			return xp.LabelRestore
 		}
 	}
 	_, name, ok := strings.Cut(l.due[0].Restore, "/")
 	if !ok || name == "" {
-		return labelRestore
+		return xp.LabelRestore
 	}
 
-	return labels.Set{labelRestore: label.GetValidName(name)}.String()
+	return labels.Set{xp.LabelRestore: label.GetValidName(name)}.String()
 }
 
 // start lets the schedules that were named start Operations again.
@@ -143,7 +143,7 @@ func (l *lifting) start(ctx context.Context) error {
 	if len(schedules) == 0 {
 		return nil
 	}
-	foreseen, err := l.adopter.Foresee(ctx, labelRestore, refsOf(schedules))
+	foreseen, err := l.adopter.Foresee(ctx, xp.LabelRestore, refsOf(schedules))
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,6 @@ import (
 
 const (
 	adopted = "adopted"
-	// labelRestore is what Velero writes on what a restore creates.
-	labelRestore = "velero.io/restore-name"
 	// waitPause is the time between two looks, and discoverEvery after how many of them it asks again which kinds are served: a restore brings CRDs, too.
 	waitPause     = 2 * time.Second
 	discoverEvery = 5
@@ -118,7 +116,7 @@ func (w *wait) prepare(args []string, restore string) error {
 	}
 	if restore != "" {
 		// Velero makes label values of longer names.
-		created, _ := labels.SelectorFromSet(labels.Set{labelRestore: label.GetValidName(restore)}).Requirements()
+		created, _ := labels.SelectorFromSet(labels.Set{xp.LabelRestore: label.GetValidName(restore)}).Requirements()
 		selector = selector.Add(created...)
 	}
 	w.selector = selector.String()

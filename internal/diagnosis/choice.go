@@ -22,9 +22,6 @@ type Choice struct {
 	Names []string
 }
 
-// labelRestore is what Velero writes on what a restore creates.
-const labelRestore = "velero.io/restore-name"
-
 // Choose returns those of the trees that are asked for, and the problems that are about them. What is asked for and is not there is a problem too.
 func (o *Objects) Choose(c Choice, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
 	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
@@ -69,7 +66,7 @@ func (s *choosing) wants(tree *report.Node) bool {
 			return // It is not of this tree.
 		}
 		restored = restored || s.isRestored(n)
-		if name := nameOf(n.Ref); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
+		if name := n.Ref.Path(); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
 			named, s.found[name] = true, true
 		}
 		for _, child := range n.Children {
@@ -89,7 +86,7 @@ func (s *choosing) isRestored(n *report.Node) bool {
 	}
 	u := s.Get(n.Ref)
 
-	return u != nil && u.GetLabels()[labelRestore] == s.Label
+	return u != nil && u.GetLabels()[xp.LabelRestore] == s.Label
 }
 
 func (s *choosing) keep(n *report.Node) {
@@ -133,7 +130,7 @@ func (s *choosing) missing() []report.Problem {
 		}
 		problems = append(problems, report.Problem{
 			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "velero.io/v1", Kind: "Restore", Namespace: namespace, Name: name},
-			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", reason, labelRestore, s.Label),
+			Reason: fmt.Sprintf("%snothing carries its label %s=%s: it has created nothing of Crossplane's that is still there", reason, xp.LabelRestore, s.Label),
 			Next:   next,
 		})
 	}
@@ -146,7 +143,7 @@ func (s *choosing) alike(bare string) string {
 	var names []string
 	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
 		if u.GetName() == bare {
-			names = append(names, nameOf(xp.RefTo(u)))
+			names = append(names, xp.RefTo(u).Path())
 		}
 	}
 	if len(names) > 0 {
@@ -154,14 +151,6 @@ func (s *choosing) alike(bare string) string {
 	}
 
 	return "run validate without names to see what there is; if it was in a backup, see what its restore did: velero restore describe --details"
-}
-
-func nameOf(r xp.Ref) string {
-	if r.Namespace == "" {
-		return r.Name
-	}
-
-	return r.Namespace + "/" + r.Name
 }
 
 // Explain writes what held objects wait for onto the nodes of trees.

@@ -17,7 +17,7 @@ import (
 func TestChoose(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled())
 	nested := xptest.XR("n", xptest.ControlledBy(x), xptest.Reconciled())
-	mr := xptest.MR("b", xptest.ControlledBy(nested), xptest.Labelled(xp.LabelComposite, "x"), xptest.Labelled(labelRestore, "monday"), ready("True"),
+	mr := xptest.MR("b", xptest.ControlledBy(nested), xptest.Labelled(xp.LabelComposite, "x"), xptest.Labelled(xp.LabelRestore, "monday"), ready("True"),
 		xptest.Annotated(xp.AnnotationExternalName, "i-1"))
 	claim := xptest.Claim("c", xptest.OfXR(x), xptest.Reconciled())
 	other := xptest.ModernXR("o", xptest.Reconciled())
@@ -72,7 +72,7 @@ func TestChoose(t *testing.T) {
 			trees, problems := o.Choose(tc.choice, o.Trees(), Validate(o, Situation{Now: now}))
 			got := []string{}
 			for _, n := range trees {
-				got = append(got, nameOf(n.Ref))
+				got = append(got, n.Ref.Path())
 			}
 			if diff := cmp.Diff(append([]string{}, tc.trees...), got); diff != "" {
 				t.Errorf("%s\ntrees: -want, +got:\n%s", tc.reason, diff)

@@ -51,7 +51,7 @@ func (d *diagnosis) gravity(mr *unstructured.Unstructured, code report.Code) rep
 	if d.of == Backup {
 		return report.Grave
 	}
-	_, restored := mr.GetLabels()[labelRestore]
+	_, restored := mr.GetLabels()[xp.LabelRestore]
 	synced, _ := xp.ConditionOf(mr, xp.ConditionSynced)
 	ready, _ := xp.ConditionOf(mr, xp.ConditionReady)
 	switch {

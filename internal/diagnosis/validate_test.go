@@ -139,7 +139,7 @@ func TestValidate(t *testing.T) {
 		},
 		"NamelessRestored": {
 			reason: "What was restored is not being created.", want: []string{"problem IdentityMissing Bucket b"},
-			objects: all(nameless(xptest.Labelled(labelRestore, "r"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Second)), changed(time.Second), xptest.Without("status"))),
+			objects: all(nameless(xptest.Labelled(xp.LabelRestore, "r"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(time.Second)), changed(time.Second), xptest.Without("status"))),
 		},
 		"XRDDying": {
 			reason: "With its XRD an XR goes.", objects: all(x, xptest.XRD("orders", defines, deleted(time.Second))), want: []string{"problem DefinitionDying CompositeResourceDefinition orders"},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,9 +17,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// labelRestore is what Velero writes on what a restore creates.
-const labelRestore = "velero.io/restore-name"
 
 // KindRestore is Velero's.
 var KindRestore = schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
@@ -72,25 +70,21 @@ func (s *surveyor) held() []xp.Ref {
 // plans returns the next step for everything that is held and of which enough is known.
 func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	plans := map[xp.ID]adoption.Plan{}
-	var installation *adoption.Installation
+	// One that may not be looked for is not asked for again.
+	installation := sync.OnceValue(func() adoption.Installation {
+		i, err := s.cluster.Installation(ctx)
+		i.Hidden = err != nil
+
+		return i
+	})
 	for _, r := range s.held() {
 		if slices.ContainsFunc(s.needs(r), s.objects.IsUnread) {
 			continue
 		}
 		plan := adoption.Next(s.world, r)
 		for _, silence := range plan.Silent {
-			if time.Since(silence.Since) < stuckAfter {
-				continue
-			}
-			if installation == nil {
-				found, err := s.cluster.Installation(ctx)
-				if err != nil {
-					break // Without the right to read Deployments nothing can be said of Crossplane.
-				}
-				installation = &found
-			}
-			if n := slices.Index(plan.Waiting, silence.Waiting); n >= 0 {
-				plan.Waiting[n] += ": " + adoption.Stuck(silence.Target, *installation)
+			if time.Since(silence.Since) >= stuckAfter {
+				plan = named(plan, silence, installation())
 			}
 		}
 		plans[r.ID()] = plan

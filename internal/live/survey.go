@@ -355,7 +355,7 @@ func (s *surveyor) decide() {
 }
 
 func (s *surveyor) observe(u *unstructured.Unstructured) {
-	if _, ok := u.GetLabels()[labelRestore]; ok {
+	if _, ok := u.GetLabels()[xp.LabelRestore]; ok {
 		s.world.AddRestored(u)
 	} else {
 		s.world.Add(u)
