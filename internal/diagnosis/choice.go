@@ -66,7 +66,7 @@ func (s *choosing) wants(tree *report.Node) bool {
 			return // It is not of this tree.
 		}
 		restored = restored || s.isRestored(n)
-		if name := n.Ref.Path(); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
+		if name := n.Path(); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
 			named, s.found[name] = true, true
 		}
 		for _, child := range n.Children {

@@ -72,7 +72,7 @@ func TestChoose(t *testing.T) {
 			trees, problems := o.Choose(tc.choice, o.Trees(), Validate(o, Situation{Now: now}))
 			got := []string{}
 			for _, n := range trees {
-				got = append(got, n.Ref.Path())
+				got = append(got, n.Path())
 			}
 			if diff := cmp.Diff(append([]string{}, tc.trees...), got); diff != "" {
 				t.Errorf("%s\ntrees: -want, +got:\n%s", tc.reason, diff)
