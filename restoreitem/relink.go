@@ -49,6 +49,12 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
+		case owner == nil && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
+			log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
+				"its external resource is left as it is")
+			a.refused.Store(i.self().ID(), true)
+
+			return true, nil
 		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original)):
 			log.Info("Restored before its owner, which takes it over")
 		default:

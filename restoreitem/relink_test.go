@@ -84,3 +84,56 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 		})
 	}
 }
+
+// What a composed XR composes goes with it: alone it would be nobody's, and its provider would make its external resource anew if that was deleted with the XR.
+func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
+	now := xptest.XR("x", xptest.UID("new"))
+	x := xptest.XR("x", xptest.UID("old"))
+	part := xptest.XR("p", xptest.UID("old p"), xptest.ControlledBy(x))
+	deeper := xptest.XR("d", xptest.UID("old d"), xptest.ControlledBy(part))
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		// items are restored one after the other.
+		items []*unstructured.Unstructured
+		// want is what is not restored.
+		want []string
+	}{
+		"Child": {reason: "Its XR is refused.", live: live(now), items: []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))}, want: []string{"p", "b"}},
+		"Grandchild": {
+			reason: "However deep it is.", live: live(now), items: []*unstructured.Unstructured{part, deeper, xptest.MR("b", xptest.ControlledBy(deeper))},
+			want: []string{"p", "d", "b"},
+		},
+		"Wanted": {
+			reason: "What comes back with its XR does.", live: live(xptest.With(now, xptest.Refs(part))),
+			items: []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))},
+		},
+		"Live": {
+			reason: "An XR that is there all the same looks after it.",
+			live:   live(now, xptest.With(part, xptest.UID("new p"), xptest.Refs(xptest.MR("b")))),
+			items:  []*unstructured.Unstructured{part, xptest.MR("b", xptest.ControlledBy(part))}, want: []string{"p"},
+		},
+		"NoXR": {
+			reason: "An XR that is not in the backup was not refused.", live: live(now), items: []*unstructured.Unstructured{xptest.MR("b", xptest.ControlledBy(part))},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			var got []string
+			for _, item := range tc.items {
+				out, err := a.Execute(inputFor(item, restoreOf(nil)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.SkipRestore {
+					got = append(got, item.GetName())
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
