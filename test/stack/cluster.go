@@ -121,6 +121,7 @@ type Cluster struct {
 	config     *rest.Config
 	kubeconfig string
 	conversion int // The port of provider-kubernetes' conversion webhook, which its CRDs name.
+	proxies    []*Proxy
 }
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
@@ -281,7 +282,11 @@ func (c *Cluster) Destroy() error {
 	err := c.killAll()
 	c.host.mu.Lock()
 	c.host.clusters = slices.DeleteFunc(c.host.clusters, func(other *Cluster) bool { return other == c })
+	proxies := c.proxies
 	c.host.mu.Unlock()
+	for _, p := range proxies {
+		err = errors.Join(err, p.close())
+	}
 	if rmErr := os.RemoveAll(c.dir); rmErr != nil {
 		err = errors.Join(err, fmt.Errorf("cannot remove the directory of cluster %s: %w", c.options.Name, rmErr))
 	}

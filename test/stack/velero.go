@@ -136,6 +136,10 @@ func (c *Cluster) linkPlugins() (string, error) {
 
 // veleroReady is ready once the server has validated the location and synchronised the backups in it since it was started.
 func (c *Cluster) veleroReady(ctx context.Context, p *process) error {
+	// One that was stopped in the same second may have done that.
+	if err := logs("Server starting...", 1)(ctx, p); err != nil {
+		return err
+	}
 	location, err := c.dynamic.Resource(locationResource).Namespace(veleroNamespace).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
 		return err

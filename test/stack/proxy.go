@@ -1,0 +1,262 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// A watch that is closed too early can be that long.
+const (
+	shortestWatch = 100 * time.Millisecond
+	longestWatch  = 5 * time.Second
+)
+
+// An Injection is a fault and the call that it happened to.
+type Injection struct {
+	Fault
+	Call
+}
+
+// A Proxy stands between an API server and its clients and injects faults, if it is told to. Its clients are who they are to the API server. It speaks
+// HTTP/1.1 with them, so that what happens to a connection happens to one call.
+type Proxy struct {
+	kubeconfig string
+	server     *http.Server
+	next       *httputil.ReverseProxy
+
+	mu       sync.Mutex
+	faults   *Faults
+	calls    map[Call]int
+	repeated map[Call]fate
+	injected map[Injection]int
+}
+
+// newProxy makes a Proxy of an API server that is reached with the configuration of TLS.
+func newProxy(target *url.URL, client *tls.Config) *Proxy {
+	transport := &http.Transport{
+		TLSClientConfig: client, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100, DisableCompression: true, // What is compressed is passed on as it is.
+	}
+	p := &Proxy{next: &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1, // A watch must not wait.
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // An API server that is down has no answer.
+	}}
+	p.Set(nil)
+
+	return p
+}
+
+// Proxy starts a Proxy in front of the cluster's API server. It goes with the cluster.
+func (c *Cluster) Proxy(ctx context.Context) (*Proxy, error) {
+	target, err := url.Parse(c.config.Host)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the address of the API server: %w", err)
+	}
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig of cluster %s: %w", c.options.Name, err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", loopback(0))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for the proxy of cluster %s: %w", c.options.Name, err)
+	}
+	p := newProxy(target, &tls.Config{RootCAs: c.pki.tls.RootCAs, MinVersion: tls.VersionTLS12})
+	p.kubeconfig = filepath.Join(c.dir, "kubeconfig-proxy")
+	for _, cluster := range config.Clusters {
+		cluster.Server = "https://" + listener.Addr().String()
+	}
+	if err := clientcmd.WriteToFile(*config, p.kubeconfig); err != nil {
+		_ = listener.Close()
+
+		return nil, fmt.Errorf("cannot write the kubeconfig of the proxy of cluster %s: %w", c.options.Name, err)
+	}
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: time.Minute, ErrorLog: p.next.ErrorLog,
+		TLSConfig:    &tls.Config{Certificates: c.pki.tls.Certificates, MinVersion: tls.VersionTLS12},
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){}, // No HTTP/2.
+	}
+	go func() { _ = p.server.ServeTLS(listener, "", "") }() // It ends when it is closed.
+	c.host.mu.Lock()
+	c.proxies = append(c.proxies, p)
+	c.host.mu.Unlock()
+
+	return p, nil
+}
+
+// Divert restarts components of the cluster so that they, and what they start, talk to the API server through the Proxy.
+func (c *Cluster) Divert(ctx context.Context, p *Proxy, names ...string) error {
+	var diversions []func() error
+	for _, name := range names {
+		m, err := c.find(name)
+		if err != nil {
+			return err
+		}
+		diversions = append(diversions, func() error {
+			if err := m.stop(); err != nil {
+				return err
+			}
+			m.replace(c.kubeconfig, p.kubeconfig)
+
+			return c.Start(ctx, name)
+		})
+	}
+
+	return parallel(diversions...)
+}
+
+// replace replaces a path where it is all of the value of a flag or variable.
+func (c *component) replace(path, by string) {
+	for _, list := range [][]string{c.args, c.env} {
+		for i, s := range list {
+			if name, value, ok := strings.Cut(s, "="); ok && value == path {
+				list[i] = name + "=" + by
+			}
+		}
+	}
+}
+
+// Kubeconfig returns the path of a kubeconfig file of the user who may do everything, through the Proxy.
+func (p *Proxy) Kubeconfig() string { return p.kubeconfig }
+
+// Set has the Proxy inject faults, or none if they are nil, and counts anew.
+func (p *Proxy) Set(f *Faults) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults, p.calls, p.repeated, p.injected = f, map[Call]int{}, map[Call]fate{}, map[Injection]int{}
+}
+
+// Stop has the Proxy inject no more faults, and returns how often it has injected which, without what tells calls for a kind of object apart.
+func (p *Proxy) Stop() map[Injection]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = nil
+
+	return maps.Clone(p.injected)
+}
+
+func (p *Proxy) close() error {
+	if err := p.server.Close(); err != nil {
+		return fmt.Errorf("cannot close the proxy: %w", err)
+	}
+
+	return nil
+}
+
+// draw returns what becomes of a call, and for how long one hangs.
+func (p *Proxy) draw(c Call) (fate, time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults == nil {
+		return fate{}, 0
+	}
+	drawn := p.repeated[c]
+	if drawn.repeats > 0 {
+		drawn.repeats--
+	} else {
+		p.calls[c]++
+		drawn = p.faults.fateOf(c, p.calls[c])
+	}
+	p.repeated[c] = drawn
+	if drawn.Fault != "" {
+		c.path = ""
+		p.injected[Injection{drawn.Fault, c}]++
+	}
+
+	return drawn, p.faults.Hang
+}
+
+// ServeHTTP passes a call on, or injects a fault.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call := callOf(r)
+	drawn, hang := p.draw(call)
+	switch drawn.Fault {
+	case "":
+		p.next.ServeHTTP(w, r)
+	case Reset:
+		cut(w, true)
+	case Unanswered:
+		p.next.ServeHTTP(newAnswer(), r)
+		cut(w, false)
+	case Hang:
+		if drawn.carriedOut {
+			p.next.ServeHTTP(newAnswer(), r)
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // That a client goes away is seen only when all that it has sent was read.
+		select {
+		case <-r.Context().Done():
+		case <-time.After(hang):
+		}
+		refuse(w, call, Hang)
+	case Truncated:
+		a := newAnswer()
+		p.next.ServeHTTP(a, r)
+		a.truncate(w)
+	case WatchClosed:
+		ctx, cancel := context.WithTimeout(r.Context(), shortestWatch+time.Duration(drawn.early*float64(longestWatch-shortestWatch)))
+		defer cancel()
+		p.next.ServeHTTP(w, r.WithContext(ctx))
+	case Conflict, TooMany, Internal, Unavailable:
+		refuse(w, call, drawn.Fault)
+	}
+}
+
+// cut ends the connection of a call without an answer: with a reset, or as if the other side had gone away.
+func cut(w http.ResponseWriter, reset bool) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // The server closes it.
+	}
+	raw := conn
+	if secure, ok := conn.(*tls.Conn); ok {
+		raw = secure.NetConn() // TLS would say goodbye.
+	}
+	if plain, ok := raw.(*net.TCPConn); ok && reset {
+		_ = plain.SetLinger(0) // It is closed either way.
+	}
+	_ = raw.Close() // There is nothing left to do about it.
+}
+
+// An answer is kept rather than sent.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func newAnswer() *answer { return &answer{header: http.Header{}, code: http.StatusOK} }
+
+// Header is what is sent first.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader keeps the status.
+func (a *answer) WriteHeader(code int) { a.code = code }
+
+// Write keeps a part of the body.
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) } //nolint:wrapcheck // It never fails.
+
+// truncate sends half of the answer.
+func (a *answer) truncate(w http.ResponseWriter) {
+	maps.Copy(w.Header(), a.header)
+	w.Header().Set("Content-Length", fmt.Sprint(a.body.Len()))
+	w.WriteHeader(a.code)
+	_, _ = w.Write(a.body.Bytes()[:a.body.Len()/2])
+	_ = http.NewResponseController(w).Flush() // What follows is the same without.
+	panic(http.ErrAbortHandler)
+}
