@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -53,6 +55,11 @@ type Cluster struct {
 	owners      map[xp.ID]*unstructured.Unstructured
 	inventories map[schema.GroupKind]inventory
 	definitions definitions
+
+	asking sync.Mutex
+	pauses wait.Backoff
+	// silent are those that did not answer when they were last asked.
+	silent map[string]bool
 }
 
 // A ConnectOption says which cluster Connect connects to.
@@ -83,8 +90,21 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
 	}
+	c, err := connectTo(config)
+	if err != nil {
+		return nil, err
+	}
+	c.name = cmp.Or(overrides.CurrentContext, config.Host)
+	if raw, err := loader.RawConfig(); err == nil && overrides.CurrentContext == "" && raw.CurrentContext != "" {
+		c.name = raw.CurrentContext
+	}
+
+	return c, nil
+}
+
+func connectTo(config *rest.Config) (*Cluster, error) {
 	config.QPS, config.Burst = clientQPS, clientBurst
-	config.UserAgent = FieldManager
+	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -100,10 +120,7 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot make a metadata client for the API server: %w", err)
 	}
 	c := NewCluster(client, disco)
-	c.metadata, c.name = meta, cmp.Or(overrides.CurrentContext, config.Host)
-	if raw, err := loader.RawConfig(); err == nil && overrides.CurrentContext == "" && raw.CurrentContext != "" {
-		c.name = raw.CurrentContext
-	}
+	c.metadata = meta
 
 	return c, nil
 }
@@ -119,6 +136,8 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
 		owners:      map[xp.ID]*unstructured.Unstructured{},
 		inventories: map[schema.GroupKind]inventory{},
+		pauses:      pausesBetween(),
+		silent:      map[string]bool{},
 	}
 }
 
@@ -136,7 +155,7 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 	if !wellFormed(gvk.GroupVersion()) {
 		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
-	list, err := c.discovery.ServerResourcesForGroupVersion(gvk.GroupVersion().String())
+	list, err := c.ask(gvk.GroupVersion())
 	if apierrors.IsNotFound(err) {
 		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 	}
@@ -188,13 +207,24 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 	if list, ok := c.kinds[gv]; ok {
 		return list, nil
 	}
-	list, err := c.discovery.ServerResourcesForGroupVersion(gv.String())
+	list, err := c.ask(gv)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
 	}
 	c.kinds[gv] = list
 
 	return list, nil
+}
+
+// ask asks which kinds a group and version serves. Another server than that of the others may be the one to answer.
+func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
+	err = c.again(context.Background(), "what serves "+gv.String(), func() error {
+		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
+
+		return err
+	})
+
+	return list, err
 }
 
 // wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
@@ -222,7 +252,12 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	if !namespaced {
 		r.Namespace = ""
 	}
-	u, err := c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	var u *unstructured.Unstructured
+	err = c.again(ctx, answering, func() error {
+		u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot get %s: %w", r, err)
 	}
@@ -266,11 +301,35 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
 	}
-	options := metav1.PatchOptions{FieldManager: FieldManager}
-	after, err := c.client.Resource(gvr).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, b, options)
+	objects, options := c.client.Resource(gvr).Namespace(u.GetNamespace()), metav1.PatchOptions{FieldManager: FieldManager}
+	var after *unstructured.Unstructured
+	tries := 0
+	err = c.briefly(func() error {
+		tries++
+		after, err = objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options)
+
+		return err
+	})
+	if tries > 1 && apierrors.IsConflict(err) {
+		// It may have been carried out when there was no answer.
+		if now, getErr := c.Get(ctx, xp.RefTo(u)); getErr == nil && isDone(b, now) {
+			return now, nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 	}
 
 	return after, nil
+}
+
+// isDone tells whether an object is as a merge patch makes it, whatever version of it that was for.
+func isDone(patch []byte, u *unstructured.Unstructured) bool {
+	var wanted map[string]any
+	if err := utiljson.Unmarshal(patch, &wanted); err != nil {
+		return false
+	}
+	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
+
+	return isIn(wanted, u.Object)
 }

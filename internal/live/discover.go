@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,13 @@ func (c *Cluster) Discover() error {
 	if !ok {
 		return nil
 	}
-	groups, lists, err := all.ServerGroupsAndResources()
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	err := c.again(context.Background(), answering, func() (err error) {
+		groups, lists, err = all.ServerGroupsAndResources()
+
+		return err
+	})
 	// A group that failed is asked for by itself when it is needed.
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return fmt.Errorf("cannot ask which kinds are served: %w", err)

@@ -56,7 +56,13 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 		"firstTimestamp": now, "lastTimestamp": now, "count": int64(1),
 	}}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
-	if _, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager}); err != nil {
+	// Rather twice than not at all.
+	err := c.briefly(func() error {
+		_, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
+
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("cannot write an Event about %s: %w", xp.String(u), err)
 	}
 

@@ -97,7 +97,12 @@ func (c *Cluster) each(
 	}
 	options.Limit = pageSize
 	for {
-		list, err := c.client.Resource(gvr).Namespace(namespace).List(ctx, options)
+		var list *unstructured.UnstructuredList
+		err := c.again(ctx, answering, func() (err error) {
+			list, err = c.client.Resource(gvr).Namespace(namespace).List(ctx, options)
+
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
 		}

@@ -61,7 +61,12 @@ func (c *Cluster) groupList() (*metav1.APIGroupList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.groups == nil {
-		groups, err := c.discovery.ServerGroups()
+		var groups *metav1.APIGroupList
+		err := c.again(context.Background(), answering, func() (err error) {
+			groups, err = c.discovery.ServerGroups()
+
+			return err
+		})
 		if err != nil {
 			return nil, fmt.Errorf("cannot ask which groups are served: %w", err)
 		}

@@ -18,7 +18,9 @@ import (
 // the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
 // without live revisions.
 func (c *Cluster) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.outrank(ctx, revision) })
+	return c.again(ctx, answering, func() error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.outrank(ctx, revision) })
+	})
 }
 
 func (c *Cluster) outrank(ctx context.Context, revision *unstructured.Unstructured) error {
@@ -27,18 +29,13 @@ func (c *Cluster) outrank(ctx context.Context, revision *unstructured.Unstructur
 	if err != nil {
 		return fmt.Errorf("cannot read the number of %s: %w", xp.String(revision), err)
 	}
-	gvr, _, err := c.Resource(revision.GroupVersionKind())
+	list, err := c.List(ctx, revision.GroupVersionKind(), "", metav1.ListOptions{LabelSelector: labels.Set{xp.LabelCompositionName: composition}.String()})
 	if err != nil {
-		return err
-	}
-	list, err := c.client.Resource(gvr).List(ctx, metav1.ListOptions{LabelSelector: labels.Set{xp.LabelCompositionName: composition}.String()})
-	if err != nil {
-		return fmt.Errorf("cannot list the revisions of Composition %s: %w", composition, err)
+		return fmt.Errorf("cannot find the revisions of Composition %s: %w", composition, err)
 	}
 	var newest *unstructured.Unstructured
 	highest := int64(0)
-	for i := range list.Items {
-		live := &list.Items[i]
+	for _, live := range list {
 		if live.GetName() == revision.GetName() {
 			return nil // It is live, so Velero leaves it as it is.
 		}

@@ -20,7 +20,12 @@ var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 func (c *Cluster) eachSecret(ctx context.Context, namespace string, do func(*unstructured.Unstructured)) error {
 	options := metav1.ListOptions{LabelSelector: xp.LabelComposite, Limit: pageSize}
 	for {
-		list, err := c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).List(ctx, options)
+		var list *metav1.PartialObjectMetadataList
+		err := c.again(ctx, answering, func() (err error) {
+			list, err = c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).List(ctx, options)
+
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("cannot list secrets: %w", err)
 		}

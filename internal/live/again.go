@@ -1,0 +1,116 @@
+package live
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+)
+
+// requestTimeout is for how long an answer is waited for. The API server ends a request itself after a minute, but what is between may not.
+const requestTimeout = 30 * time.Second
+
+// answering is what answers, but for a group and version.
+const answering = "the API server"
+
+// again does what asks the API server as often as it takes to get an answer, for about as long as it takes to restart one. An item that Velero restores has no
+// second chance. Of what did not answer last time no more is expected than one failure.
+func (c *Cluster) again(ctx context.Context, of string, do func() error) error {
+	c.asking.Lock()
+	pauses, silent := c.pauses, c.silent[of]
+	c.asking.Unlock()
+	if silent {
+		pauses.Steps = 0
+	}
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		err := do()
+		passing := isPassing(err)
+		if given := (gaveUpError{}); errors.As(err, &given) {
+			return err
+		}
+		if !passing || pauses.Steps == 0 || ctx.Err() != nil || time.Since(began) > requestTimeout {
+			c.asking.Lock()
+			c.silent[of] = passing
+			c.asking.Unlock()
+			if passing {
+				err = gaveUpError{fmt.Errorf("%w; it has failed %d times, so try again when %s answers", err, tries, of)}
+			}
+
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+// briefly does what asks the API server a few times if need be. It is for what is done at the next poll otherwise, or is not worth to wait for.
+func (c *Cluster) briefly(do func() error) error {
+	pauses := c.pauses
+	pauses.Steps = min(pauses.Steps, 3)
+
+	return retry.OnError(pauses, isPassing, do)
+}
+
+// A gaveUpError is one that was tried again often enough.
+type gaveUpError struct{ error }
+
+func (e gaveUpError) Unwrap() error { return e.error }
+
+// isPassing tells an error that may be gone next time from an answer.
+func isPassing(err error) bool {
+	if given := (gaveUpError{}); err == nil || errors.As(err, &given) {
+		return false
+	}
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		code := status.Status().Code
+
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return false
+	}
+	broken := net.Error(nil)
+
+	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// pausesBetween are those between tries: 16 s in all.
+func pausesBetween() wait.Backoff {
+	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
+}
+
+// isIn tells whether a merge patch would change nothing of what it is applied to.
+func isIn(patch, object map[string]any) bool {
+	for key, want := range patch {
+		have, there := object[key]
+		switch want := want.(type) {
+		case nil:
+			if there {
+				return false
+			}
+		case map[string]any:
+			// What is not there is what removes nothing from it.
+			if in, ok := have.(map[string]any); there && !ok || !isIn(want, in) {
+				return false
+			}
+		default:
+			if !reflect.DeepEqual(want, have) {
+				return false
+			}
+		}
+	}
+
+	return true
+}

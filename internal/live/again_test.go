@@ -1,0 +1,400 @@
+package live
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A flaky is a server that fails for a while.
+type flaky struct {
+	*server
+
+	left int
+	err  error
+}
+
+func (f *flaky) fails() bool {
+	f.left--
+
+	return f.left >= 0
+}
+
+func (f *flaky) ServerGroups() (*metav1.APIGroupList, error) {
+	if f.fails() {
+		return nil, f.err
+	}
+
+	return f.server.ServerGroups()
+}
+
+func (f *flaky) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	if f.fails() {
+		return nil, f.err
+	}
+
+	return f.server.ServerResourcesForGroupVersion(gv)
+}
+
+// tries of the clusters of these tests, which have no time.
+const tries = 4
+
+func brief(c *Cluster) *Cluster {
+	c.pauses = wait.Backoff{Duration: time.Microsecond, Steps: tries - 1}
+
+	return c
+}
+
+func newFlaky(err error, objects ...*unstructured.Unstructured) (*flaky, *Cluster) {
+	f := &flaky{server: newServer(objects...), err: err}
+	f.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return f.fails(), nil, f.err })
+
+	return f, brief(NewCluster(f, f))
+}
+
+func passing() map[string]error {
+	bucket := schema.GroupResource{Group: "cloud.example.org", Resource: "buckets"}
+	broken := func(err error) error { return &url.Error{Op: "Get", URL: "https://10.0.0.1/", Err: err} }
+
+	return map[string]error{
+		"TooMany":     apierrors.NewTooManyRequestsError("slow down"),
+		"Internal":    apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
+		"Unavailable": apierrors.NewServiceUnavailable("starting"),
+		"Timeout":     apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0),
+		"Unknown":     apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", bucket, "b", "", 0, true),
+		"Reset":       broken(&net.OpError{Op: "read", Err: syscall.ECONNRESET}),
+		"Refused":     broken(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}),
+		"Closed":      broken(io.EOF),
+		"Truncated":   fmt.Errorf("unexpected error when reading response body. Please retry. Original error: %w", io.ErrUnexpectedEOF),
+	}
+}
+
+// Whatever a restore or a backup asks for, it gets when the API server answers again, and until then nothing is taken for gone.
+func TestFailuresAreNoAnswers(t *testing.T) {
+	x := xptest.XR("x")
+	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
+	xr := restored(xptest.XR("x", xptest.Refs(mr)))
+	settings := xptest.Object("v1", "ConfigMap", "velero", "settings", xptest.Labelled("velero.io/plugin-config", ""), xptest.Labelled("velero.crossplane.io/settings", ""),
+		xptest.Field(map[string]any{"clone": "new"}, "data"))
+	missing := xptest.XR("missing")
+	owner := func(u *unstructured.Unstructured) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
+	}
+	cases := map[string]struct {
+		reason string
+		ask    func(t *testing.T, c *Cluster) (any, error)
+		want   any
+	}{
+		"Owner": {
+			reason: "An owner that is taken for gone is dropped, and what it owned is orphaned.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				u, err := c.Owner(t.Context(), owner(x), "")
+				if err != nil {
+					return nil, err
+				}
+
+				return string(u.GetUID()), nil
+			},
+			want: string(x.GetUID()),
+		},
+		"OwnerThatIsGone": {
+			reason: "What is gone is gone all the same.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				_, err := c.Owner(t.Context(), owner(missing), "")
+				if apierrors.IsNotFound(err) {
+					return "gone", nil
+				}
+
+				return nil, err
+			},
+			want: "gone",
+		},
+		"Exists": {
+			reason: "What is live is not to be written over.",
+			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Exists(t.Context(), xp.RefTo(mr)) },
+			want:   true,
+		},
+		"Deleting": {
+			reason: "It is the same list.",
+			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Deleting(t.Context(), xp.RefTo(mr)) },
+			want:   false,
+		},
+		"List": {
+			reason: "A backup takes what a list has.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				all, err := c.List(t.Context(), mr.GroupVersionKind(), "", metav1.ListOptions{})
+
+				return len(all), err
+			},
+			want: 1,
+		},
+		"Read": {
+			reason: "What release has done is read.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				all, err := c.Read(t.Context(), []xp.Ref{xp.RefTo(mr)}, "")
+
+				return len(all), err
+			},
+			want: 1,
+		},
+		"Settings": {
+			reason: "Settings that are not heard change what a restore does.",
+			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return c.Settings(t.Context(), "velero") },
+			want:   map[string]string{"clone": "new"},
+		},
+		"Resource": {
+			reason: "What a kind is called is asked before each item that must come first.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				gvr, _, err := c.Resource(mr.GroupVersionKind())
+
+				return gvr.Resource, err
+			},
+			want: "buckets",
+		},
+		"Served": {
+			reason: "A backup lists the kinds that are served.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				_, ok, err := c.Served(mr.GroupVersionKind().GroupKind())
+
+				return ok, err
+			},
+			want: true,
+		},
+		"Outrank": {
+			reason: "The newest revision must stay that.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+
+				return nil, c.Outrank(t.Context(), xptest.Revision("another", x))
+			},
+		},
+		"Observe": {
+			reason: "A poll that sees nothing would say that nothing is held.",
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(xr)})
+				if err != nil {
+					return nil, err
+				}
+
+				return w.Get(xp.RefTo(xr)) != nil && w.Get(xp.RefTo(mr)) != nil, nil
+			},
+			want: true,
+		},
+		"Event": {
+			reason: "What became of a hold is told.",
+			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return nil, c.Warn(t.Context(), xr, "Why", "because") },
+		},
+	}
+	for name, tc := range cases {
+		for fault, err := range passing() {
+			t.Run(name+"/"+fault, func(t *testing.T) {
+				f, c := newFlaky(err, xr, mr, revision, settings)
+				f.left = 2
+				got, err := tc.ask(t, c)
+				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+					t.Errorf("%s While it fails a few times: %v, -want, +got:\n%s", tc.reason, err, diff)
+				}
+
+				f, c = newFlaky(f.err, xr, mr, revision, settings)
+				f.left = 1 << 20
+				_, err = tc.ask(t, c)
+				if err == nil || isUnserved(err) || !errors.Is(err, f.err) || name != "Event" && strings.Count(err.Error(), "try again when") != 1 {
+					t.Errorf("%s While it fails: %v", tc.reason, err)
+				}
+				f.left = 0
+				got, err = tc.ask(t, c)
+				if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+					t.Errorf("%s When it fails no more: %v, -want, +got:\n%s", tc.reason, err, diff)
+				}
+			})
+		}
+	}
+}
+
+// A server that is down is not asked as often for each of a thousand items.
+func TestFailuresAreExpected(t *testing.T) {
+	f, c := newFlaky(apierrors.NewServiceUnavailable("starting"), xptest.XR("x"))
+	asked := func() int {
+		before := f.left
+		_, _ = c.Settings(t.Context(), "velero") // It fails, and how often is what matters.
+
+		return before - f.left
+	}
+	if _, _, err := c.Resource(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}); err != nil {
+		t.Fatal(err)
+	}
+	f.left = 1 << 20
+	got := []int{asked(), asked()}
+	f.left = 0
+	got = append(got, asked())
+	f.left = 1 << 20
+	got = append(got, asked())
+	if diff := cmp.Diff([]int{tries, 1, 1, tries}, got); diff != "" {
+		t.Errorf("requests while it fails, again, when it answers, and when it fails anew: -want, +got:\n%s", diff)
+	}
+}
+
+// A refusal is an answer.
+func TestAnswersAreFinal(t *testing.T) {
+	cases := map[string]error{
+		"NotFound":  apierrors.NewNotFound(buckets.GroupResource(), "b"),
+		"Forbidden": apierrors.NewForbidden(buckets.GroupResource(), "b", errors.New("no")),
+		"Conflict":  apierrors.NewConflict(buckets.GroupResource(), "b", errors.New("it has changed")),
+		"Invalid":   apierrors.NewBadRequest("no"),
+		"Refused":   apierrors.NewApplyConflict(nil, "no"),
+		"Another":   errDown,
+	}
+	for name, want := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			err := brief(newServer().cluster()).again(t.Context(), answering, func() error { n++; return want })
+			if n != 1 || err != want { //nolint:errorlint // It must be that very error.
+				t.Errorf("asked %d times: %v", n, err)
+			}
+		})
+	}
+}
+
+// A patch can have been carried out though there was no answer. That it then is in conflict with itself is no reason to do it again, nor one to say that
+// nothing was done; that somebody else was faster is.
+func TestPatchWithoutAnAnswer(t *testing.T) {
+	pause := map[string]any{"metadata": map[string]any{
+		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.io/hold": nil}, "labels": map[string]any{"gone": nil},
+	}, "spec": map[string]any{"names": []any{"a"}}}
+	cases := map[string]struct {
+		reason string
+		// done is what becomes of the object while there is no answer.
+		done []xptest.Option
+		want bool
+	}{
+		"Done": {
+			reason: "It is as the patch makes it.", want: true,
+			done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names")},
+		},
+		"DoneAndMore": {
+			reason: "Somebody has changed something else since.", want: true,
+			done: []xptest.Option{
+				xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names"), xptest.Synced("False", "ReconcilePaused", ""),
+			},
+		},
+		"Undone": {reason: "Somebody else has changed it.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
+		"Half":   {reason: "What was to be removed is there.", done: []xptest.Option{
+			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := xptest.MR("b", xptest.Annotated("velero.crossplane.io/hold", "{}"))
+			s := newServer(before)
+			unanswered := true
+			s.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if !unanswered {
+					return false, nil, nil
+				}
+				unanswered = false
+				s.put(buckets, xptest.With(xptest.MR("b", xptest.Version("1")), tc.done...))
+
+				return true, nil, &url.Error{Op: "Patch", Err: io.EOF}
+			})
+			after, err := brief(s.cluster()).Patch(t.Context(), before, pause)
+			if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// What a connection says when it breaks is what a client makes of it, so these are real ones.
+func TestBrokenConnections(t *testing.T) {
+	list := metav1.APIResourceList{GroupVersion: xptest.ManagedVersion, APIResources: []metav1.APIResource{{Name: "buckets", Kind: xptest.ManagedKind}}}
+	cases := map[string]struct {
+		reason string
+		fail   func(w http.ResponseWriter, r *http.Request, whole []byte)
+	}{
+		"Reset": {reason: "The connection is reset.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // It is plain HTTP.
+			_ = conn.Close()
+		}},
+		"Closed": {reason: "The connection is closed.", fail: func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) }},
+		"Truncated": {reason: "The answer ends in the middle.", fail: func(w http.ResponseWriter, _ *http.Request, whole []byte) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
+			_, _ = w.Write(whole[:len(whole)/2])
+		}},
+		"Silent": {reason: "There is no answer for longer than is waited for.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}},
+		"Unavailable": {reason: "What is before the API server says so.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var answer any = list
+				if strings.HasSuffix(r.URL.Path, "/b") {
+					answer = xptest.MR("b", xptest.UID("u"))
+				}
+				whole, err := json.Marshal(answer)
+				if err != nil {
+					panic(err)
+				}
+				if n := calls.Add(1); n%2 == 1 {
+					tc.fail(w, r, whole)
+
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(whole)
+			}))
+			defer s.Close()
+			c, err := connectTo(&rest.Config{Host: s.URL, Timeout: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := brief(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			if err != nil || u.GetUID() != "u" {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+			if n := calls.Load(); n != 4 {
+				t.Errorf("%s %d calls were made, of which every other one failed", tc.reason, n)
+			}
+		})
+	}
+}
