@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"testing"
+	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -22,7 +23,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
 	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
-	tenants := []*tenant{lost, changed, late, killed, own}
+	faulty := s.few(t, s.source, drill.Platform{Namespace: "faulty"}, 4)
+	tenants := []*tenant{lost, changed, late, killed, own, faulty}
 	var native *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -47,4 +49,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("VeleroKilled", func(t *testing.T) { s.testVeleroKilled(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
+	t.Run("Network", func(t *testing.T) {
+		s.testNetwork(t, s.divert(t), faulty, ordeal{name: "Mixed", kinds: stack.AllFaults(), rate: 0.05, hang: time.Second, seed: seed(t)})
+	})
 }

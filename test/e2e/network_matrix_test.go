@@ -1,0 +1,73 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestMatrixNetworkV2(t *testing.T) {
+	t.Parallel()
+	testNetworkMatrix(t, stack.V2)
+}
+
+func TestMatrixNetworkV1(t *testing.T) {
+	t.Parallel()
+	testNetworkMatrix(t, stack.V1)
+}
+
+// ordeals are one for each kind of fault, and some with all, of all programs and of the plugin alone; or those that NETWORK_ONLY names.
+func ordeals(t *testing.T) []ordeal {
+	t.Helper()
+	const (
+		some  = 0.05
+		many  = 0.1
+		seeds = 3
+		// patience is what the plugin has, and a moment.
+		patience = 32 * time.Second
+	)
+	first := seed(t)
+	var all []ordeal
+	for _, kind := range stack.AllFaults() {
+		all = append(all, ordeal{name: string(kind), kinds: []stack.Fault{kind}, rate: many, hang: patience, seed: first})
+	}
+	for i := range uint64(seeds) {
+		all = append(all, ordeal{name: fmt.Sprintf("Mixed%d", i+1), kinds: quick(), rate: some, seed: first + i},
+			ordeal{name: fmt.Sprintf("Plugin%d", i+1), kinds: ofAnswers(), rate: many + some*float64(i), ofPlugin: true, seed: first + i})
+	}
+	only := os.Getenv("NETWORK_ONLY")
+
+	return slices.DeleteFunc(all, func(o ordeal) bool { return only != "" && !slices.Contains(strings.Split(only, ","), o.name) })
+}
+
+func testNetworkMatrix(t *testing.T, version stack.Version) {
+	t.Helper()
+	s := newSuite(t, version)
+	all := ordeals(t)
+	tenants := make([]*tenant, len(all))
+	for i, o := range all {
+		tenants[i] = s.tenant(t, s.source, drill.Platform{Namespace: strings.ToLower(o.name), Without: []string{"database"}})
+	}
+	for _, n := range tenants {
+		s.settings(t, n)
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, tenants...)
+	p := s.divert(t)
+	for i, o := range all {
+		t.Run(o.name, func(t *testing.T) { s.testNetwork(t, p, tenants[i], o) })
+	}
+	t.Run("InTheEnd", func(t *testing.T) {
+		for _, n := range tenants {
+			s.wantSound(t, n)
+		}
+	})
+}

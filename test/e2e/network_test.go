@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// An ordeal is a restore through an API server that fails at random calls.
+type ordeal struct {
+	name  string
+	kinds []stack.Fault
+	rate  float64
+	// ofPlugin says that only calls of the plugin fail.
+	ofPlugin bool
+	hang     time.Duration
+	seed     uint64
+}
+
+// A sequel is what has become of an ordeal.
+type sequel struct {
+	phase    string
+	injected map[stack.Injection]int
+	// restarts is how often a component had ended, and was started again.
+	restarts int
+	// after is what it took after the restore.
+	after []string
+}
+
+// seed is the one of the environment, for what has failed to be done again, or else any.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	if s := os.Getenv("NETWORK_SEED"); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		must(t, err)
+
+		return n
+	}
+
+	return rand.Uint64N(1_000_000) //nolint:gosec // Nothing secret about it.
+}
+
+// divert has all that writes in a restore talk to the target's API server through a proxy.
+func (s *suite) divert(t *testing.T) *stack.Proxy {
+	t.Helper()
+	p, err := s.target.Proxy(t.Context())
+	must(t, err)
+	must(t, s.target.Divert(t.Context(), p, stack.Velero, stack.Crossplane, stack.CloudProvider))
+
+	return p
+}
+
+// testNetwork restores a tenant while calls fail, and wants that in the end there is nothing to be seen of it. What Velero did not complete a release or
+// a second restore does, when calls do not fail any more.
+func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
+	t.Helper()
+	ctx := t.Context()
+	t.Logf("NETWORK_SEED=%d", o.seed)
+	must(t, s.target.Wait(ctx, time.Minute, "the backup", func(ctx context.Context) error {
+		_, err := s.target.Velero(ctx, "backup", "get", n.Namespace)
+
+		return err
+	}))
+	faults := &stack.Faults{Kinds: o.kinds, Rate: o.rate, Seed: o.seed, Hang: o.hang}
+	if o.ofPlugin {
+		faults.Programs = []string{plugin}
+	}
+	p.Set(faults)
+	t.Cleanup(func() { p.Set(nil) })
+	began := time.Now()
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace, "--item-operation-timeout", "90s"))
+	q := s.endure(t, p, n)
+	took := time.Since(began)
+	s.wantInjected(t, o, q)
+	s.wantExplained(t, n, q)
+	s.recover(t, n, q)
+	s.settle(t, n)
+	s.wantSound(t, n)
+	t.Logf("| %s | %s | %d | %s | %s after %s | %s |", o.name, s.version, o.seed, tally(q.injected), q.phase, took.Round(time.Second),
+		cmp.Or(strings.Join(q.after, ", "), "nothing"))
+}
+
+// endure waits until a restore has ended, which begins while calls fail. What ends meanwhile is started again, as a kubelet does. A server of Velero's
+// that makes nothing of a restore any more is started again when calls do not fail any more.
+func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
+	t.Helper()
+	q := &sequel{}
+	for {
+		r, err := drill.AwaitRestore(t.Context(), s.target, n.Namespace)
+		if q.injected == nil && (err == nil || s.target.Err() == nil) {
+			q.injected = p.Stop()
+		}
+		switch {
+		case err == nil:
+			q.phase = drill.Phase(r)
+
+			return q
+		case s.target.Err() != nil && q.restarts < count:
+			q.restarts++
+			t.Logf("a component has ended: %v", s.target.Err())
+			for _, name := range []string{stack.Velero, stack.Crossplane, stack.CloudProvider} {
+				_ = s.target.Start(t.Context(), name) // One that ends again is started again.
+			}
+		case len(q.after) == 0:
+			q.after = append(q.after, "Velero restarted")
+			must(t, s.target.RestartVelero(t.Context()))
+		default:
+			t.Fatal(err)
+		}
+	}
+}
+
+// recover does what a person does after a restore that is not Completed: release, and if that is not enough, another restore.
+func (s *suite) recover(t *testing.T, n *tenant, q *sequel) {
+	t.Helper()
+	if q.phase == "Completed" {
+		return
+	}
+	t.Logf("%s", drill.Problems(t.Context(), s.target, n.Namespace))
+	r := command(t, s.target, "release", "--restore", n.Namespace)
+	got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
+	must(t, err)
+	t.Logf("after release, which exits with %d: %+v", r.code, got)
+	if got.Creates+got.Deletes > 0 {
+		t.Errorf("release did damage: %+v", got)
+	}
+	if got.Sound() {
+		q.after = append(q.after, "release")
+
+		return
+	}
+	q.after = append(q.after, "second restore")
+	s.restore(t, n, n.Namespace+"-again")
+}
+
+// wantInjected checks that faults have happened to calls of the plugin. An ordeal of one kind says of that kind that it has.
+func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
+	t.Helper()
+	all, ofPlugin := 0, 0
+	for i, times := range q.injected {
+		all += times
+		if i.Program == plugin {
+			ofPlugin += times
+		}
+	}
+	// The plugin watches nothing.
+	if watched := len(o.kinds) == 1 && o.kinds[0] == stack.WatchClosed; all == 0 || ofPlugin == 0 && !watched {
+		t.Errorf("%d calls have failed, %d of the plugin, so this proves nothing", all, ofPlugin)
+	}
+	for _, i := range slices.SortedFunc(maps.Keys(q.injected), func(a, b stack.Injection) int {
+		return cmp.Or(cmp.Compare(a.Program, b.Program), cmp.Compare(a.Fault, b.Fault), cmp.Compare(a.Verb, b.Verb), cmp.Compare(a.Resource, b.Resource))
+	}) {
+		t.Logf("%s: %s of %s %s: %d", i.Program, i.Fault, i.Verb, i.Resource, q.injected[i])
+	}
+}
+
+// wantExplained checks that what the plugin says of each item that it could not restore names the item, the reason and the next step.
+func (s *suite) wantExplained(t *testing.T, n *tenant, q *sequel) {
+	t.Helper()
+	if q.phase == "Completed" {
+		return
+	}
+	for line := range strings.Lines(drill.Problems(t.Context(), s.target, n.Namespace)) {
+		if strings.Contains(line, "level=error") && strings.Contains(line, "rpc error") && strings.Contains(line, "error preparing") && !strings.Contains(line, "try again when") {
+			t.Errorf("this does not say what to do: %s", line)
+		}
+	}
+}
+
+// tally says in a few words how often which program's calls had a fault.
+func tally(injected map[stack.Injection]int) string {
+	of, kinds := map[string]int{}, map[string]int{}
+	for i, times := range injected {
+		of[i.Program] += times
+		kinds[string(i.Fault)] += times
+	}
+	words := func(m map[string]int) string {
+		var all []string
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			all = append(all, fmt.Sprintf("%s %d", k, m[k]))
+		}
+
+		return strings.Join(all, ", ")
+	}
+
+	return words(of) + " | " + words(kinds)
+}
+
+// ofAnswers are those of the quick faults that happen to who watches nothing.
+func ofAnswers() []stack.Fault {
+	return slices.DeleteFunc(quick(), func(f stack.Fault) bool { return f == stack.WatchClosed })
+}
+
+// quick are the faults that take no time.
+func quick() []stack.Fault {
+	return slices.DeleteFunc(stack.AllFaults(), func(f stack.Fault) bool { return f == stack.Hang })
+}
