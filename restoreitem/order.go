@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -103,6 +104,12 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	var in []xp.Item
 	var out []string
 	for _, i := range first {
+		if !xp.CanExist(i.Namespace, i.Name) {
+			o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
+				strconv.Quote(i.Name) + ", and nothing can be called that; find out who has written it")
+
+			continue
+		}
 		if i.Namespace != "" && !included(restore, i.Namespace) || i.Namespace == "" && !ptr.Deref(restore.Spec.IncludeClusterResources, true) {
 			out = append(out, i.String())
 

@@ -243,7 +243,8 @@ func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) 
 	return metav1.APIResource{}, false
 }
 
-// Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them.
+// Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be
+// there, because of its name or because nothing of its kind can be read, is not found.
 func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
 	if err != nil {
@@ -252,17 +253,27 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	if !namespaced {
 		r.Namespace = ""
 	}
+	if !xp.CanExist(r.Namespace, r.Name) {
+		return nil, notThere(gvr, r)
+	}
 	var u *unstructured.Unstructured
 	err = c.again(ctx, answering, func() error {
 		u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 
 		return err
 	})
+	if apierrors.IsMethodNotSupported(err) {
+		return nil, notThere(gvr, r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot get %s: %w", r, err)
 	}
 
 	return u, nil
+}
+
+func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
+	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
 }
 
 // Owner finds the live object that an owner reference of an object in the namespace means, by group, kind and name: its UID is whatever it is

@@ -119,10 +119,12 @@ func (c Composite) SavedRefs() ([]Ref, error) {
 		return nil, err
 	}
 	dangling, _ := Dangling(c.Unstructured)
+	left := make(map[ID]bool, len(dangling))
+	for _, r := range dangling {
+		left[r.ID()] = true
+	}
 
-	return slices.DeleteFunc(refs, func(r Ref) bool {
-		return slices.ContainsFunc(dangling, func(d Ref) bool { return d.ID() == r.ID() })
-	}), nil
+	return slices.DeleteFunc(refs, func(r Ref) bool { return left[r.ID()] }), nil
 }
 
 // RemoveResourceRefs takes off what the XR composes, so that it composes anew.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -44,6 +45,13 @@ func (r Ref) ID() ID {
 // String is for messages: Kind namespace/name, or Kind name.
 func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
+}
+
+// CanExist tells whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
+// that of a file in a backup, and whoever can write a reference can write anything: with "../team-b/password" Velero would read the file of another
+// namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
+func CanExist(namespace, name string) bool {
+	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
 
 // Path of what r names: namespace/name, or name.

@@ -1,0 +1,67 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Velero looks for what an action asks for by a path that it makes of the name, and creates what it finds there in the namespace that was asked for.
+func TestOrderAsksForNoPaths(t *testing.T) {
+	const elsewhere = "../team-b/password"
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: elsewhere, UID: "u", Controller: ptr.To(true)}
+	target := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Secret", "resourceRef": map[string]any{"name": name}}
+	}
+	secret := xptest.With(xptest.Secret("s"), func(u *unstructured.Unstructured) { u.SetName(elsewhere) })
+	cases := map[string]struct {
+		item    *unstructured.Unstructured
+		restore velerov1.RestoreSpec
+	}{
+		"Owner": {item: xptest.NamespacedMR("b", xptest.OwnedBy(owner), xptest.Labelled(xp.LabelComposite, "x"))},
+		"Used":  {item: xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(target(elsewhere), "spec", "of"))},
+		"User": {
+			item: xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(target("mine"), "spec", "of"),
+				xptest.Field(target(elsewhere), "spec", "by")),
+		},
+		"Composed": {
+			item:    xptest.ModernXR("x", xptest.Refs(secret)),
+			restore: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		},
+		"XR": {item: xptest.Claim("o", xptest.Field(map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.LegacyKind, "name": "../x"}, "spec", "resourceRef"))},
+		"Revision": {
+			item: xptest.ModernXR("x", xptest.Field(map[string]any{"name": "../../secrets/namespaces/team-b/password"}, "spec", "crossplane", "compositionRevisionRef")),
+		},
+		"Composition": {item: xptest.ModernXR("x", xptest.Field(map[string]any{"name": ".."}, "spec", "crossplane", "compositionRef"))},
+		"Tree":        {item: xptest.Claim("o", xptest.Tree("secrets/../password", "secrets/team-a/.."))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.restore}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range out.AdditionalItems {
+				if !xp.CanExist(i.Namespace, i.Name) {
+					t.Errorf("%s asks for %s", xp.String(tc.item), i)
+				}
+			}
+			named := false
+			for _, e := range hook.AllEntries() {
+				named = named || strings.Contains(e.Message, xp.String(tc.item)) && strings.Contains(e.Message, "nothing can be called that")
+			}
+			if !named {
+				t.Errorf("What is refused is named; got %v", hook.AllEntries())
+			}
+		})
+	}
+}
