@@ -102,6 +102,9 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
 	}
+	if err := xp.CheckMetadata(i.original); err != nil {
+		return nil, fmt.Errorf("cannot restore %s: %w; find out who has written to the backup", xp.String(i.original), err)
+	}
 	// What controls it may have been refused since 1-order was asked.
 	if err := a.doom.check(i.original, i.namespace); err != nil {
 		return nil, err

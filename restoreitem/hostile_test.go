@@ -65,3 +65,34 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 		})
 	}
 }
+
+// What this plugin can't read it must not write: the rest of it would be gone.
+func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
+	cases := map[string]struct {
+		item *unstructured.Unstructured
+		want string
+	}{
+		"Annotations":     {item: xptest.XR("x", xptest.JSON(`{"metadata":{"annotations":{"crossplane.io/external-name":7}}}`)), want: "its annotations are not all strings"},
+		"AnnotationsList": {item: xptest.Claim("o", xptest.JSON(`{"metadata":{"annotations":[]}}`)), want: "its annotations are not all strings"},
+		"Labels":          {item: xptest.MR("b", xptest.JSON(`{"metadata":{"labels":{"a":{}}}}`)), want: "its labels are not all strings"},
+		"Finalizers": {
+			item: xptest.ModernXR("m", xptest.JSON(`{"metadata":{"finalizers":"composite.apiextensions.crossplane.io"}}`)), want: "its finalizers are no list of strings",
+		},
+		"Owners":   {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":[{},7]}}`)), want: "its ownerReferences are no list of objects"},
+		"OwnerMap": {item: xptest.MR("b", xptest.JSON(`{"metadata":{"ownerReferences":{}}}`)), want: "its ownerReferences are no list of objects"},
+		"Refs":     {item: xptest.ModernXR("m", xptest.JSON(`{"spec":{"crossplane":{"resourceRefs":"x"}}}`)), want: "cannot read the resourceRefs"},
+		"Policy":   {item: xptest.XR("x", xptest.JSON(`{"spec":{"compositionUpdatePolicy":7}}`)), want: "cannot set the composition update policy"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := adopt(t, live(), tc.item, restoreOf(nil))
+			if got.err == nil || !strings.Contains(got.err.Error(), tc.want) || !strings.Contains(got.err.Error(), xp.String(tc.item)) {
+				t.Errorf("got error %v, want one that names %s and says %q", got.err, xp.String(tc.item), tc.want)
+			}
+		})
+	}
+	thing := xptest.Object("example.org/v1", "Thing", xptest.Namespace, "t", xptest.JSON(`{"metadata":{"annotations":{"a":7}}}`))
+	if got := adopt(t, live(), thing, restoreOf(nil)); got.err != nil || got.object != nil {
+		t.Errorf("What is not Crossplane's is the API server's to refuse; got %v, %v", got.object, got.err)
+	}
+}

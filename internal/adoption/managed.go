@@ -180,6 +180,9 @@ func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error 
 		h.Observes, h.Policies = true, earlier.Policies
 	case of.Observes && !xp.OnlyObserves(u):
 		h.Observes = true
+		if _, _, err := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies"); err != nil {
+			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)
+		}
 		h.Policies, _ = xp.ManagementPolicies(u)
 		if err := unstructured.SetNestedStringSlice(u.Object, []string{xp.PolicyObserve}, "spec", "managementPolicies"); err != nil {
 			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)

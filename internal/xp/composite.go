@@ -42,8 +42,11 @@ func (i Instance) UpdatePolicy() (string, bool) {
 	return s, found && err == nil
 }
 
-// SetUpdatePolicy sets the composition update policy.
+// SetUpdatePolicy sets the composition update policy. It fails if that is something else than a policy, of which nobody could give back what it was.
 func (i Instance) SetUpdatePolicy(policy string) error {
+	if _, _, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...); err != nil {
+		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
+	}
 	if err := unstructured.SetNestedField(i.Object, policy, i.path("compositionUpdatePolicy")...); err != nil {
 		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
 	}
