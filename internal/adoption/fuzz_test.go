@@ -1,0 +1,152 @@
+package adoption
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// victims are a tenant's held XR and MRs, of which another tenant knows all names and UIDs.
+func victims() []*unstructured.Unstructured {
+	const other = "team-b"
+	bucket := xptest.NamespacedMR("b", xptest.In(other), xptest.PublishesTo("", "s"))
+	xr := xptest.ModernXR("x", xptest.In(other), xptest.Refs(bucket))
+	bucket = held(xptest.With(bucket, xptest.ControlledBy(xr)))
+
+	return []*unstructured.Unstructured{held(xptest.With(xr, xptest.SeenPaused())), bucket, xptest.Secret("s", xptest.In(other)),
+		held(xptest.Claim("o", xptest.In(other), xptest.OfXR(xptest.XR("y"))))}
+}
+
+// FuzzNext carries on the adoption of all there is, with one object in which a tenant can have written anything.
+func FuzzNext(f *testing.F) {
+	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
+	f.Add(uint8(6), []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Order","name":"x","uid":"uid of Order team-b/x","controller":true}]}}`))
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte) {
+		u, ok := xptest.Patched(animal, patch)
+		if !ok {
+			return
+		}
+		// What nobody but the API server writes.
+		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+		u.SetUID(was.GetUID())
+		u.SetName(was.GetName())
+		u.SetNamespace(was.GetNamespace())
+		u.SetResourceVersion("1")
+		_, _ = WhyNotAdopted(u)
+		objects := map[xp.ID]*unstructured.Unstructured{}
+		for _, o := range append(append(xptest.Zoo(), victims()...), u) {
+			objects[xp.RefTo(o).ID()] = o
+		}
+		for moved, passes := true, 0; moved && passes < 8; passes++ {
+			moved = false
+			w := world(slices.Collect(maps.Values(objects))...)
+			for _, r := range append(w.Subjects(), xp.RefTo(u)) {
+				for _, c := range changes(t, w, r) {
+					id := xp.RefTo(c.Target).ID()
+					moved = true
+					checkReach(t, w, r, u, c)
+					objects[id] = xptest.Merge(objects[id], c.Patch)
+				}
+			}
+		}
+		for _, o := range victims() {
+			if now := objects[xp.RefTo(o).ID()]; xp.IsClaim(o) && cmp.Diff(o, now) != "" {
+				t.Errorf("the claim of somebody else was changed: %s", cmp.Diff(o, now))
+			}
+		}
+		checkTakeOff(t, u)
+	})
+}
+
+// changes are all that is planned for what a reference names, with what else is said of it.
+func changes(t *testing.T, w *World, r xp.Ref) []Change {
+	t.Helper()
+	_ = w.Needs([]xp.Ref{r})
+	plan := Next(w, r)
+	plans := map[xp.ID]Plan{r.ID(): plan}
+	for _, n := range append(Arrivals(w, []xp.Ref{r}), Changes(w, plans)...) {
+		if n.Message == "" {
+			t.Errorf("nothing is told of %s", r)
+		}
+	}
+	if h, err := HoldOf(w.Get(r)); (h != nil || err != nil) && plan.Done {
+		t.Errorf("%s is held and adopted: %+v", r, plan)
+	}
+	if f := Force(w, r); f.Patch != nil && f.Target != w.Get(r) {
+		t.Errorf("to lift the hold of %s by force changes %s", r, xp.String(f.Target))
+	}
+	_ = w.PlatformNeeds()
+	_ = Leftovers([]*unstructured.Unstructured{w.Get(r)}, slices.Collect(maps.Values(w.objects)))
+	for _, s := range plan.Silent {
+		_ = Stuck(s.Target, Installation{})
+	}
+
+	return slices.DeleteFunc(append(plan.Also, plan.Change), func(c Change) bool { return c.Patch == nil })
+}
+
+// checkReach fails if an object that a tenant has written makes this plugin write what is not theirs, or more than it has business with.
+func checkReach(t *testing.T, w *World, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
+	t.Helper()
+	subject := w.Get(r)
+	if r.ID() == xp.RefTo(tenants).ID() && r.Namespace != "" && c.Target.GetNamespace() != r.Namespace && !xp.IsClaim(subject) {
+		t.Errorf("what is written on %s has %s changed: %v", r, xp.String(c.Target), c.Patch)
+	}
+	if c.Target != subject && !xp.Controls(subject, c.Target) && !xp.IsClaim(subject) && !xp.IsClaim(c.Target) && !xp.IsConnectionSecret(c.Target) {
+		t.Errorf("a plan for %s changes %s, which it does not control: %v", r, xp.String(c.Target), c.Patch)
+	}
+	for field := range c.Patch {
+		if field != "metadata" && field != "spec" {
+			t.Errorf("a plan for %s changes the %s of %s", r, field, xp.String(c.Target))
+		}
+	}
+	spec, _ := c.Patch["spec"].(map[string]any)
+	inner, _ := spec["crossplane"].(map[string]any)
+	for _, fields := range []map[string]any{spec, inner} {
+		for field := range fields {
+			if field != "compositionUpdatePolicy" && field != "managementPolicies" && field != "crossplane" {
+				t.Errorf("a plan for %s changes spec.%s of %s", r, field, xp.String(c.Target))
+			}
+		}
+	}
+	metadata, _ := c.Patch["metadata"].(map[string]any)
+	for field := range metadata {
+		if field != "resourceVersion" && field != "annotations" && (field != "ownerReferences" || !xp.IsConnectionSecret(c.Target)) {
+			t.Errorf("a plan for %s changes metadata.%s of %s", r, field, xp.String(c.Target))
+		}
+	}
+	if metadata["resourceVersion"] != c.Target.GetResourceVersion() {
+		t.Errorf("a plan for %s changes %s as it may not be any more", r, xp.String(c.Target))
+	}
+}
+
+// checkTakeOff fails if what a hold is put on does not come back as it was.
+func checkTakeOff(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	if h, err := HoldOf(u); h != nil || err != nil || xp.CheckMetadata(u) != nil {
+		return // What it is without its hold is what that says.
+	}
+	on := u.DeepCopy()
+	if _, err := Put(on, Hold{Restore: restoreName, Since: restoredAt, Observes: xp.IsManaged(u), Status: xp.NeededStatus(u)}); err != nil {
+		return
+	}
+	if err := TakeOff(on); err != nil {
+		t.Errorf("the hold of %s can't be taken off: %v", xp.String(u), err)
+	}
+	again := on.DeepCopy()
+	if _, err := Put(again, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+		t.Errorf("a hold can be put on %s once and not twice: %v", xp.String(u), err)
+	}
+	for _, path := range [][]string{{"spec"}, {"status"}, {"metadata", "labels"}, {"metadata", "finalizers"}} {
+		want, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+		got, _, _ := unstructured.NestedFieldNoCopy(on.Object, path...)
+		if diff := cmp.Diff(want, got); diff != "" && u.GetAnnotations()[AnnotationHold] == "" {
+			t.Errorf("with its hold taken off %s has not the %v that it had\n-want, +got:\n%s", xp.String(u), path, diff)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// hostileSeeds adds what somebody may try with each object of the zoo.
+func hostileSeeds(f *testing.F) {
+	f.Helper()
+	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch, animal) })
+}
+
+// hostileRestore is one of some Restores.
+func hostileRestore(n uint8) *velerov1.Restore {
+	r := restoreOf(nil)
+	switch n % 5 {
+	case 0:
+	case 1:
+		r.Spec.IncludedNamespaces = []string{xptest.Namespace}
+	case 2:
+		r.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	case 3:
+		r.Spec.NamespaceMapping = map[string]string{xptest.Namespace: "copy"}
+		r.Annotations = map[string]string{setting.Prefix + setting.NameClone: string([]setting.Clone{setting.Hold, setting.Observe, setting.New}[n/5%3])}
+	default:
+		r.Annotations = map[string]string{
+			setting.Prefix + setting.NameObserve: "true", setting.Prefix + setting.NameFromID: xptest.ManagedKind + ".cloud.example.org",
+		}
+	}
+
+	return r
+}
+
+// FuzzOrder asks what comes before an object in which anything can be.
+func FuzzOrder(f *testing.F) {
+	hostileSeeds(f)
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
+		u, ok := xptest.Patched(animal, patch)
+		if !ok {
+			return
+		}
+		before := u.DeepCopy()
+		log, _ := logtest.NewNullLogger()
+		out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(u, hostileRestore(restore)))
+		if diff := cmp.Diff(before, u); diff != "" {
+			t.Errorf("the backed-up item was changed: %s", diff)
+		}
+		if err != nil {
+			checkNames(t, err, u)
+
+			return
+		}
+		if out.UpdatedItem != nil {
+			checkKept(t, u, &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}, false)
+		}
+		_, listed, _ := xp.Tree(u) // Nobody but this plugin can write it.
+		for _, i := range out.AdditionalItems {
+			if !xp.CanExist(i.Namespace, i.Name) {
+				t.Errorf("%s asks for %s", xp.String(u), i)
+			}
+			if own := u.GetNamespace(); !listed && own != "" && i.Namespace != "" && i.Namespace != own {
+				t.Errorf("%s asks for %s in another namespace", xp.String(u), i)
+			}
+		}
+	})
+}
+
+// FuzzAdopt brings back an object in which anything can be, with and without what it belongs to.
+func FuzzAdopt(f *testing.F) {
+	hostileSeeds(f)
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
+		u, ok := xptest.Patched(animal, patch)
+		if !ok {
+			return
+		}
+		c := live()
+		uids := map[types.UID]bool{}
+		if restore%2 == 0 {
+			for _, o := range xptest.Zoo() {
+				o.SetUID("live " + o.GetUID())
+				uids[o.GetUID()] = true
+				c.objects = append(c.objects, o)
+			}
+		}
+		r := hostileRestore(restore / 2)
+		got := adopt(t, c, u, r)
+		if got.err != nil {
+			checkNames(t, got.err, u)
+
+			return
+		}
+		if got.object == nil {
+			return
+		}
+		checkKept(t, u, got.object, len(r.Spec.NamespaceMapping) > 0)
+		for _, o := range got.object.GetOwnerReferences() {
+			if !uids[o.UID] {
+				t.Errorf("%s comes back with an owner that is not live: %v", xp.String(u), o)
+			}
+		}
+		if h, err := adoption.HoldOf(got.object); err == nil && h != nil && h.Restore == "velero/monday" && h.Since == "2026-01-02T03:04:05Z" && got.OperationID != "" &&
+			!xp.IsPaused(got.object) {
+			t.Errorf("%s is held and not paused: %v", xp.String(u), got.object)
+		}
+	})
+}
+
+// checkNames fails if an error does not say which object it is about.
+func checkNames(t *testing.T, err error, u *unstructured.Unstructured) {
+	t.Helper()
+	if !strings.Contains(err.Error(), u.GetKind()) || !strings.Contains(err.Error(), u.GetName()) || !strings.Contains(err.Error(), u.GetNamespace()) {
+		t.Errorf("the error does not name %s: %v", xp.String(u), err)
+	}
+}
+
+// checkKept fails if an object that comes back has lost anything, or got anything, that this plugin has no business with.
+func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool) {
+	t.Helper()
+	own := func(u *unstructured.Unstructured) map[string]any {
+		u = stripped(u)
+		for _, path := range [][]string{
+			{"spec", "compositionUpdatePolicy"},
+			{"spec", "crossplane", "compositionUpdatePolicy"},
+			{"spec", "managementPolicies"},
+			{"metadata", "managedFields"},
+			{"metadata", xp.FieldTree},
+			{"metadata", xp.FieldDangling},
+			{"metadata", xp.FieldWell},
+		} {
+			unstructured.RemoveNestedField(u.Object, path...)
+		}
+		for _, name := range []string{
+			adoption.AnnotationHold, adoption.AnnotationClaimHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationExternalName,
+			xp.AnnotationReconcileRequested, "velero.crossplane.io/reconcile-requested-at", xp.AnnotationMustInclude, xp.AnnotationMustRestore,
+			xp.AnnotationDeletionAttempt,
+		} {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
+		}
+		if mapped { // A copy can be made to compose anew, and be deleted.
+			for _, path := range [][]string{
+				{"spec", "resourceRefs"},
+				{"spec", "crossplane", "resourceRefs"},
+				{"spec", "resourceRef"},
+				{"metadata", "finalizers"},
+				{"metadata", "labels", xp.LabelClaimNamespace},
+			} {
+				unstructured.RemoveNestedField(u.Object, path...)
+			}
+			for _, name := range []string{xp.AnnotationCreatePending, xp.AnnotationCreateSucceeded, xp.AnnotationCreateFailed} {
+				unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)
+			}
+		}
+		for _, path := range [][]string{{"metadata", "annotations"}, {"metadata", "labels"}, {"spec", "crossplane"}, {"spec"}} {
+			if m, ok, _ := unstructured.NestedMap(u.Object, path...); ok && len(m) == 0 {
+				unstructured.RemoveNestedField(u.Object, path...)
+			}
+		}
+
+		return u.Object
+	}
+	want, got := own(original), own(u)
+	if mapped {
+		xp.MapNamespaces(&unstructured.Unstructured{Object: want}, map[string]string{xptest.Namespace: "copy"})
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is not what it was\n-want, +got:\n%s", xp.String(original), diff)
+	}
+}
