@@ -21,10 +21,10 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
-	killed := s.tenant(t, s.source, drill.Platform{Namespace: "killed"})
+	killed := s.fillSampleKills(t)
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
 	faulty := s.few(t, s.source, drill.Platform{Namespace: "faulty"}, 4)
-	tenants := []*tenant{lost, changed, late, killed, own, faulty}
+	tenants := append([]*tenant{lost, changed, late, own, faulty}, killed...)
 	var native *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -46,7 +46,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
-	t.Run("VeleroKilled", func(t *testing.T) { s.testVeleroKilled(t, killed) })
+	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 	t.Run("Network", func(t *testing.T) {

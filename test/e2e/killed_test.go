@@ -1,41 +1,56 @@
 package e2e
 
 import (
-	"context"
-	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testVeleroKilled kills Velero, with the plugin's process, as soon as the first XR is back. Velero fails such a restore and never polls it, so
-// the XRs stay held, and a second restore brings the rest back and adopts all.
-func (s *suite) testVeleroKilled(t *testing.T, n *tenant) {
-	ctx := t.Context()
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	s.eventually(t, "the first XR", func(ctx context.Context) error {
-		xrs, err := n.Composites(ctx, s.target)
-		if err == nil && len(xrs) == 0 {
-			err = errors.New("there is none")
-		}
-
-		return err
-	})
-	must(t, s.target.Kill(stack.Velero))
-	xrs, err := n.Composites(ctx, s.target)
-	must(t, err)
-	held := 0
-	for _, u := range xrs {
-		if drill.Held(&u) {
-			held++
+// sampleKills are a few of the kills that TestMatrixKills tries: each point and each casualty is in one for one of the versions.
+func sampleKills(version stack.Version) []kill {
+	if version == stack.V1 {
+		return []kill{
+			{victim: stack.Velero, point: killPointOf("10 % restored")},
+			{victim: stack.Etcd, point: killPointOf("50 % restored"), byRelease: true},
+			{victim: pluginProcess, point: killPointOf("verified")},
+			{victim: stack.CloudProvider, point: killPointOf("unpaused")},
 		}
 	}
-	must(t, s.target.Start(ctx, stack.Velero))
-	r, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
-	must(t, err)
-	t.Logf("Velero was killed with %d of %d XRs back, %d of them held; it says %s", len(xrs), count, held, drill.Phase(r))
-	s.restore(t, n, n.Namespace+"-again")
-	s.settle(t, n)
-	s.wantSound(t, n)
+
+	return []kill{
+		{victim: pluginProcess, point: killPointOf("90 % restored")},
+		{victim: stack.Velero, point: killPointOf("before the first poll"), byRelease: true},
+		{victim: stack.APIServer, point: killPointOf("unpaused")},
+		{victim: stack.Crossplane, point: killPointOf("half released")},
+	}
+}
+
+func killPointOf(name string) killPoint {
+	points := killPoints()
+
+	return points[slices.IndexFunc(points, func(p killPoint) bool { return p.name == name })]
+}
+
+// fillSampleKills fills a namespace for each kill of the sample.
+func (s *suite) fillSampleKills(t *testing.T) []*tenant {
+	t.Helper()
+	var tenants []*tenant
+	for _, k := range sampleKills(s.version) {
+		tenants = append(tenants, s.tenant(t, s.source, drill.Platform{Namespace: k.namespace()}))
+	}
+
+	return tenants
+}
+
+func (k kill) namespace() string {
+	return "killed-" + strings.NewReplacer(" ", "-", "%", "percent").Replace(k.point.name)
+}
+
+func (s *suite) testSampleKills(t *testing.T, tenants []*tenant) {
+	for i, k := range sampleKills(s.version) {
+		t.Run(k.name(), func(t *testing.T) { s.testKill(t, tenants[i], k) })
+	}
 }

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A kill is one of a victim at a point of the restore of ten XRs in a new cluster.
+type kill struct {
+	victim casualty
+	point  killPoint
+	// byRelease says that a person runs release where Velero has given up, rather than to restore again.
+	byRelease bool
+}
+
+// What became of a kill.
+const (
+	lost       = "LOST"
+	byItself   = "Velero"
+	byRestore  = "restore"
+	byRelease  = "release"
+	byThemBoth = "release + restore"
+)
+
+func (k kill) name() string { return string(k.victim) + "/" + k.point.name }
+
+// testKill kills, starts again what was killed, has a person do what there is to do if Velero gives up, and wants all to be as it was. It returns what
+// the restore survived by.
+func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
+	t.Helper()
+	ctx := t.Context()
+	w := newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
+	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
+	must(t, err)
+	defer func() {
+		if t.Failed() {
+			s.tellKilled(t, n)
+		}
+		must(t, p.Remove(ctx))
+	}()
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	s.awaitKill(t, n, w)
+	must(t, w.err)
+	if k.victim != pluginProcess {
+		must(t, s.target.Start(ctx, string(k.victim)))
+	}
+	phase := ""
+	s.survived(t, func(ctx context.Context) (err error) {
+		phase, err = s.awaitVerdict(ctx, n)
+
+		return err
+	})
+	how := byItself
+	if phase != "Completed" {
+		how = s.finish(t, n, k)
+	}
+	t.Logf("%s was killed: %s. The restore is %s, survived by %s", k.victim, w.seen, phase, how)
+	_, err = drill.AwaitRestore(ctx, s.target, n.Namespace)
+	must(t, err)
+	s.settle(t, n)
+	s.wantSound(t, n)
+	s.wantNothingLeft(t, n)
+
+	return how
+}
+
+// strike kills the victim at once, or returns what kills it when it is busy.
+func (k kill) strike(ctx context.Context, c *stack.Cluster) (rest func() error, err error) {
+	switch {
+	case k.victim != pluginProcess:
+		return nil, c.Crash(string(k.victim))
+	case k.point.busy:
+		return c.CrashPluginAtWork(ctx)
+	default:
+		return nil, c.CrashPlugin(ctx)
+	}
+}
+
+// awaitKill waits until the victim is dead. It fails if the restore ends before that.
+func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
+	t.Helper()
+	must(t, stack.Wait(t.Context(), patience, "the point to kill at", func(ctx context.Context) error {
+		select {
+		case <-w.killed:
+			return nil
+		default:
+		}
+		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
+		if err != nil {
+			return err
+		}
+		if phase := drill.Phase(r); phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" {
+			return stack.Never(errors.New("the restore is " + phase))
+		}
+
+		return errors.New("it has not come")
+	}))
+}
+
+// awaitVerdict waits until a restore is Completed, or has an error: a person who sees one need not wait until Velero has given up waiting for what is
+// missing, which by default takes it four hours.
+func (s *suite) awaitVerdict(ctx context.Context, n *tenant) (phase string, err error) {
+	err = s.target.Wait(ctx, patience, "the end of the restore or an error of it", func(ctx context.Context) error {
+		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
+		if err != nil {
+			return err
+		}
+		if phase = drill.Phase(r); phase != "Completed" && !strings.Contains(phase, "Failed") {
+			return errors.New("it is " + phase)
+		}
+
+		return nil
+	})
+
+	return phase, err
+}
+
+func restoreKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}
+}
+
+// survived waits for something while what dies of the kill is started again, as a kubelet would.
+func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
+	t.Helper()
+	for {
+		err := wait(t.Context())
+		dead, reviveErr := s.target.Revive(t.Context())
+		must(t, reviveErr)
+		if len(dead) == 0 {
+			must(t, err)
+
+			return
+		}
+		t.Logf("with it died %v", dead)
+	}
+}
+
+// finish does what a person would when Velero has given up. Release can only adopt what was restored, so it must tell if that is not all.
+func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
+	t.Helper()
+	if !k.byRelease {
+		s.restore(t, n, n.Namespace+"-again")
+
+		return byRestore
+	}
+	r := command(t, s.target, "release", "--restore", n.Namespace)
+	missing := s.missing(t, n)
+	t.Logf("release says, with %d objects missing, %d:\n%s%s", missing, r.code, r.stdout, r.stderr)
+	if missing == 0 && r.code == 0 {
+		return byRelease
+	}
+	if missing == 0 || r.code != 0 && r.code != 3 {
+		t.Errorf("release exits with %d while %d objects are missing:\n%s%s", r.code, missing, r.stdout, r.stderr)
+	}
+	s.restore(t, n, n.Namespace+"-again")
+
+	return byThemBoth
+}
+
+// missing counts what was not restored.
+func (s *suite) missing(t *testing.T, n *tenant) int {
+	t.Helper()
+	wishes, err := n.Wishes(t.Context(), s.target)
+	must(t, err)
+	mrs, err := n.Managed(t.Context(), s.target)
+	must(t, err)
+
+	return len(n.wishes) + len(n.before.Slots) - len(wishes) - len(mrs)
+}
+
+// tellKilled logs what there is to say of a kill that was not survived.
+func (s *suite) tellKilled(t *testing.T, n *tenant) {
+	t.Helper()
+	_, err := s.target.Revive(t.Context())
+	details, describeErr := s.target.Velero(t.Context(), "restore", "describe", n.Namespace, "--details")
+	stdout, stderr, code, validateErr := s.target.Plugin(t.Context(), "", "validate")
+	t.Logf("%v\n%s\nvalidate exits with %d:\n%s%s", errors.Join(err, describeErr, validateErr), details, code, stdout, stderr)
+}

@@ -1,0 +1,119 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestMatrixKillsV2(t *testing.T) { testKills(t, stack.V2, 0) }
+
+func TestMatrixKillsV1(t *testing.T) { testKills(t, stack.V1, 1) }
+
+// testKills kills each victim at each point, each time in a new cluster: all that there is of the old one is the backup and the cloud. Where Velero
+// gives up, every other time release is run, beginning with the first kill or the second.
+func testKills(t *testing.T, version stack.Version, first int) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	n := s.makeKilled(t, "killed")
+	table := newKillTable(version)
+	for i, v := range casualties() {
+		for j, p := range killPoints() {
+			k := kill{victim: v, point: p, byRelease: (first+i+j)%2 == 1}
+			survived := t.Run(k.name(), func(t *testing.T) {
+				if n == nil { // What was lost is seen in all that comes after it.
+					s.source = s.cluster(t, "source")
+					n = s.makeKilled(t, fmt.Sprintf("killed%d%d", i, j))
+				}
+				s.renewTarget(t, n)
+				table.set(k, lost)
+				if how := s.testKill(t, n, k); !t.Failed() {
+					table.set(k, how)
+				}
+			})
+			if !survived {
+				n = nil
+			}
+		}
+	}
+	t.Logf("\n%s", table)
+}
+
+// A killTable is what became of the kills, by victim and point.
+type killTable struct {
+	version stack.Version
+	outcome map[casualty]map[string]string
+}
+
+func newKillTable(version stack.Version) *killTable {
+	table := &killTable{version: version, outcome: map[casualty]map[string]string{}}
+	for _, v := range casualties() {
+		table.outcome[v] = map[string]string{}
+	}
+
+	return table
+}
+
+func (k *killTable) set(of kill, outcome string) { k.outcome[of.victim][of.point.name] = outcome }
+
+// String is the table in Markdown.
+func (k *killTable) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |", k.version)
+	for _, p := range killPoints() {
+		fmt.Fprintf(&b, " %s |", p.name)
+	}
+	fmt.Fprintf(&b, "\n|%s\n", strings.Repeat(" --- |", 1+len(killPoints())))
+	tried, survived := 0, 0
+	for _, v := range casualties() {
+		fmt.Fprintf(&b, "| %s |", v)
+		for _, p := range killPoints() {
+			outcome, ok := k.outcome[v][p.name]
+			if !ok {
+				outcome = "not tried"
+			} else if tried++; outcome != lost {
+				survived++
+			}
+			fmt.Fprintf(&b, " %s |", outcome)
+		}
+		fmt.Fprintln(&b)
+	}
+	fmt.Fprintf(&b, "\nfaults tried: %d, survived: %d\n", tried, survived)
+
+	return b.String()
+}
+
+// makeKilled fills a namespace in the source, with settings of people's own, backs it up, and loses the source.
+func (s *suite) makeKilled(t *testing.T, namespace string) *tenant {
+	t.Helper()
+	n := s.tenant(t, s.source, drill.Platform{Namespace: namespace, Without: []string{"database"}})
+	s.settings(t, n)
+	s.backUp(t, s.source, n)
+	must(t, s.source.Destroy())
+
+	return n
+}
+
+// renewTarget loses the target and starts another one with the tenant's Composition. Its Velero polls often, and its provider looks often.
+func (s *suite) renewTarget(t *testing.T, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
+	if s.target != nil {
+		must(t, s.target.Destroy())
+	}
+	var err error
+	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{
+		Name: "target", Crossplane: s.version, Plugin: true,
+		VeleroArgs: []string{"--item-operation-sync-frequency=2s"}, ProviderArgs: []string{"--poll", "4s"},
+	})
+	must(t, err)
+	must(t, n.Install(ctx, s.target))
+	must(t, n.Compose(ctx, s.target))
+	must(t, s.target.RestartVelero(ctx))
+}

@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A casualty is what is killed.
+type casualty string
+
+// pluginProcess is the plugin's process alone; each other is a component of the cluster.
+const pluginProcess casualty = "plugin"
+
+func casualties() []casualty {
+	return []casualty{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
+}
+
+// A killPoint is when something is killed: a change to what is restored has been accepted and is not stored yet.
+type killPoint struct {
+	name, reason string
+	// is tells whether this is the point, from what has passed until now and what is about to pass.
+	is func(w *killWatch, a stack.Admission) bool
+	// busy says that the plugin's process is killed in the middle of a call rather than between two.
+	busy bool
+}
+
+func killPoints() []killPoint {
+	return []killPoint{
+		{name: "10 % restored", reason: "Some trees are there and others are not.", is: restored(10)},
+		{name: "50 % restored", reason: "Half of the trees are there.", is: restored(50), busy: true},
+		{name: "90 % restored", reason: "A few objects are missing.", is: restored(90), busy: true},
+		{name: "before the first poll", reason: "All is there and all is held.", is: isRestored},
+		{name: "unpaused", reason: "Crossplane reconciles what is not verified yet.", is: isUnverified},
+		{name: "verified", reason: "The hold is about to be taken off for the first time.", is: isVerified},
+		{name: "half released", reason: "Some XRs are on their own and others are held.", is: isHalfReleased},
+	}
+}
+
+// restored is when so many per cent of the objects are there.
+func restored(percent int) func(w *killWatch, a stack.Admission) bool {
+	return func(w *killWatch, a stack.Admission) bool {
+		return a.Old == nil && len(w.created) == (w.total*percent+99)/100
+	}
+}
+
+// isRestored is when all objects are there, and Velero puts back the managedFields of the last one. It polls after that.
+func isRestored(w *killWatch, a stack.Admission) bool {
+	return len(w.created) == w.total && (w.last == keyOf(a.New) || isUnpaused(a, w.composite) || isHoldTakenOff(a))
+}
+
+// isUnverified is when Crossplane says of an XR that it has reconciled it, and the plugin has given none its settings back.
+func isUnverified(w *killWatch, a stack.Admission) bool {
+	return isReconciled(a, w.composite) && w.unpaused[keyOf(a.New)] && w.verified == 0
+}
+
+// isVerified is when the first XR, or on v1 claim, that was unpaused gets its own settings back. What a person has paused is not verified.
+func isVerified(_ *killWatch, a stack.Admission) bool {
+	return isHoldTakenOff(a) && !isManaged(a.New) && !paused(a.New)
+}
+
+func isHalfReleased(w *killWatch, a stack.Admission) bool {
+	return isReleased(a, w.composite) && len(w.released) == w.size/2
+}
+
+// A killWatch sees each change to what is restored, and kills when it comes to the point.
+type killWatch struct {
+	point     killPoint
+	composite string
+	// size is how many instances there are, and total of how many objects the watch sees the creation.
+	size, total int
+	// prefix is what the names of the tenant's objects begin with.
+	prefix string
+	// kill kills, or begins to and returns what does the rest after the change has passed.
+	kill func() (rest func() error, err error)
+
+	// killed is closed when the victim is dead. Then err and seen are set.
+	killed chan struct{}
+	err    error
+	seen   string
+
+	mu                sync.Mutex
+	fired             bool
+	created           map[string]bool
+	last              string
+	unpaused          map[string]bool
+	released          map[string]bool
+	verified, managed int
+}
+
+func keyOf(u *unstructured.Unstructured) string {
+	return u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+}
+
+// newKillWatch returns a watch of a tenant's restore.
+func newKillWatch(n *tenant, p killPoint, kill func() (func() error, error)) *killWatch {
+	return &killWatch{
+		point: p, composite: n.CompositeKind(), prefix: n.Namespace + "-", size: n.size, total: len(n.wishes) + len(n.before.Slots), kill: kill,
+		killed: make(chan struct{}), created: map[string]bool{}, unpaused: map[string]bool{}, released: map[string]bool{},
+	}
+}
+
+// visit lets a change pass after the kill, if it is the point.
+func (w *killWatch) visit(_ context.Context, a stack.Admission) {
+	if !strings.HasPrefix(a.New.GetName(), w.prefix) {
+		return
+	}
+	w.mu.Lock()
+	fire := !w.fired && w.point.is(w, a)
+	if fire {
+		w.fired = true
+		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
+			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
+	}
+	w.note(a)
+	w.mu.Unlock()
+	if !fire {
+		return
+	}
+	rest, err := w.kill()
+	if rest == nil {
+		rest = func() error { return nil }
+	}
+	go func() {
+		w.err = errors.Join(err, rest())
+		close(w.killed)
+	}()
+}
+
+// note remembers a change that is about to be stored.
+func (w *killWatch) note(a stack.Admission) {
+	key := keyOf(a.New)
+	switch {
+	case a.Old == nil && a.New.GetLabels()["velero.io/restore-name"] != "":
+		w.created[key], w.last = true, key
+	case isUnpaused(a, w.composite):
+		w.unpaused[key] = true
+	case isLetGo(a, w.composite):
+		w.managed++
+	case isHoldTakenOff(a):
+		if !paused(a.New) {
+			w.verified++
+		}
+		if isReleased(a, w.composite) {
+			w.released[key] = true
+		}
+	}
+}

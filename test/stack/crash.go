@@ -1,0 +1,178 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Crash is Kill, and fails if the component does not run.
+func (c *Crew) Crash(name string) error {
+	m, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	if m.pid() == 0 {
+		return fmt.Errorf("cannot crash %s: it does not run", name)
+	}
+
+	return m.kill()
+}
+
+// Revive starts what has ended without having been told to, as a kubelet would, and names it.
+func (c *Crew) Revive(ctx context.Context) ([]string, error) {
+	c.mu.Lock()
+	var dead []string
+	for _, m := range c.members {
+		if m.died() != nil {
+			dead = append(dead, m.name)
+		}
+	}
+	c.mu.Unlock()
+	for _, name := range dead {
+		if err := c.Start(ctx, name); err != nil {
+			return dead, err
+		}
+	}
+
+	return dead, nil
+}
+
+// pid returns the ID of the process, or 0 if it does not run.
+func (c *component) pid() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil || !c.process.running() {
+		return 0
+	}
+
+	return c.process.cmd.Process.Pid
+}
+
+// CrashPlugin kills the processes of the plugin that Velero has started, and nothing else. It waits for one: Velero starts one for each restore
+// and for each poll.
+func (c *Cluster) CrashPlugin(ctx context.Context) error {
+	_, err := c.signalPlugin(ctx, syscall.SIGKILL)
+
+	return err
+}
+
+// CrashPluginAtWork stops the plugin's processes at once, and returns a function that kills them when Velero has called one, so that the call is
+// under way.
+func (c *Cluster) CrashPluginAtWork(ctx context.Context) (func() error, error) {
+	called := []byte("Executing item action for") // What Velero's restorer logs before each call of an action.
+	log, err := c.Log(Velero)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := c.signalPlugin(ctx, syscall.SIGSTOP)
+	if err != nil {
+		return nil, err
+	}
+	before, err := os.ReadFile(log)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the log of %s: %w", Velero, err)
+	}
+
+	return func() error {
+		err := Wait(ctx, readyTimeout, "a call of the plugin", func(context.Context) error {
+			now, err := os.ReadFile(log)
+			if err == nil && bytes.Count(now, called) == bytes.Count(before, called) {
+				err = errors.New("Velero has not called an action")
+			}
+
+			return err
+		})
+
+		return errors.Join(err, signal(pids, syscall.SIGKILL))
+	}, nil
+}
+
+// signalPlugin waits until there is a process of the plugin, and sends a signal to all that there are.
+func (c *Cluster) signalPlugin(ctx context.Context, s syscall.Signal) ([]int, error) {
+	var pids []int
+	err := Wait(ctx, readyTimeout, "a process of the plugin", func(context.Context) (err error) {
+		if pids, err = c.pluginProcesses(); err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			return errors.New("Velero has started none")
+		}
+
+		return signal(pids, s)
+	})
+
+	return pids, err
+}
+
+func signal(pids []int, s syscall.Signal) error {
+	var errs []error
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil {
+			errs = append(errs, fmt.Errorf("cannot send %s to process %d: %w", s, pid, err))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+// pluginProcesses finds Velero's children that run the plugin's program. What has ended and is not reaped yet runs none.
+func (c *Cluster) pluginProcesses() ([]int, error) {
+	velero, err := c.find(Velero)
+	if err != nil {
+		return nil, err
+	}
+	program, err := c.program("plugin")
+	if err != nil {
+		return nil, err
+	}
+	if program, err = filepath.EvalSymlinks(program); err != nil {
+		return nil, fmt.Errorf("cannot find the plugin's program: %w", err)
+	}
+	parent := velero.pid()
+	if parent == 0 {
+		return nil, fmt.Errorf("cannot look for processes of the plugin: %s does not run", Velero)
+	}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, fmt.Errorf("cannot list processes: %w", err)
+	}
+	var pids []int
+	for _, dir := range dirs {
+		exe, err := os.Readlink(filepath.Join(dir, "exe"))
+		if err != nil || exe != program || parentOf(dir) != parent {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a process ID: %w", err)
+		}
+		pids = append(pids, pid)
+	}
+
+	return pids, nil
+}
+
+// parentOf reads the parent of a process, or 0 if there is no such process any more. It stands two fields behind the name, which may have spaces
+// and parentheses in it.
+func parentOf(dir string) int {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 2 {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return 0
+	}
+
+	return pid
+}
