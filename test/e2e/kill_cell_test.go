@@ -36,21 +36,13 @@ func (k kill) name() string { return string(k.victim) + "/" + k.point.name }
 func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	t.Helper()
 	ctx := t.Context()
-	w := newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
-	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
-	must(t, err)
+	w, remove := s.kill(t, n, k)
 	defer func() {
 		if t.Failed() {
 			s.tellKilled(t, n)
 		}
-		must(t, p.Remove(ctx))
+		remove()
 	}()
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	s.awaitKill(t, n, w)
-	must(t, w.err)
-	if k.victim != pluginProcess {
-		must(t, s.target.Start(ctx, string(k.victim)))
-	}
 	phase := ""
 	s.survived(t, func(ctx context.Context) (err error) {
 		phase, err = s.awaitVerdict(ctx, n)
@@ -62,13 +54,30 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 		how = s.finish(t, n, k)
 	}
 	t.Logf("%s was killed: %s. The restore is %s, survived by %s", k.victim, w.seen, phase, how)
-	_, err = drill.AwaitRestore(ctx, s.target, n.Namespace)
+	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	s.settle(t, n)
 	s.wantSound(t, n)
 	s.wantNothingLeft(t, n)
 
 	return how
+}
+
+// kill restores, kills at the point and starts again what was killed. The function that it returns ends the watch.
+func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func()) {
+	t.Helper()
+	ctx := t.Context()
+	w = newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
+	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
+	must(t, err)
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	s.awaitKill(t, n, w)
+	must(t, w.err)
+	if k.victim != pluginProcess {
+		must(t, s.target.Start(ctx, string(k.victim)))
+	}
+
+	return w, func() { must(t, p.Remove(ctx)) }
 }
 
 // strike kills the victim at once, or returns what kills it when it is busy.

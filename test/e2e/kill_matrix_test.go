@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +43,36 @@ func testKills(t *testing.T, version stack.Version, first int) {
 			}
 		}
 	}
+	t.Run("WithoutThePlugin", func(t *testing.T) {
+		s.renewTarget(t, n)
+		s.testKillWithoutPlugin(t, n)
+	})
 	t.Logf("\n%s", table)
+}
+
+// testKillWithoutPlugin is the control: a kill that nothing protects against must be judged lost.
+func (s *suite) testKillWithoutPlugin(t *testing.T, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.target.UsePlugin(ctx, false))
+	w, remove := s.kill(t, n, kill{victim: stack.Velero, point: killPointOf("10 % restored")})
+	defer remove()
+	must(t, n.StartRestore(ctx, s.target, n.Namespace+"-again", n.Namespace))
+	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace+"-again")
+	must(t, err)
+	s.eventually(t, "the damage", func(ctx context.Context) error {
+		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+		if err == nil && got.Creates == 0 {
+			err = fmt.Errorf("there is none: %+v", got)
+		}
+
+		return err
+	})
+	wrong := s.unsound(ctx, n)
+	if wrong == nil {
+		t.Error("what was lost is judged sound")
+	}
+	t.Logf("%s was killed: %s. Without the plugin:\n%v", stack.Velero, w.seen, wrong)
 }
 
 // A killTable is what became of the kills, by victim and point.

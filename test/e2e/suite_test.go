@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -140,22 +142,38 @@ func (s *suite) settle(t *testing.T, n *tenant) {
 // alive, and that the XRs and claims are what they were.
 func (s *suite) wantSound(t *testing.T, n *tenant) {
 	t.Helper()
-	got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
-	must(t, err)
+	if err := s.unsound(t.Context(), n); err != nil {
+		t.Error(err)
+	}
+}
+
+// unsound returns an error that says all that is wrong after a restore.
+func (s *suite) unsound(ctx context.Context, n *tenant) error {
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	if err != nil {
+		return err
+	}
+	dead, err := n.DeadOwners(ctx, s.target)
+	if err != nil {
+		return err
+	}
+	wishes, err := n.Wishes(ctx, s.target)
+	if err != nil {
+		return err
+	}
+	var wrong []error
 	want := drill.Outcome{Adopted: len(n.before.Slots), Total: len(n.before.Slots)}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the restore of %s: -want, +got:\n%s", n.Namespace, diff)
+		wrong = append(wrong, fmt.Errorf("the restore of %s: -want, +got:\n%s", n.Namespace, diff))
 	}
-	dead, err := n.DeadOwners(t.Context(), s.target)
-	must(t, err)
 	for _, d := range dead {
-		t.Errorf("after the restore of %s: %s", n.Namespace, d)
+		wrong = append(wrong, fmt.Errorf("after the restore of %s: %s", n.Namespace, d))
 	}
-	wishes, err := n.Wishes(t.Context(), s.target)
-	must(t, err)
 	if diff := cmp.Diff(n.wishes, wishes, cmpopts.EquateEmpty(), cmpopts.IgnoreMapEntries(n.ignored)); diff != "" {
-		t.Errorf("claims and XRs in %s, -before, +after the restore:\n%s", n.Namespace, diff)
+		wrong = append(wrong, fmt.Errorf("claims and XRs in %s, -before, +after the restore:\n%s", n.Namespace, diff))
 	}
+
+	return errors.Join(wrong...)
 }
 
 func (n *tenant) ignored(key string, _ any) bool {

@@ -1,0 +1,80 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParentOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		dir    string
+		want   int
+	}{
+		"Living": {reason: "A process has the parent that it says it has.", dir: fmt.Sprintf("/proc/%d", os.Getpid()), want: os.Getppid()},
+		"Gone":   {reason: "A process that is gone has no parent.", dir: "/proc/0", want: 0},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, parentOf(tc.dir)); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCrash(t *testing.T) {
+	crew := newCrew(t)
+	c := shell(t.TempDir(), "echo $$; sleep 300")
+	if err := crew.launch(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	pid := readPIDs(t, c.log, 1)[0]
+	if err := crew.Crash("sh"); err != nil || alive(pid) {
+		t.Errorf("what crashes must be gone: %v", err)
+	}
+	if err := crew.Crash("sh"); err == nil {
+		t.Error("what does not run can't crash")
+	}
+	if dead, err := crew.Revive(t.Context()); err != nil || len(dead) > 0 {
+		t.Errorf("what was killed on purpose is started on purpose: %v, %v", dead, err)
+	}
+}
+
+func TestRevive(t *testing.T) {
+	crew := newCrew(t)
+	c := shell(t.TempDir(), "echo $$; sleep 300")
+	if err := crew.launch(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	pid := readPIDs(t, c.log, 1)[0]
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := Wait(t.Context(), readyTimeout, "the death of sh", func(context.Context) error {
+		if crew.Err() == nil {
+			return errors.New("it lives")
+		}
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := crew.Revive(t.Context())
+	if diff := cmp.Diff([]string{"sh"}, dead); diff != "" || err != nil {
+		t.Errorf("what died by itself must be started: -want, +got:\n%s%v", diff, err)
+	}
+	if err := crew.Err(); err != nil {
+		t.Errorf("what was started again lives: %v", err)
+	}
+	if err := crew.killAll(); err != nil {
+		t.Error(err)
+	}
+}
