@@ -70,7 +70,14 @@ func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func
 	w = newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
 	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
 	must(t, err)
+	if k.point.polled {
+		must(t, s.target.Stop(stack.CloudProvider))
+	}
 	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	if k.point.polled {
+		must(t, drill.AwaitOperations(ctx, s.target, n.Namespace))
+		must(t, s.target.Start(ctx, stack.CloudProvider))
+	}
 	s.awaitKill(t, n, w)
 	must(t, w.err)
 	if k.victim != pluginProcess {

@@ -29,6 +29,8 @@ type killPoint struct {
 	is func(w *killWatch, a stack.Admission) bool
 	// busy says that the plugin's process is killed in the middle of a call rather than between two.
 	busy bool
+	// polled says that nothing can be adopted before Velero has stored that it waits for the operations. A Velero that is killed earlier fails the restore.
+	polled bool
 }
 
 func killPoints() []killPoint {
@@ -40,6 +42,7 @@ func killPoints() []killPoint {
 		{name: "unpaused", reason: "Crossplane reconciles what is not verified yet.", is: isUnverified},
 		{name: "verified", reason: "The hold is about to be taken off for the first time.", is: isVerified},
 		{name: "half released", reason: "Some XRs are on their own and others are held.", is: isHalfReleased},
+		{name: "unpaused in a later poll", reason: "Velero goes on polling what it has stored.", is: isUnverified, polled: true},
 	}
 }
 
