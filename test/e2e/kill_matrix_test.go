@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -105,12 +106,13 @@ func (k *killTable) String() string {
 		fmt.Fprintf(&b, "| %s |", v)
 		for _, p := range killPoints() {
 			outcome, ok := k.outcome[v][p.name]
-			if !ok {
-				outcome = "not tried"
-			} else if tried++; outcome != lost {
+			if ok {
+				tried++
+			}
+			if ok && outcome != lost {
 				survived++
 			}
-			fmt.Fprintf(&b, " %s |", outcome)
+			fmt.Fprintf(&b, " %s |", cmp.Or(outcome, "not tried"))
 		}
 		fmt.Fprintln(&b)
 	}
