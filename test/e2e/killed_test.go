@@ -39,7 +39,7 @@ func (s *suite) fillSampleKills(t *testing.T) []*tenant {
 	t.Helper()
 	var tenants []*tenant
 	for _, k := range sampleKills(s.version) {
-		tenants = append(tenants, s.tenant(t, s.source, drill.Platform{Namespace: k.namespace()}))
+		tenants = append(tenants, s.few(t, s.source, drill.Platform{Namespace: k.namespace()}, 5))
 	}
 
 	return tenants
