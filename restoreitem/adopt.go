@@ -32,6 +32,8 @@ type Cluster interface {
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error)
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
+	// ReturnStatus writes those fields of a status that the object which r names is held for and does not have.
+	ReturnStatus(ctx context.Context, r xp.Ref, status map[string]any) error
 }
 
 // Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection details on hold. It runs after Order, so an
@@ -115,6 +117,9 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	i.settings = settings
 	i.recover(settings)
+	if err := a.returnStatus(i); err != nil {
+		return nil, fmt.Errorf("cannot bring the status of %s back: %w", xp.String(i.original), err)
+	}
 	live, err := a.isLive(i)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,9 @@ type cluster struct {
 	// Errors of the questions that there are. Owners, what exists and names share one.
 	err, rankErr, configErr error
 
+	// returned is the status that was brought back, by object.
+	returned map[string]map[string]any
+
 	// asked are the questions: which, and about what.
 	asked []string
 }
@@ -83,6 +86,15 @@ func (c *cluster) Outrank(_ context.Context, revision *unstructured.Unstructured
 	c.asked = append(c.asked, "outrank "+xp.String(revision))
 
 	return c.rankErr
+}
+
+func (c *cluster) ReturnStatus(_ context.Context, r xp.Ref, status map[string]any) error {
+	if c.returned == nil {
+		c.returned = map[string]map[string]any{}
+	}
+	c.returned[r.String()] = status
+
+	return c.err
 }
 
 func (c *cluster) Settings(_ context.Context, namespace string) (map[string]string, error) {

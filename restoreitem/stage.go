@@ -172,6 +172,9 @@ func (s *stage) Settings(ctx context.Context, namespace string) (map[string]stri
 // Outrank would write.
 func (*stage) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
 
+// ReturnStatus would write too.
+func (*stage) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
+
 // Terminating makes it a Definer.
 func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	if s.scenery == nil {

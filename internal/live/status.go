@@ -1,0 +1,55 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// ReturnStatus writes those fields of a status that the object which r names is held for and does not have. It does nothing to what does not exist, is not
+// held, or was let go on: from then on its status is its controller's.
+func (c *Cluster) ReturnStatus(ctx context.Context, r xp.Ref, status map[string]any) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		u, err := c.Get(ctx, r)
+		if isUnserved(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		h, err := adoption.HoldOf(u)
+		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
+			return nil //nolint:nilerr // A mark that can't be read is named by the operation.
+		}
+		fields := map[string]any{}
+		for _, name := range xp.MissingStatus(u, h.Status) {
+			if value, ok := status[name]; ok {
+				fields[name] = value
+			}
+		}
+		if len(fields) == 0 {
+			return nil
+		}
+		gvr, _, err := c.Resource(u.GroupVersionKind())
+		if err != nil {
+			return err
+		}
+		b, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}, "status": fields})
+		if err != nil {
+			return fmt.Errorf("cannot encode the status of %s: %w", xp.String(u), err)
+		}
+		options := metav1.PatchOptions{FieldManager: FieldManager}
+		if _, err := c.client.Resource(gvr).Namespace(u.GetNamespace()).Patch(ctx, u.GetName(), types.MergePatchType, b, options, "status"); err != nil {
+			return fmt.Errorf("cannot patch the status of %s: %w", xp.String(u), err)
+		}
+
+		return nil
+	})
+}

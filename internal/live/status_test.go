@@ -1,0 +1,63 @@
+package live
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestReturnStatus(t *testing.T) {
+	status := map[string]any{"address": "10.0.0.1", "size": "big", "conditions": []any{}}
+	held := func(of adoption.Hold, o ...xptest.Option) *unstructured.Unstructured {
+		u := xptest.XR("x")
+		if _, err := adoption.Put(u, of); err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(u, o...)
+	}
+	both := adoption.Hold{Restore: "velero/monday", Status: []string{"address", "size"}}
+	cases := map[string]struct {
+		reason string
+		live   []*unstructured.Unstructured
+		want   map[string]any
+	}{
+		"Lost": {
+			reason: "What the hold lists comes back, and nothing else.", live: []*unstructured.Unstructured{held(both, xptest.SeenPaused())},
+			want: map[string]any{"address": "10.0.0.1", "size": "big", "conditions": xptest.With(held(both), xptest.SeenPaused()).Object["status"].(map[string]any)["conditions"]},
+		},
+		"Part": {
+			reason: "What is there stays as it is.", live: []*unstructured.Unstructured{held(both, xptest.Field("10.0.0.2", "status", "address"))},
+			want: map[string]any{"address": "10.0.0.2", "size": "big"},
+		},
+		"NotAsked":   {reason: "The hold waits for no status.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
+		"NotHeld":    {reason: "The status of what is at work is its controller's.", live: []*unstructured.Unstructured{xptest.XR("x")}},
+		"LetGoOn":    {reason: "So is that of what is held and was let go on.", live: []*unstructured.Unstructured{held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))}},
+		"Copy":       {reason: "A copy is up to a person.", live: []*unstructured.Unstructured{held(adoption.Hold{Clone: "XOrder y", Status: both.Status})}},
+		"Unreadable": {reason: "What the mark says is not known.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))}},
+		"Gone":       {reason: "It was deleted since."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.live...)
+			s.failOn("patch", "xorders", 1, apierrors.NewConflict(schema.GroupResource{}, "x", nil))
+			if err := s.cluster().ReturnStatus(t.Context(), xp.RefTo(xptest.XR("x")), status); err != nil {
+				t.Fatal(err)
+			}
+			if tc.live == nil {
+				return
+			}
+			got, _, _ := unstructured.NestedMap(s.get(t, xorders, "", "x").Object, "status")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package restoreitem
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// returnStatus brings the status back that an earlier restore was to bring back and did not: Velero writes it after it has created the object, and only of what
+// the same restore has created (velero pkg/restore/restore.go, restoreItem). If it was killed in between the object would stay held for good.
+func (a *Adopt) returnStatus(i *item) error {
+	var names []string
+	if i.isHeld() {
+		names = xp.NeededStatus(i.original)
+	} else if h := i.holdOf(i.settings); h != nil {
+		names = h.Status
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	exists, err := a.cluster.Exists(context.Background(), i.self())
+	if err != nil || !exists {
+		return err
+	}
+	status := map[string]any{}
+	for _, name := range names {
+		if value, ok, _ := unstructured.NestedFieldCopy(i.original.Object, "status", name); ok {
+			status[name] = value
+		}
+	}
+
+	return a.cluster.ReturnStatus(context.Background(), i.self(), status)
+}
