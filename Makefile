@@ -50,6 +50,10 @@ test-browser: browser ## Open report pages in headless Chromium; ARGS=-artifacts
 matrix: stack-build ## Run the tests that are too long for every change: more versions, every step, a hundred XRs (RUN=TestMatrix).
 	cd test && go test -count=1 -timeout 3h -tags matrix -run '$(RUN)' -v ./e2e/...
 
+.PHONY: explore
+explore: ## Explore every order of steps of larger worlds, which takes longer than what "make unit" explores.
+	go test -count=1 -timeout 2h -v -run '^TestExplore' ./internal/explorer -args -large
+
 .PHONY: demo
 demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 VELERO=v1.18|v1.17|v1.16 COUNT=10 NATIVE=1).
 	cd test && go run ./cmd/demo --crossplane $(CROSSPLANE) $(if $(VELERO),--velero $(VELERO)) $(if $(COUNT),--count $(COUNT)) $(if $(NATIVE),--native)

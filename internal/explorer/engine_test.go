@@ -1,0 +1,181 @@
+package explorer
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"time"
+)
+
+// A hash stands for a state. That two of some millions of states have the same 128 bits is out of the question.
+type hash [2]uint64
+
+// An exploration is all that can come of a world: breadth first, so that the first way to a damage is a shortest one.
+type exploration struct {
+	*world
+
+	seeds  [2]maphash.Seed
+	known  map[hash]uint32
+	states []state
+	from   []uint32
+	by     []label
+	// edges are pairs of states of which one can follow the other, and ends the states in which all is as it was and nobody has anything to do.
+	edges [][2]uint32
+	ends  []uint32
+	steps int
+	rests int
+	// found is the first state with each damage, and limit how many states there are at most.
+	found map[damage]uint32
+	limit int
+	took  time.Duration
+}
+
+func explore(w *world, limit int, enough damage) (*exploration, error) {
+	if err := w.init(); err != nil {
+		return nil, err
+	}
+	x := &exploration{world: w, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, known: map[hash]uint32{}, found: map[damage]uint32{}, limit: limit}
+	began := time.Now()
+	x.add(w.start(), 0, label{})
+	var steps []step
+	for at := 0; at < len(x.states) && len(x.states) < limit && !x.has(enough); at++ {
+		s := x.states[at]
+		steps = steps[:0]
+		w.successors(&s, func(t step) { steps = append(steps, t) })
+		for _, t := range steps {
+			x.follow(uint32(at), t)
+		}
+		if isIdle(&s, steps) {
+			x.rests++
+			x.note(w.judge(&s), uint32(at))
+			if w.isSound(&s) {
+				x.ends = append(x.ends, uint32(at))
+			}
+		}
+	}
+	x.took = time.Since(began)
+
+	return x, nil
+}
+
+// has tells whether all of some damage was found.
+func (x *exploration) has(some damage) bool {
+	for d := range damages {
+		if _, ok := x.found[d]; some&d != 0 && !ok {
+			return false
+		}
+	}
+
+	return some != 0
+}
+
+func (w *world) successors(s *state, emit func(step)) {
+	tidy := func(t step) {
+		// What has changed since the plugin has looked it can't write (its patches carry the resource version).
+		for n, change := range w.plans[t.next.plan] {
+			if t.next.left.has(n) && t.actor != plugin && t.next.objects[change.instance] != s.objects[change.instance] {
+				t.next.left &^= with(n)
+			}
+		}
+		if t.next.left == 0 {
+			t.next.plan = 0
+		}
+		emit(t)
+	}
+	w.veleroSteps(s, tidy)
+	w.pluginSteps(s, tidy)
+	w.crossplaneSteps(s, tidy)
+	w.kubernetesSteps(s, tidy)
+	w.providerSteps(s, tidy)
+	w.personSteps(s, tidy)
+}
+
+func (x *exploration) add(s state, from uint32, by label) uint32 {
+	h := hash{maphash.Comparable(x.seeds[0], s), maphash.Comparable(x.seeds[1], s)}
+	id, ok := x.known[h]
+	if !ok {
+		id = uint32(len(x.states))
+		x.known[h] = id
+		x.states, x.from, x.by = append(x.states, s), append(x.from, from), append(x.by, by)
+	}
+
+	return id
+}
+
+func (x *exploration) follow(at uint32, t step) {
+	x.steps++
+	to := x.add(t.next, at, t.label)
+	x.edges = append(x.edges, [2]uint32{at, to})
+	if t.damage == 0 {
+		return
+	}
+	for d := range damages {
+		if _, ok := x.found[d]; t.damage&d != 0 && !ok {
+			// The way that led here first may be another, without the damage.
+			x.found[d] = uint32(len(x.states))
+			x.states, x.from, x.by = append(x.states, t.next), append(x.from, at), append(x.by, t.label)
+		}
+	}
+}
+
+func (x *exploration) note(some damage, at uint32) {
+	for d := range damages {
+		if _, ok := x.found[d]; some&d != 0 && !ok {
+			x.found[d] = at
+		}
+	}
+}
+
+// trace is the way to a state.
+func (x *exploration) trace(to uint32) []label {
+	var way []label
+	for ; to != 0; to = x.from[to] {
+		way = append([]label{x.by[to]}, way...)
+	}
+
+	return way
+}
+
+func (x *exploration) tell(to uint32) string {
+	var b strings.Builder
+	for n, l := range x.trace(to) {
+		fmt.Fprintf(&b, "%3d. %s\n", n+1, l.text(x.world))
+	}
+
+	return b.String()
+}
+
+// lost returns a state from which no way leads to an end, if there is one.
+func (x *exploration) lost() (uint32, bool) {
+	before := make([][]uint32, len(x.states))
+	for _, e := range x.edges {
+		before[e[1]] = append(before[e[1]], e[0])
+	}
+	can := make([]bool, len(x.states))
+	queue := append([]uint32{}, x.ends...)
+	for _, end := range queue {
+		can[end] = true
+	}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for _, from := range before[at] {
+			if !can[from] {
+				can[from] = true
+				queue = append(queue, from)
+			}
+		}
+	}
+	for at := range can {
+		if !can[at] {
+			return uint32(at), true
+		}
+	}
+
+	return 0, false
+}
+
+func (x *exploration) String() string {
+	return fmt.Sprintf("%d states, %d steps, %d at rest, %d of them sound, %d plans of the plugin, in %s (%.0f states/s)", len(x.states), x.steps, x.rests, len(x.ends),
+		len(x.planIDs), x.took.Round(time.Millisecond), float64(len(x.states))/x.took.Seconds())
+}

@@ -1,0 +1,41 @@
+package explorer
+
+import (
+	"flag"
+	"testing"
+)
+
+var (
+	isLarge = flag.Bool("large", false, "explore larger worlds too, which takes longer")
+	most    = flag.Int("states", 20_000_000, "the most states of one world")
+)
+
+// With the plugin as it is there is no order of steps in which anything is lost, and no state from which nothing leads to an end in which all is as it was.
+func TestExplore(t *testing.T) {
+	t.Parallel()
+	worlds := small()
+	if *isLarge {
+		worlds = append(worlds, large()...)
+	}
+	states := 0
+	for _, w := range worlds {
+		t.Run(w.String(), func(t *testing.T) {
+			x, err := explore(w, *most, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(x)
+			states += len(x.states)
+			if len(x.states) >= *most {
+				t.Errorf("there are more than %d states", *most)
+			}
+			for d, at := range x.found {
+				t.Errorf("%s:\n%s", damages[d], x.tell(at))
+			}
+			if at, ok := x.lost(); ok {
+				t.Errorf("nothing leads from here to an end in which all is as it was:\n%s", x.tell(at))
+			}
+		})
+	}
+	t.Logf("%d states of %d worlds", states, len(worlds))
+}

@@ -1,0 +1,99 @@
+package explorer
+
+// isIdle tells whether nobody has anything to do but to restore again, to change a Composition or to be killed.
+func isIdle(s *state, steps []step) bool {
+	if s.velero.at != 0 {
+		return false
+	}
+	for _, t := range steps {
+		if t.actor != velero && t.actor != person && t.verb != verbIdles {
+			return false
+		}
+	}
+
+	return true
+}
+
+// judge finds the damage of a state in which nothing moves any more.
+func (w *world) judge(s *state) damage {
+	var found damage
+	if w.hasOrphans(s) {
+		found |= orphaned
+	}
+	if s.velero.whole && !w.isSound(s) {
+		found |= unsettled
+	}
+
+	return found
+}
+
+// hasOrphans tells whether there is an external resource of the backup that an MR manages and no XR has.
+func (w *world) hasOrphans(s *state) bool {
+	for i := range theClaim {
+		o := &s.objects[i]
+		if w.isXR(i) || !o.live || o.deleting || w.parent[nodeOf(i)] < 0 {
+			continue
+		}
+		listed, above := false, false
+		for x := range maxXRs {
+			if xr := &s.objects[x]; w.isXR(x) && xr.live && nodeOf(x) == w.parent[nodeOf(i)] {
+				listed, above = listed || xr.refs.has(i), true
+			}
+		}
+		if above && !listed {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isSound tells whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows.
+func (w *world) isSound(s *state) bool {
+	for n := range w.parent {
+		i := original(n)
+		o := &s.objects[i]
+		if s.objects[anew(n)].live {
+			return false
+		}
+		if w.isRemoved(s, n) {
+			if o.live || n >= w.xrs && s.cloud.has(n) {
+				return false
+			}
+
+			continue
+		}
+		if !o.live || o.deleting || o.mark != 0 || o.paused != w.paused.has(n) || n >= w.xrs && !s.cloud.has(n) {
+			return false
+		}
+		if n < w.xrs && !w.isSoundXR(s, i) {
+			return false
+		}
+	}
+	claim := &s.objects[theClaim]
+
+	return !w.claimed || claim.live && claim.mark == 0 && !claim.paused && claim.policy == unset
+}
+
+func (w *world) isSoundXR(s *state, i instance) bool {
+	o := &s.objects[i]
+	own := unset
+	if w.manual.has(nodeOf(i)) {
+		own = manual
+	}
+	if o.policy != own || own == manual && o.revision != 1 {
+		return false
+	}
+	var refs set
+	for _, c := range w.children(nodeOf(i)) {
+		if w.isRemoved(s, c) {
+			continue
+		}
+		refs |= with(original(c))
+		if !o.paused && s.objects[original(c)].controller != ownedBy(i, o.life) {
+			return false
+		}
+	}
+
+	return o.refs == refs
+}

@@ -1,0 +1,244 @@
+package explorer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+type identified struct {
+	instance instance
+	object   object
+}
+
+// encode returns an object as the API server would. Nobody changes what it returns.
+func (w *world) encode(i instance, o object) *unstructured.Unstructured {
+	id := identified{i, o}
+	u := w.encoded[id]
+	if u == nil {
+		u = w.build(i, &o)
+		w.encoded[id] = u
+	}
+
+	return u
+}
+
+func (w *world) build(i instance, o *object) *unstructured.Unstructured {
+	u := w.bare(i, o)
+	u.SetUID(uid(i, o.life))
+	u.SetResourceVersion("1")
+	u.SetGeneration(2)
+	if o.finalizer {
+		u.SetFinalizers([]string{w.finalizer(i)})
+	}
+	if o.restored {
+		xptest.Labelled(xp.LabelRestore, "monday")(u)
+	}
+	if o.deleting {
+		xptest.Deleting()(u)
+	}
+	if o.paused {
+		xptest.Annotated(xp.AnnotationPaused, "true")(u)
+	}
+	if o.mark != 0 {
+		xptest.Annotated(key(u), w.marks[o.mark])(u)
+	}
+	if o.policy != unset {
+		xptest.Policy(policies[o.policy])(u)
+	}
+	w.compose(u, i, o)
+	w.say(u, o)
+
+	return u
+}
+
+const updateAutomatic = "Automatic"
+
+var policies = []string{"", updateAutomatic, xp.UpdateManual}
+
+// bare is an object with what never changes.
+func (w *world) bare(i instance, o *object) *unstructured.Unstructured {
+	name := w.call(i)
+	switch {
+	case i == theClaim:
+		return xptest.Claim("o", xptest.OfXR(w.bare(original(0), &object{})))
+	case !w.isXR(i):
+		build := xptest.NamespacedMR
+		if w.rules == v120 {
+			build = xptest.MR
+		}
+		u := build(name, xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
+		if o.external != 0 {
+			xptest.Annotated(xp.AnnotationExternalName, strconv.Itoa(int(o.external)))(u)
+		}
+		if w.publishes.has(nodeOf(i)) {
+			xptest.PublishesTo("infra", name)(u)
+		}
+
+		return u
+	}
+	u := xptest.ModernXR(name)
+	if w.rules == v120 {
+		u = xptest.XR(name)
+	}
+	if nodeOf(i) == 1 {
+		u.SetKind("Sub" + u.GetKind())
+	}
+	if o.revision != 0 {
+		path := []string{"spec", "crossplane", "compositionRevisionRef", "name"}
+		if w.rules == v120 {
+			path = []string{"spec", "compositionRevisionRef", "name"}
+		}
+		xptest.Field(revisionName(nodeOf(i), o.revision), path...)(u)
+	} else {
+		xptest.NeverComposed()(u)
+	}
+	if w.claimed && nodeOf(i) == 0 {
+		xptest.ClaimedBy(xptest.Claim("o"))(u)
+	}
+
+	return u
+}
+
+// compose gives an object its place in the tree.
+func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
+	if w.isXR(i) && o.refs != 0 {
+		var refs []*unstructured.Unstructured
+		for r := range theClaim {
+			if o.refs.has(r) {
+				refs = append(refs, w.bare(r, &object{}))
+			}
+		}
+		xptest.Refs(refs...)(u)
+	}
+	if i != theClaim && w.parent[nodeOf(i)] >= 0 {
+		xptest.Labelled(xp.LabelComposite, w.call(original(0)))(u)
+		xptest.Annotated(xp.AnnotationResourceName, w.call(original(nodeOf(i))))(u)
+	}
+	if c := o.controller; c != 0 {
+		by := w.bare(c.instance(), &object{})
+		u.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: by.GetAPIVersion(), Kind: by.GetKind(), Name: by.GetName(), UID: uid(c.instance(), c.life()), Controller: ptr.To(true),
+		}})
+	}
+}
+
+// say writes the status of an object.
+func (w *world) say(u *unstructured.Unstructured, o *object) {
+	var list []any
+	say := func(condition, status, reason string) {
+		c := map[string]any{"type": condition, "status": status, "reason": reason}
+		if w.rules != v120 {
+			c["observedGeneration"] = int64(1)
+			if o.current {
+				c["observedGeneration"] = int64(2)
+			}
+		}
+		list = append(list, c)
+	}
+	switch o.said {
+	case saysPaused:
+		say(xp.ConditionSynced, "False", xp.ReasonReconcilePaused)
+	case saysSynced:
+		say(xp.ConditionSynced, "True", "ReconcileSuccess")
+	case silent:
+	}
+	if o.ready {
+		say(xp.ConditionReady, "True", "Available")
+	}
+	if list != nil {
+		xptest.Field(list, "status", "conditions")(u)
+	}
+	if o.status {
+		xptest.Field("10.0.0.1", "status", "address")(u)
+	}
+}
+
+func (w *world) finalizer(i instance) string {
+	switch {
+	case i == theClaim:
+		return xp.FinalizerClaim
+	case w.isXR(i):
+		return xp.FinalizerComposite
+	default:
+		return xp.FinalizerManaged
+	}
+}
+
+func uid(i instance, life uint8) types.UID { return types.UID(fmt.Sprint(i, "#", life)) }
+
+func revisionName(n node, revision uint8) string { return fmt.Sprint("composition-", n, "-", revision) }
+
+// decode returns what a changed object is, of which was is what it was. It fails if something was changed that is not part of the model.
+func (w *world) decode(i instance, u *unstructured.Unstructured, was object) object {
+	o := was
+	o.mark, o.paused = w.mark(u.GetAnnotations()[key(u)]), xp.IsPaused(u)
+	o.policy = unset
+	switch p, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); p {
+	case updateAutomatic:
+		o.policy = automatic
+	case xp.UpdateManual:
+		o.policy = manual
+	}
+	o.controller = 0
+	if c, ok := xp.Controller(u); ok {
+		of, life, _ := strings.Cut(string(c.UID), "#")
+		by, err := strconv.Atoi(of)
+		must(err)
+		n, err := strconv.ParseUint(life, 10, 8)
+		must(err)
+		o.controller = ownedBy(by, uint8(n))
+	}
+	if o.policy != was.policy && w.rules != v120 {
+		o.current = false // The API server has given it a new generation.
+	}
+
+	return o
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err) // The model is wrong.
+	}
+}
+
+// backUp makes the objects that are in the backup, each as its person had it, with the notes that the plugin writes at a backup.
+func (w *world) backUp() {
+	for n := range w.parent {
+		o := object{live: true, said: saysSynced, current: true, ready: true, finalizer: true}
+		if p := w.parent[n]; p >= 0 {
+			o.controller = ownedBy(original(p), oldLife)
+		}
+		if n >= w.xrs {
+			o.external = uint8(n + 1)
+		} else {
+			o.revision, o.status = 1, w.gates[n] == gatedByStatus
+			o.paused = w.paused.has(n)
+			if w.manual.has(n) {
+				o.policy = manual
+			}
+			for _, c := range w.children(n) {
+				o.refs |= with(original(c))
+			}
+		}
+		w.backup[original(n)] = w.build(original(n), &o)
+	}
+	for n := range w.xrs {
+		var composed []*unstructured.Unstructured
+		for _, c := range w.children(n) {
+			composed = append(composed, w.backup[original(c)])
+		}
+		xp.SetWell(w.backup[original(n)], composed)
+	}
+	if w.claimed {
+		w.backup[theClaim] = w.build(theClaim, &object{live: true, said: saysSynced, current: true, ready: true, finalizer: true})
+	}
+}

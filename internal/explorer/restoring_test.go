@@ -1,0 +1,240 @@
+package explorer
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	velerov "github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
+)
+
+// made is what the plugin makes of an item, if it is not left out. Asks says that its status is to come back.
+type made struct {
+	object  object
+	leftOut bool
+	asks    bool
+}
+
+// A sight is what the plugin looks at when it is asked for an item.
+type sight struct {
+	item    instance
+	owner   object
+	refused set
+}
+
+var theRestore = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}}
+
+func quiet() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+
+	return log
+}
+
+// A cluster is the one that the plugin's restore actions see: the owner of an item.
+type cluster struct {
+	owner *unstructured.Unstructured
+}
+
+func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
+	if c.owner == nil || c.owner.GetKind() != ref.Kind || c.owner.GetName() != ref.Name {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, ref.Name)
+	}
+
+	return c.owner, nil
+}
+
+func (cluster) Exists(context.Context, xp.Ref) (bool, error) { return false, nil }
+
+func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Ref, error) {
+	return nil, nil
+}
+
+func (cluster) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+
+func (cluster) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
+
+func (cluster) Settings(context.Context, string) (map[string]string, error) { return nil, nil }
+
+// input is an item as Velero gives it to an action (velero pkg/restore/restore.go, resetMetadataAndStatus).
+func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
+	u := xptest.With(original, xptest.Without("status"))
+	for _, field := range []string{"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+
+	return &velerov.RestoreItemActionExecuteInput{Item: u, ItemFromBackup: original.DeepCopy(), Restore: theRestore}
+}
+
+// make_ has the plugin's action make of an item what is to be created.
+func (w *world) makeOf(s *state, i instance) made {
+	look := sight{item: i, refused: s.velero.refused}
+	by := w.ownerOf(i)
+	if by >= 0 {
+		look.owner = s.objects[by]
+	}
+	m, ok := w.seen[look]
+	if !ok {
+		m = w.execute(look, by)
+		w.seen[look] = m
+	}
+
+	return m
+}
+
+// ownerOf returns the instance that an item's owner is, or its XR if it is a claim; -1 if there is none.
+func (w *world) ownerOf(i instance) instance {
+	switch {
+	case i == theClaim:
+		return original(0)
+	case w.parent[nodeOf(i)] < 0:
+		return -1
+	default:
+		return original(w.parent[nodeOf(i)])
+	}
+}
+
+func (w *world) execute(look sight, by instance) made {
+	c := &cluster{}
+	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, quiet())
+	for n := range w.parent {
+		if look.refused.has(n) && w.parent[n] >= 0 {
+			// One process carries out all of a restore, and remembers what it has left out: what the XR at work does not list.
+			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
+			_, err := action.Execute(input(w.backup[original(n)]))
+			must(err)
+		}
+	}
+	c.owner = nil
+	if by >= 0 && look.owner.live {
+		c.owner = w.encode(by, look.owner)
+	}
+	item := w.backup[look.item]
+	out, err := action.Execute(input(item))
+	must(err)
+	if out.SkipRestore {
+		return made{leftOut: true}
+	}
+	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
+	if out.UpdatedItem != nil {
+		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+	}
+	w.mutate(u, item)
+	m := made{asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
+	m.object = w.decode(look.item, u, object{live: true, restored: true, finalizer: true})
+	if look.item != theClaim && !w.isXR(look.item) {
+		m.object.external = uint8(nodeOf(look.item) + 1)
+	}
+	if w.isXR(look.item) {
+		m.object.revision = 1
+		for _, child := range w.children(nodeOf(look.item)) {
+			m.object.refs |= with(original(child))
+		}
+	}
+
+	return m
+}
+
+// mutate takes out of an item what the plugin has put in.
+func (w *world) mutate(u, item *unstructured.Unstructured) {
+	if w.noHold {
+		must(adoption.TakeOff(u))
+	}
+	if w.noOwners {
+		u.SetOwnerReferences(nil)
+	}
+	if w.oldUIDs {
+		u.SetOwnerReferences(item.GetOwnerReferences())
+	}
+	if !w.noStatus && !w.noWell {
+		return
+	}
+	h, err := adoption.HoldOf(u)
+	must(err)
+	if h == nil {
+		return
+	}
+	if w.noStatus {
+		h.Status = nil
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationRestoreStatus)
+	}
+	if w.noWell {
+		h.Well = make([]xp.Wellness, len(h.Refs))
+	}
+	b, err := json.Marshal(h)
+	must(err)
+	xptest.Annotated(key(u), string(b))(u)
+}
+
+// arrange finds out in which order Velero restores the items: the actions of an item come before it (velero pkg/restore/restore.go, restoreItem), and
+// resources are restored in the order of the alphabet (getOrderedResources).
+func (w *world) arrange() error {
+	items := map[string]instance{}
+	names := func(u *unstructured.Unstructured) string {
+		return xptest.Resource(u) + "/" + u.GetNamespace() + "/" + u.GetName()
+	}
+	objects := map[instance]*unstructured.Unstructured{}
+	for i, u := range w.backup {
+		if u != nil {
+			items[names(u)], objects[i] = i, u
+		}
+	}
+	for n := range w.xrs {
+		u := xptest.Revision(revisionName(n, 1), w.backup[original(n)])
+		items[names(u)], objects[-1-n] = -1-n, u
+	}
+	mapper := restoreitem.ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), w.rules != v120 && gvk.Group != xp.GroupAPIExtensions, nil
+	})
+	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.Asks{}, quiet())
+	done := map[instance]bool{}
+	var visit func(i instance) error
+	visit = func(i instance) error {
+		if done[i] {
+			return nil
+		}
+		done[i] = true
+		out, err := order.Execute(input(objects[i]))
+		if err != nil {
+			return err
+		}
+		for _, id := range out.AdditionalItems {
+			if first, ok := items[id.GroupResource.String()+"/"+id.Namespace+"/"+id.Name]; ok {
+				if err := visit(first); err != nil {
+					return err
+				}
+			}
+		}
+		w.order = append(w.order, i)
+
+		return nil
+	}
+	all := make([]string, 0, len(items))
+	for name := range items {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	for _, name := range all {
+		if err := visit(items[name]); err != nil {
+			return err
+		}
+	}
+	if w.reversed {
+		slices.Reverse(w.order)
+	}
+
+	return nil
+}

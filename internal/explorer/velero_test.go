@@ -1,0 +1,162 @@
+package explorer
+
+// What Velero does with an item, one after the other.
+const (
+	considers = iota
+	creates
+	writesStatus
+)
+
+// veleroSteps are those of restores, one item at a time (velero pkg/restore/restore.go, restoreItem): the actions are asked, the item is created unless it
+// exists, and its status is written if that is asked for. Velero can be killed at any time, fails such a restore when it starts again (pkg/cmd/server/server.go,
+// markInProgressRestoresFailed) and never polls its operations; a person can restore again, any number of times.
+func (w *world) veleroSteps(s *state, emit func(step)) {
+	v := &s.velero
+	if v.at == 0 {
+		next := *s
+		next.velero.clean = true
+		w.goOn(&next)
+		emit(step{label: label{velero, "begins a restore", -1}, next: next})
+
+		return
+	}
+	next := *s
+	next.velero = restore{polled: v.polled, whole: v.whole}
+	emit(step{label: label{velero, "is killed, and the restore fails", -1}, next: next})
+
+	i := w.order[v.at-1]
+	if i < 0 {
+		w.restoreRevision(s, -1-i, emit)
+
+		return
+	}
+	switch v.phase {
+	case considers:
+		w.consider(s, i, emit)
+	case creates:
+		w.create(s, i, emit)
+	case writesStatus:
+		next := *s
+		if o := &next.objects[i]; o.live {
+			// All of it, whatever was said meanwhile (retry.RetryOnConflict). That it was said of this very generation is a coincidence, and can be.
+			o.said, o.current, o.ready, o.status = saysSynced, true, true, w.gates[nodeOf(i)] == gatedByStatus
+		}
+		w.goOn(&next)
+		emit(step{label: label{velero, "restores the status of", int8(i)}, next: next})
+	}
+}
+
+// goOn has Velero go on with the next item. After the last one its operations are polled (pkg/controller/restore_controller.go).
+func (w *world) goOn(s *state) {
+	v := &s.velero
+	v.phase, v.made = considers, 0
+	for v.at++; int(v.at) <= len(w.order); v.at++ {
+		if i := w.order[v.at-1]; w.fine || !w.exists(s, i) || w.lacksStatus(s, i) {
+			return
+		}
+	}
+	s.velero = restore{polled: true, whole: v.whole || v.clean}
+}
+
+// exists tells whether Velero finds that there is an item.
+func (w *world) exists(s *state, i instance) bool {
+	if i < 0 {
+		return s.revisions.has(-1 - i)
+	}
+
+	return s.objects[i].live
+}
+
+// lacksStatus tells whether an earlier restore has created a held XR and was killed before it wrote the status: the plugin does then (restoreitem,
+// Adopt.returnStatus).
+func (w *world) lacksStatus(s *state, i instance) bool {
+	return w.isXR(i) && w.gates[nodeOf(i)] == gatedByStatus && !w.noStatus && s.objects[i].live && s.objects[i].mark != 0 && !s.objects[i].status
+}
+
+func (w *world) restoreRevision(s *state, n node, emit func(step)) {
+	next := *s
+	next.revisions |= with(n)
+	if !w.fine {
+		next.taken |= with(n)
+	}
+	w.goOn(&next)
+	emit(step{label: label{velero, "restores the revision of the Composition of", int8(original(n))}, next: next})
+}
+
+func (w *world) consider(s *state, i instance, emit func(step)) {
+	next := *s
+	if o := &next.objects[i]; w.lacksStatus(s, i) {
+		o.status = true
+		w.goOn(&next)
+		emit(step{label: label{plugin, "restores the status of", int8(i)}, next: next})
+
+		return
+	}
+	if w.exists(s, i) {
+		// It is as good as certain that it still does when Velero looks, moments later.
+		w.goOn(&next)
+		emit(step{label: label{velero, "finds that there is", int8(i)}, next: next})
+
+		return
+	}
+	if by := w.ownerOf(i); !w.open && i != theClaim && w.isRemoved(s, nodeOf(i)) && by >= 0 && s.objects[by].live && s.objects[by].mark == 0 && s.objects[by].refs.has(i) {
+		return // Crossplane has deleted it, and is about to take it off its list.
+	}
+	m := w.makeOf(s, i)
+	if m.leftOut {
+		next.velero.refused |= with(nodeOf(i))
+		w.goOn(&next)
+		emit(step{label: label{velero, "leaves out", int8(i)}, next: next})
+
+		return
+	}
+	id, ok := w.madeIDs[m]
+	if !ok {
+		id = uint16(len(w.made))
+		w.made, w.madeIDs[m] = append(w.made, m), id
+	}
+	next.velero.phase, next.velero.made = creates, id
+	var harm damage
+	if c := m.object.controller; c != 0 {
+		if o := &s.objects[c.instance()]; !o.live || o.life != c.life() {
+			harm = stale
+		}
+	}
+	if w.fine {
+		emit(step{label: label{velero, "asks the plugin about", int8(i)}, next: next, damage: harm})
+
+		return
+	}
+	w.create(&next, i, func(t step) {
+		t.damage |= harm
+		emit(t)
+	})
+}
+
+func (w *world) create(s *state, i instance, emit func(step)) {
+	m := w.made[s.velero.made]
+	next := *s
+	if s.objects[i].live {
+		w.goOn(&next)
+		emit(step{label: label{velero, "finds that there is", int8(i)}, next: next})
+
+		return
+	}
+	failed := next
+	w.goOn(&failed)
+	failed.velero.clean = false
+	if failed.velero.at == 0 {
+		failed.velero.whole = s.velero.whole
+	}
+	emit(step{label: label{velero, "is refused by the API server, and can't create", int8(i)}, next: failed})
+
+	o := m.object
+	o.life = s.objects[i].life + 1
+	next.objects[i] = o
+	if m.asks {
+		next.velero.phase = writesStatus
+	} else {
+		w.goOn(&next)
+	}
+	emit(step{label: label{velero, "creates", int8(i)}, next: next})
+}

@@ -1,0 +1,58 @@
+package explorer
+
+// A flat tree is one XR with two MRs, of which a person can take the second out of the Composition.
+func flat(r rules) world {
+	return world{name: "flat", rules: r, parent: []node{-1, 0, 0}, xrs: 1, removable: with(2)}
+}
+
+// A nested tree is an XR with another XR, which composes two MRs, and an MR. A person can take any of the three kinds out of its Composition.
+func nested(r rules) world {
+	return world{name: "nested", rules: r, parent: []node{-1, 0, 0, 1, 1}, xrs: 2, removable: with(1) | with(2) | with(4)}
+}
+
+// A world can differ in several ways.
+type way struct {
+	name string
+	of   func(w *world)
+}
+
+func (w world) in(ways ...way) *world {
+	for _, one := range ways {
+		w.name += ", " + one.name
+		one.of(&w)
+	}
+
+	return &w
+}
+
+var (
+	inMoments   = way{"every moment", func(w *world) { w.fine = true }}
+	inIdleness  = way{"idle reconciles", func(w *world) { w.idle = true }}
+	claimed     = way{"claimed", func(w *world) { w.claimed = true }}
+	publishing  = way{"publishing", func(w *world) { w.publishes = with(len(w.parent) - 1) }}
+	pinned      = way{"pinned by a person", func(w *world) { w.manual = with(0) }}
+	pausedByHer = way{"paused by a person", func(w *world) { w.paused = with(0) }}
+	readyFirst  = way{"gated by Ready", func(w *world) { w.gates = [2]gate{gatedByReady, gatedByReady} }}
+	statusFirst = way{"gated by status", func(w *world) { w.gates = [2]gate{gatedByStatus, gatedByStatus} }}
+)
+
+// small are the worlds that are explored with every change, and large those that take longer.
+func small() []*world {
+	var all []*world
+	for _, r := range []rules{v120, v23, after7627} {
+		all = append(all, flat(r).in(), flat(r).in(inMoments, inIdleness), flat(r).in(publishing), flat(r).in(pinned), flat(r).in(pausedByHer),
+			flat(r).in(readyFirst), flat(r).in(statusFirst))
+	}
+
+	return append(all, nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness))
+}
+
+func large() []*world {
+	var all []*world
+	for _, r := range []rules{v120, v23, after7627} {
+		all = append(all, nested(r).in(pinned), nested(r).in(pausedByHer), nested(r).in(readyFirst), nested(r).in(statusFirst), nested(r).in(publishing),
+			nested(r).in(inIdleness), nested(r).in(inMoments), flat(r).in(inMoments, inIdleness, publishing), flat(r).in(inMoments, inIdleness, statusFirst))
+	}
+
+	return append(all, nested(v120).in(claimed), flat(v120).in(claimed, publishing), flat(v120).in(claimed, readyFirst), flat(v120).in(claimed, statusFirst))
+}
