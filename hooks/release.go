@@ -173,7 +173,7 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 func (r *release) tell(survey *live.Survey, timeout error) error {
 	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
 	rep.Releases = r.holds.releases()
-	rep.Restores = r.holds.restores(survey)
+	rep.Restores = r.holds.restores(survey, r.restore)
 	rep.Assemble(nil, r.holds.problems())
 	if err := r.print(rep, r.out); err != nil {
 		return err

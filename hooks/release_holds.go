@@ -201,9 +201,12 @@ func (s *holds) unfinished() bool {
 	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
 }
 
-// restores are those that have put the holds on.
-func (s *holds) restores(survey *live.Survey) []report.Restore {
+// restores are those that have put the holds on, and the one that was asked for, if there is one of that name.
+func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
 	names := map[string]string{}
+	if r, ok := survey.Restores[asked]; ok {
+		names[asked] = r.Phase
+	}
 	for _, h := range s.all {
 		if h.Restore != "" {
 			names[h.Restore] = h.Phase

@@ -120,8 +120,9 @@ func (s *sheet) leftAlone() []string {
 
 // releaseVerdict says what became of all holds together.
 func releaseVerdict(r *report.Report) (what, next string) {
+	next = unrestored(r.Restores)
 	if len(r.Releases) == 0 {
-		return "Nothing is held, so there is nothing to lift.", ""
+		return "Nothing is held, so there is nothing to lift.", next
 	}
 	counts := map[report.Result]int{}
 	var order []report.Result
@@ -144,4 +145,17 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	}
 
 	return what, next
+}
+
+// unrestored says where to look for what a Restore has not brought back: of what was never there nothing is held.
+func unrestored(restores []report.Restore) string {
+	for _, r := range restores {
+		if r.Phase == "Failed" || r.Phase == "PartiallyFailed" {
+			_, name, _ := strings.Cut(r.Name, "/")
+
+			return `what was not restored at all is not told here: see "velero restore describe ` + name + `", and restore again if anything is missing.`
+		}
+	}
+
+	return ""
 }
