@@ -32,8 +32,9 @@ const releaseLong = `Release lifts the holds that nothing works on any more: tho
 the same order as the restore itself, from the managed resources up to the claims, and lifts no hold before all is there that was in the backup, so no external
 resource is made anew or deleted. A person's own pause, update policy and managementPolicies come back as they were.
 
-It leaves alone, and names, what a Restore under way holds, copies of what is alive, and CronOperations and WatchOperations. --restore names the Restore
-whose holds to lift, also if that seems to be under way. The name of a CronOperation or WatchOperation lifts its hold. Copies stay held.
+It leaves alone, and names, what a Restore under way holds, what is in quarantine, copies of what is alive, and CronOperations and WatchOperations. --restore
+names the Restore whose holds to lift, also if that seems to be under way or has put them in quarantine. A name ends a quarantine too, and lifts the hold of
+a CronOperation or WatchOperation. Copies stay held.
 
 What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
 

@@ -99,6 +99,14 @@ func (p *plainly) Format(e *logrus.Entry) ([]byte, error) {
 
 // all lifts what can be lifted, and with --force the rest.
 func (l *lifting) all(ctx context.Context) (plans, error) {
+	for _, h := range l.due {
+		if !h.quarantined {
+			continue
+		}
+		if err := l.adopter.EndQuarantine(ctx, h.object); err != nil {
+			return nil, err
+		}
+	}
 	if err := l.start(ctx); err != nil {
 		return nil, err
 	}

@@ -84,13 +84,15 @@ func (s *server) release(t *testing.T, of releasing) results {
 // A leftTree is a claim, its XR and its MR, held by a Restore.
 type leftTree struct{ claim, xr, mr, revision *unstructured.Unstructured }
 
-func newLeftTree(n string) leftTree {
+func newLeftTree(n string) leftTree { return newLeftTreeAs(n, adoption.Hold{}) }
+
+func newLeftTreeAs(n string, h adoption.Hold) leftTree {
 	x := xptest.XR("x" + n)
 	l := leftTree{mr: xptest.MR("b"+n, xptest.ControlledBy(x), xptest.Reconciled()), claim: xptest.Claim("o"+n, xptest.OfXR(x))}
 	l.xr = xptest.XR("x"+n, xptest.ClaimedBy(l.claim), xptest.Refs(l.mr), xptest.Policy("Automatic"))
 	l.revision = xptest.Revision(xptest.RevisionName, x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
-	l.claim = restored(l.claim, adoption.Hold{}, xptest.SeenPaused())
-	l.xr = restored(l.xr, adoption.Hold{}, xptest.SeenPaused())
+	l.claim = restored(l.claim, h, xptest.SeenPaused())
+	l.xr = restored(l.xr, h, xptest.SeenPaused())
 	l.mr = xptest.With(l.mr, xptest.Labelled("velero.io/restore-name", "gone"))
 
 	return l
@@ -107,6 +109,11 @@ func cron() *unstructured.Unstructured {
 func TestRelease(t *testing.T) {
 	left := newLeftTree("1")
 	missing := []*unstructured.Unstructured{left.claim, left.xr, left.revision}
+	away := newLeftTreeAs("3", adoption.Hold{Quarantine: true})
+	away.mr = restored(away.mr, adoption.Hold{Quarantine: true})
+	inQuarantine := func(r report.Result) map[string]report.Result {
+		return map[string]report.Result{"XOrder x3": r, "OrderClaim team-a/o3": r, "Bucket b3": r}
+	}
 	copied := restored(xptest.MR("copy"), adoption.Hold{Clone: "Bucket b", Reason: "it is a copy"})
 	nameless := restored(xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), adoption.Hold{Identity: xp.Unknown})
 	released := map[string]report.Result{"XOrder x1": report.Released, "OrderClaim team-a/o1": report.Released}
@@ -197,6 +204,34 @@ func TestRelease(t *testing.T) {
 		"NamelessForced": {
 			reason: "Somebody wants just that.", objects: []*unstructured.Unstructured{nameless}, of: releasing{force: true, yes: true},
 			want: results{Results: map[string]report.Result{"Bucket n": report.Forced}}, wrote: []string{"buckets n"}, said: "its provider makes another external resource",
+		},
+		"Quarantine": {
+			reason: "Somebody wants it held; the source may be alive.", objects: away.all(), want: results{Results: inQuarantine(report.LeftAlone)},
+		},
+		"QuarantineOfTheRestore": {
+			reason: "Its end is asked for.", objects: away.all(), of: releasing{restore: "gone"}, want: results{Results: inQuarantine(report.Released)},
+			wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
+		},
+		"QuarantineNamed": {
+			reason: "The same, with all that belongs to it.", objects: append(away.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"x3"}},
+			want: results{Results: inQuarantine(report.Released)}, wrote: []string{"buckets b3", "xorders x3", "orderclaims o3", "buckets b3", "xorders x3", "orderclaims o3", "xorders x3"},
+		},
+		"QuarantineOfAnotherRestore": {
+			reason: "That is not asked for.", objects: away.all(), of: releasing{restore: "other"}, want: results{Results: map[string]report.Result{}},
+		},
+		"QuarantineDryRun": {
+			reason: "Nothing is changed.", objects: away.all(), of: releasing{restore: "gone", dryRun: true}, want: results{Results: inQuarantine(report.WouldRelease)},
+		},
+		"QuarantineDryRunMissing": {
+			reason: "What would come after it is told.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
+			of: releasing{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
+		},
+		"QuarantineBelow": {
+			reason: "Its XR is not let go without it.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},
+			want: results{
+				Results: map[string]report.Result{"XOrder x1": report.StillHeld, "OrderClaim team-a/o1": report.StillHeld, "Bucket b1": report.LeftAlone}, Code: ExitProblems,
+			},
+			wrote: []string{"orderclaims o1", "xorders x1"}, said: "Bucket b1: it is in quarantine",
 		},
 		"Unreadable": {
 			reason: "It must not be taken for released.", objects: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))},

@@ -30,6 +30,8 @@ type Cluster interface {
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the objects of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error)
+	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for and does not have.
@@ -97,7 +99,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		}
 	}
 	forgotten := i.forgetAttempt()
-	if !i.isCrossplanes() {
+	fresh, err := a.isFresh(i)
+	if err != nil {
+		return nil, err
+	}
+	i.fresh = fresh
+	if !i.isCrossplanes() && !fresh {
 		if forgotten {
 			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 		}
@@ -141,10 +148,31 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return a.adopt(i)
 }
 
+// isFresh tells whether the item is to be in quarantine though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
+// at the moment of a backup is like that.
+func (a *Adopt) isFresh(i *item) (bool, error) {
+	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
+		return false, nil
+	}
+	settings, unread := a.settings(i.restore)
+	if unread == nil && settings.Hold != setting.HoldAll {
+		return false, nil
+	}
+	reconciled, err := a.cluster.IsReconciled(context.Background(), i.GroupVersionKind())
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("cannot find out whether Crossplane or a provider reconciles %s: %w", xp.String(i.original), err)
+	case reconciled && unread != nil:
+		return false, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), unread)
+	default:
+		return reconciled, nil
+	}
+}
+
 // adopt gives the item its owners, and puts what must not be reconciled yet on hold.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	held := i.holdOf(i.settings)
-	if held == nil {
+	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
 	if held == nil && i.isAsItWas() {
@@ -289,7 +317,7 @@ func (a *Adopt) put(i *item, h adoption.Hold) (*adoption.Hold, error) {
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	if _, err := a.put(i, adoption.Hold{Status: xp.NeededStatus(i.original)}); err != nil {
+	if _, err := a.put(i, adoption.Hold{Status: xp.NeededStatus(i.original), Quarantine: i.isQuarantined()}); err != nil {
 		return "", err
 	}
 	self := i.self()

@@ -136,6 +136,14 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	i.SetAnnotations(annotations)
 	xp.WithoutNotes(i.Unstructured)
 	i.log.Warn("Restored to make external resources of its own: it is a copy of " + of.String() + ", which is alive")
+	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
+	if !i.isQuarantined() || !i.isHeld() && !i.isManaged() {
+		return out, nil
+	}
+	if _, err := a.put(i, adoption.Hold{Quarantine: true}); err != nil {
+		return nil, err
+	}
+	out.OperationID = operationID(i.self())
 
-	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+	return out, nil
 }

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,9 +24,11 @@ type cluster struct {
 	objects []*unstructured.Unstructured
 	// config are the settings.
 	config map[string]string
+	// reconciled are the kinds that Crossplane or a provider reconciles.
+	reconciled []string
 
 	// Errors of the questions that there are. Owners, what exists and names share one.
-	err, rankErr, configErr error
+	err, rankErr, configErr, reconciledErr error
 
 	// returned is the status that was brought back, by object.
 	returned map[string]map[string]any
@@ -80,6 +83,12 @@ func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, external
 	}
 
 	return named, c.err
+}
+
+func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	c.asked = append(c.asked, "reconciled "+gvk.Kind)
+
+	return slices.Contains(c.reconciled, gvk.Kind), c.reconciledErr
 }
 
 func (c *cluster) Outrank(_ context.Context, revision *unstructured.Unstructured) error {

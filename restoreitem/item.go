@@ -22,7 +22,9 @@ type item struct {
 	settings  setting.Settings
 	// recovered says that it got its external-name from its status.
 	recovered bool
-	log       logrus.FieldLogger
+	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
+	fresh bool
+	log   logrus.FieldLogger
 }
 
 // self is what the item is called once it is restored.
@@ -35,6 +37,9 @@ func (i *item) self() xp.Ref {
 
 // isHeld tells whether Crossplane must not reconcile the item before it is adopted.
 func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
+
+// isQuarantined tells whether nothing may reconcile the item until a person says so.
+func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
 
 // restoreName names the Restore as holds do.
 func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }

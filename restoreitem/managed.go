@@ -44,11 +44,19 @@ func (i *item) asOwned() *unstructured.Unstructured {
 
 // holdOf returns the hold that an MR must come back with; nil if it needs none.
 func (i *item) holdOf(s setting.Settings) *adoption.Hold {
+	if i.fresh {
+		return &adoption.Hold{Quarantine: true}
+	}
 	if !i.isManaged() {
 		return nil
 	}
 	own := i.asOwned()
-	h := &adoption.Hold{Status: xp.NeededStatus(i.original), Identity: i.unsafe(own), Observes: s.ObserveFirst && i.canObserve(own)}
+	h := &adoption.Hold{
+		Status: xp.NeededStatus(i.original), Observes: s.ObserveFirst && i.canObserve(own), Quarantine: i.isQuarantined(),
+	}
+	if s.Hold != setting.HoldNone {
+		h.Identity = i.unsafe(own)
+	}
 	switch {
 	case h.Identity != "":
 		id, _ := xp.ProviderID(i.original)
@@ -61,7 +69,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		h.Reason = adoption.ReasonStatus
 	case adoption.IsMarked(i.original):
 		h.Reason = adoption.ReasonMarked
-	default:
+	case !h.Quarantine:
 		return nil
 	}
 	if h.Identity == xp.Recoverable && !slices.Contains(h.Status, "atProvider") {
@@ -110,9 +118,17 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	return operationID(i.self()), nil
 }
 
-// warnOfIdentity names an MR that comes back without an identity and that is not held, because it creates nothing as it is.
+// warnOfIdentity names an MR that comes back without an identity and that is not held because of that: it creates nothing as it is, or nobody wants it
+// to be held.
 func (i *item) warnOfIdentity() {
 	if !i.isManaged() {
+		return
+	}
+	if unsafe := i.unsafe(i.asOwned()); unsafe != "" {
+		id, _ := xp.ProviderID(i.original)
+		i.log.WithField("identity", unsafe).Warn(xp.String(i.original) + " is not held, as the setting " + setting.NameHold + " says, and should be: " +
+			adoption.WhyHeld(unsafe, id))
+
 		return
 	}
 	if identity := i.identity(); identity == xp.Unknown || identity == xp.Recoverable {

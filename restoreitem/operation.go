@@ -82,7 +82,8 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.Operation
 	}
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed, describe(plan)
-	if plan.Failed != "" {
+	// A restore does not wait for a quarantine to end.
+	if plan.Failed != "" || plan.Quarantine != "" && !plan.Moving && plan.Patch == nil {
 		progress.Completed = true
 	}
 
@@ -112,6 +113,9 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 
 // describe says in one line where an XR is. Only the first few reasons are told; the log has all.
 func describe(p adoption.Plan) string {
+	if p.Quarantine != "" && len(p.Waiting) == 0 {
+		return p.Quarantine
+	}
 	if p.Done && p.Total == 0 && len(p.Remarks) == 0 {
 		return "not held"
 	}

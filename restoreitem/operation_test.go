@@ -93,6 +93,24 @@ func TestProgress(t *testing.T) {
 				p.Completed, p.Err, p.Description = true, "it was not restored", "0 of 0 composed resources adopted"
 			})},
 		},
+		"Quarantine": {
+			reason: "A restore must not wait for what a person does some day.", id: operation, world: &world{plans: planFor(adoption.Plan{Total: 2, Quarantine: "in quarantine"})},
+			want: want{Progress: with(func(p *velero.OperationProgress) { p.Completed, p.NTotal, p.Description = true, 2, "in quarantine" })},
+		},
+		"QuarantineOfAPart": {
+			reason: "Nor for what waits for that.", id: operation,
+			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine"}})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 2, "1 of 2 composed resources adopted; waiting for b is in quarantine"
+			})},
+		},
+		"QuarantineMoving": {
+			reason: "But for what comes by itself besides.", id: operation,
+			world: &world{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
+			})},
+		},
 		"Passing": {
 			reason: "A Go error would fail the operation for good, so one that may pass is a description.", id: operation, world: &world{err: errAPI},
 			want: want{Progress: with(func(p *velero.OperationProgress) { p.Description = "trying again: " + errAPI.Error() })},

@@ -141,9 +141,9 @@ func sentence(e *logrus.Entry) string {
 	return s
 }
 
-// whyHeld says why an item is held; "" for an XR or a claim, since all of these are.
+// whyHeld says why an item is held; "" for an XR or a claim that is in no quarantine, since all of these are.
 func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
-	if xp.IsComposite(u) || xp.IsClaim(u) {
+	if (xp.IsComposite(u) || xp.IsClaim(u)) && !h.Quarantine {
 		return ""
 	}
 	why := strings.TrimPrefix(h.Reason, "restored from a backup; ")

@@ -39,6 +39,8 @@ type servedAs struct {
 	schema.GroupVersionResource
 
 	namespaced bool
+	// categories are those of the CRD.
+	categories []string
 }
 
 func newStage(b *archive.Backup, scenery Scenery) *stage {
@@ -62,6 +64,7 @@ func (s *stage) serve(crd *unstructured.Unstructured) {
 
 		return t
 	}
+	categories, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "categories")
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, v := range versions {
 		m, _ := v.(map[string]any)
@@ -71,7 +74,7 @@ func (s *stage) serve(crd *unstructured.Unstructured) {
 		gv := schema.GroupVersion{Group: text("group")}
 		gv.Version, _ = m["name"].(string)
 		s.served[gv.WithKind(text("names", "kind"))] = servedAs{
-			GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced",
+			GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced", categories: categories,
 		}
 	}
 }
@@ -107,7 +110,7 @@ func (s *stage) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResour
 	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// Owner, Exists, Named, Settings and Outrank make it a Cluster. What existed is what is live, since what is restored did not.
+// Owner, Exists, Named, Settings, IsReconciled and Outrank make it a Cluster. What existed is what is live, since what is restored did not.
 func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
@@ -167,6 +170,19 @@ func (s *stage) Settings(ctx context.Context, namespace string) (map[string]stri
 	settings, err := s.scenery.Settings(ctx, namespace)
 
 	return settings, s.note(err)
+}
+
+// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+func (s *stage) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	if r, ok := s.served[gvk]; ok && xp.AreReconciled(r.categories) {
+		return true, nil
+	}
+	if s.scenery == nil {
+		return false, nil
+	}
+	reconciled, err := s.scenery.IsReconciled(ctx, gvk)
+
+	return reconciled, s.note(err)
 }
 
 // Outrank would write.

@@ -15,6 +15,8 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	switch {
 	case err != nil:
 		return err.Error(), "correct or remove that annotation"
+	case h != nil && h.Quarantine:
+		return fmt.Sprintf("it is in quarantine since %s, where the Restore %s has put it", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
 		return fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate " + xp.RefTo(u).Path()
 	case u.GetDeletionTimestamp() != nil:

@@ -53,6 +53,11 @@ func (t *tree) releaseClaim() bool {
 
 		return false
 	}
+	if h != nil && h.Quarantine {
+		t.awaitEnd(xp.RefTo(claim), h)
+
+		return false
+	}
 	if h != nil {
 		t.checkSeen(claim)
 		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) {

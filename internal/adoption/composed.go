@@ -67,7 +67,13 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	}
 	switch {
 	case xp.IsComposite(u):
-		if h, err := HoldOf(u); h != nil || err != nil {
+		h, err := HoldOf(u)
+		if err == nil && h != nil && h.Quarantine {
+			t.awaitEnd(r, h)
+
+			return false
+		}
+		if h != nil || err != nil {
 			t.wait(true, "%s: this composed XR is not adopted yet", r)
 
 			return false

@@ -25,6 +25,7 @@ type Forcing struct {
 
 // Force plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
 func Force(w *World, r xp.Ref) Forcing {
+	w.EndQuarantine(r) // Who lifts a hold by force ends that too.
 	u := w.Get(r)
 	if u == nil {
 		return Forcing{Refused: r.String() + " does not exist any more"}
@@ -64,6 +65,8 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	case h.Clone != "":
 		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which does nothing to them; to have it, restore it " +
 			"again with the setting clone, or after the original was deleted with its external resources kept"
+	case h.Quarantine:
+		return endQuarantine(h)
 	case xp.IsSchedule(u):
 		return "it starts Operations by itself; to let it, run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
 	default:

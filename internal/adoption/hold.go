@@ -39,6 +39,8 @@ type Hold struct {
 	// Clone is the object that this one is a copy of, if that is alive: then both would manage the same external resources, and what is done
 	// about it is up to a person.
 	Clone string `json:"cloneOf,omitempty"`
+	// Quarantine says that nothing is done about it until a person ends that.
+	Quarantine bool `json:"quarantine,omitempty"`
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
@@ -61,6 +63,8 @@ const ReasonSecret = "restored from a backup; its provider is kept from publishi
 
 const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " +
 	"The restore's operation lifts the hold"
+
+const groupVelero = "velero.io"
 
 func key(u *unstructured.Unstructured) string {
 	if xp.IsComposite(u) {
@@ -85,7 +89,8 @@ func IsMarked(u *unstructured.Unstructured) bool {
 // too, so that of a namespaced XR can't refer to anything outside of its namespace, whatever it says.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	s, ok := u.GetAnnotations()[key(u)]
-	if !ok {
+	// On a Backup or Restore an annotation of this name is the setting.
+	if !ok || u.GroupVersionKind().Group == groupVelero {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	h := &Hold{}
@@ -105,12 +110,15 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Identity, Observes, Status and Reason; an empty Reason stands for that of an XR. The
-// settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it was held: then that one has
-// the person's own settings. It fails if the resourceRefs can't be read.
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, Identity, Observes, Status and Reason; an empty Reason stands for that of an
+// XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it
+// was held: then that one has the person's own settings. It fails if the resourceRefs can't be read.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
-	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Reason: of.Reason}
-	if h.Reason == "" {
+	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Reason: of.Reason}
+	switch {
+	case h.Quarantine:
+		h.Reason = reasonQuarantine + endQuarantine(h)
+	case h.Reason == "":
 		h.Reason = reasonRestored
 	}
 	earlier, err := HoldOf(u)

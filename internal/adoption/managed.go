@@ -52,6 +52,11 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	if err != nil || h == nil || h.Clone != "" || !IsMarked(u) {
 		return false
 	}
+	if h.Quarantine {
+		t.awaitEnd(r, h)
+
+		return true
+	}
 	e := endOf(u, h)
 	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {

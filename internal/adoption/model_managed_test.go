@@ -81,9 +81,10 @@ func (m *model) lost(xr *unstructured.Unstructured) bool {
 // restored is an MR as a restore makes it, with the status that it was asked for.
 func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructured {
 	f := m.fates[xp.RefTo(own).ID()]
-	if !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
+	if !m.quarantine && !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
 		return own.DeepCopy()
 	}
+	f.hold.Quarantine = m.quarantine
 	u := heldFor(own, f.hold)
 	if len(f.hold.Status) > 0 {
 		u.Object["status"] = xptest.With(u, xptest.Field(f.status, "status")).Object["status"]
@@ -128,7 +129,7 @@ func (m *model) reactToMR(mr *unstructured.Unstructured) *unstructured.Unstructu
 	default:
 		f.cloud = name
 		m.say(next, xp.ConditionSynced, "True", "ReconcileSuccess")
-		if m.chance(2) {
+		if !m.chance(4) {
 			m.say(next, xp.ConditionReady, "True", "Available")
 		}
 	}

@@ -25,6 +25,7 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 	for seed := range n {
 		m := newModel(seed)
 		m.restore()
+		m.release()
 		m.run()
 		if m.fault == "" {
 			m.judge()
@@ -60,6 +61,8 @@ type model struct {
 	fates     map[xp.ID]*fate
 	was       map[xp.ID][]*unstructured.Unstructured
 	addressed map[xp.ID]bool
+	// quarantine says that all is restored into quarantine.
+	quarantine bool
 	// untold are the XRs of which no backup says that something they compose could not be reconciled.
 	untold map[xp.ID]bool
 	// behind is the number of things that come true one after the other, such as MRs being observed.
@@ -73,7 +76,7 @@ func newModel(seed uint64) *model {
 		own: map[xp.ID]*unstructured.Unstructured{}, managed: map[xp.ID]*unstructured.Unstructured{}, stuck: map[xp.ID]bool{}, reconciled: map[xp.ID]int64{},
 		deaf: map[xp.ID]bool{}, fates: map[xp.ID]*fate{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, untold: map[xp.ID]bool{},
 	}
-	m.modern = m.chance(2)
+	m.modern, m.quarantine = m.chance(2), m.chance(3)
 
 	return m
 }
@@ -210,7 +213,7 @@ func (m *model) bring(own *unstructured.Unstructured) {
 
 func (m *model) hold(own *unstructured.Unstructured) {
 	u, id := own.DeepCopy(), xp.RefTo(own).ID()
-	of := Hold{Restore: restoreName, Since: restoredAt}
+	of := Hold{Restore: restoreName, Since: restoredAt, Quarantine: m.quarantine}
 	if xp.IsComposite(u) && !m.addressed[id] {
 		m.addressed[id] = m.chance(4)
 	}

@@ -38,6 +38,8 @@ type Plan struct {
 	Silent []Silence
 	// Remarks are what a person should know though nothing waits for it, each with the next step.
 	Remarks []string
+	// Quarantine says that it waits for a person to end a quarantine, and how; "" if it doesn't.
+	Quarantine string
 	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
 	Moving, Blocked bool
 }
@@ -56,11 +58,18 @@ func Next(w *World, r xp.Ref) Plan {
 	if h != nil && h.Clone != "" {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", r, h.Reason)}
 	}
+	if h != nil && h.Quarantine {
+		return quarantined(h)
+	}
 	if xp.IsClaim(u) {
 		return nextForClaim(w, xp.ClaimFrom(u), h)
 	}
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
 		return nextForManaged(w, u, h)
+	}
+	if h != nil && !xp.IsComposite(u) {
+		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
+		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it was new when it was backed up; give its own settings back"}, Moving: true}
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {

@@ -54,8 +54,18 @@ func deleted(d time.Duration) xptest.Option {
 }
 
 func held(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return heldAs(u, adoption.Hold{})
+}
+
+// away is an object in quarantine.
+func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return heldAs(u, adoption.Hold{Quarantine: true})
+}
+
+func heldAs(u *unstructured.Unstructured, h adoption.Hold) *unstructured.Unstructured {
 	u = u.DeepCopy()
-	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/r", Since: ago(time.Hour)}); err != nil {
+	h.Restore, h.Since = "velero/r", ago(time.Hour)
+	if _, err := adoption.Put(u, h); err != nil {
 		panic(err) // The test is wrong.
 	}
 

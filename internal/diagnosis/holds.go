@@ -40,6 +40,9 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	reason := fmt.Sprintf("held by the Restore %s since %s: %s", h.Restore, h.Since, why)
 	phase, known := d.Restores[h.Restore]
 	switch {
+	case h.Quarantine:
+		d.add(report.Quarantined, report.Grave, xp.RefTo(u), "in quarantine since "+h.Since+", where the Restore "+h.Restore+" has put it: nothing reconciles it",
+			adoption.HowToRelease(u, h))
 	case h.Restore == "":
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u, h))
 	case phase == PhaseUnread:

@@ -155,6 +155,10 @@ func TestValidate(t *testing.T) {
 		"StuckMRLong": {reason: "But not for ever.", objects: all(xptest.MR("b", changed(time.Hour))), want: []string{"problem Stuck Bucket b"}},
 		"NotSynced":   {reason: "It says so itself.", objects: all(xptest.XR("x", xptest.Synced("False", "ReconcileError", "no"))), want: []string{"warning NotSynced XOrder x"}},
 		"NotReady":    {reason: "It says so itself.", objects: all(xptest.MR("b", ready("False"))), want: []string{"warning NotReady Bucket b"}},
+		"Quarantined": {
+			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
+			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
+		},
 		"Held": {
 			reason: "Of what is held the hold says what is wrong.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),
 			want: []string{"problem LeakedHold OrderClaim team-a/c", "problem LeakedHold XOrder x"},

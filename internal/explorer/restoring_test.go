@@ -65,6 +65,8 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Ref
 
 func (cluster) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
 
+func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
+
 func (cluster) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
 
 func (cluster) Settings(context.Context, string) (map[string]string, error) { return nil, nil }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // A generous server tells all groups and kinds at once, but for those that do not answer.
@@ -50,7 +52,7 @@ func TestDiscover(t *testing.T) {
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
-	kinds, unread, err := c.Kinds(context.Background(), CategoryComposite, CategoryClaim, CategoryManaged)
+	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged)
 	if err != nil || len(kinds) != 3 || len(unread) > 0 || len(g.asked) > 0 {
 		t.Errorf("All is known from one request; got %v, %v, %v, and asked %v", kinds, unread, err, g.asked)
 	}
@@ -58,7 +60,7 @@ func TestDiscover(t *testing.T) {
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
-	if kinds, _, err = c.Kinds(context.Background(), CategoryComposite); err != nil || len(kinds) > 0 {
+	if kinds, _, err = c.Kinds(context.Background(), xp.CategoryComposite); err != nil || len(kinds) > 0 {
 		t.Errorf("What was known before is forgotten; got %v, %v", kinds, err)
 	}
 }
@@ -70,7 +72,7 @@ func TestDiscoverInParts(t *testing.T) {
 	if err := c.Discover(); err != nil {
 		t.Fatal(err)
 	}
-	if kinds, _, err := c.Kinds(context.Background(), CategoryManaged); err != nil || len(kinds) != 1 || len(g.asked) != 1 {
+	if kinds, _, err := c.Kinds(context.Background(), xp.CategoryManaged); err != nil || len(kinds) != 1 || len(g.asked) != 1 {
 		t.Errorf("What failed is asked for by itself; got %v, %v, and asked %v", kinds, err, g.asked)
 	}
 	g.err = errDown

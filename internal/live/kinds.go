@@ -6,15 +6,11 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-)
 
-// Categories that Crossplane gives to the kinds of XRDs, and providers to those of MRs.
-const (
-	CategoryClaim     = "claim"
-	CategoryComposite = "composite"
-	CategoryManaged   = "managed"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Kinds returns the kinds that the API server serves in one of the categories and that can be listed, each in the version that its group prefers, or
@@ -54,6 +50,24 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 	}
 
 	return kinds, unread, nil
+}
+
+// IsReconciled tells whether Crossplane or a provider reconciles a kind, as its categories say. Nobody reconciles what is not served.
+func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	if _, _, err := c.Resource(gvk); err != nil {
+		if meta.IsNoMatchError(err) {
+			err = nil
+		}
+
+		return false, err
+	}
+	list, err := c.kindsOf(gvk.GroupVersion())
+	if err != nil {
+		return false, err
+	}
+	r, _ := find(list, gvk.Kind)
+
+	return xp.AreReconciled(r.Categories), nil
 }
 
 // groupList returns the groups that were served when they were first asked for.

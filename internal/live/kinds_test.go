@@ -17,6 +17,24 @@ func listed(name, kind string, categories ...string) metav1.APIResource {
 	return metav1.APIResource{Name: name, Kind: kind, Verbs: metav1.Verbs{"list"}, Categories: categories}
 }
 
+func TestIsReconciled(t *testing.T) {
+	s := newServer()
+	s.kinds = map[string][]metav1.APIResource{"example.org/v1": {
+		listed("xorders", "XOrder", "crossplane", "composite"), listed("orders", "Order", "claim"), listed("buckets", "Bucket", "managed"),
+		listed("configs", "Config", "crossplane", "provider"), {Name: "configs/status", Kind: "Config", Categories: []string{"managed"}},
+	}}
+	c := s.cluster()
+	for kind, want := range map[string]bool{"XOrder": true, "Order": true, "Bucket": true, "Config": false, "Missing": false} {
+		got, err := c.IsReconciled(context.Background(), schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: kind})
+		if err != nil || got != want {
+			t.Errorf("%s: got %v, %v", kind, got, err)
+		}
+	}
+	if got, err := c.IsReconciled(context.Background(), schema.GroupVersionKind{Group: "other.org", Version: "v1", Kind: "XOrder"}); got || err != nil {
+		t.Errorf("a group that is not served: got %v, %v", got, err)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	s := newServer()
 	s.kinds = map[string][]metav1.APIResource{
@@ -26,7 +44,7 @@ func TestKinds(t *testing.T) {
 		},
 		"cloud.example.org/v1": {listed("buckets", "Bucket", "crossplane", "managed"), listed("configs", "ProviderConfig", "crossplane")},
 	}
-	kinds, unread, err := s.cluster().Kinds(context.Background(), CategoryComposite, CategoryManaged)
+	kinds, unread, err := s.cluster().Kinds(context.Background(), xp.CategoryComposite, xp.CategoryManaged)
 	if err != nil || len(unread) > 0 {
 		t.Fatalf("got %v, %v", unread, err)
 	}
@@ -52,16 +70,16 @@ func TestKindsNamesWhatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.down = errDown
-	kinds, unread, err := c.Kinds(context.Background(), CategoryManaged)
+	kinds, unread, err := c.Kinds(context.Background(), xp.CategoryManaged)
 	if err != nil || len(kinds) > 0 || len(unread) != len(s.kinds) {
 		t.Errorf("A group that does not answer must be named: got %v, %v, %v", kinds, unread, err)
 	}
-	if _, _, err := s.cluster().Kinds(context.Background(), CategoryManaged); !errors.Is(err, errDown) {
+	if _, _, err := s.cluster().Kinds(context.Background(), xp.CategoryManaged); !errors.Is(err, errDown) {
 		t.Errorf("Without groups nothing is known: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := c.Kinds(ctx, CategoryManaged); !errors.Is(err, context.Canceled) {
+	if _, _, err := c.Kinds(ctx, xp.CategoryManaged); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

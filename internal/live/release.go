@@ -69,6 +69,19 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	return objects, nil
 }
 
+// EndQuarantine ends the quarantine of an object, which stays held until it is adopted. What is in none stays as it is.
+func (a *Adopter) EndQuarantine(ctx context.Context, u *unstructured.Unstructured) error {
+	_, err := a.change(ctx, u, adoption.EndQuarantine)
+	if isUnserved(err) {
+		return nil // It is gone, which whoever goes on with it finds out.
+	}
+	if err == nil {
+		a.stepped(adoption.Change{Target: u, Step: "end its quarantine"})
+	}
+
+	return err
+}
+
 // Foresee returns what it means to lift the holds of what refs name by force. It changes nothing.
 func (a *Adopter) Foresee(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Forcing, error) {
 	world, err := a.cluster.Observe(ctx, selector, refs)

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Places are where to look for claims and XRs; the zero value is everywhere.
@@ -27,7 +29,7 @@ type Roots struct {
 
 // Roots reads the claims and XRs in the places that the selector selects. It needs no right but to list them there.
 func (c *Cluster) Roots(ctx context.Context, in Places, selector string) (Roots, error) {
-	kinds, _, err := c.Kinds(ctx, CategoryClaim, CategoryComposite)
+	kinds, _, err := c.Kinds(ctx, xp.CategoryClaim, xp.CategoryComposite)
 	if err != nil {
 		return Roots{}, err
 	}

@@ -40,6 +40,20 @@ type Survey struct {
 	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could not be read; nil if they were, or Velero is not there.
 	Restores map[string]report.Restore
 	Unread   error
+
+	surveyor *surveyor
+}
+
+// PlansAfter returns the plans as they would be if the quarantines of what refs name had ended. Nothing is read for that.
+func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
+	if len(refs) == 0 {
+		return s.Situation.Plans
+	}
+	for _, r := range refs {
+		s.surveyor.world.EndQuarantine(r)
+	}
+
+	return s.surveyor.plans(ctx)
 }
 
 // Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists each kind once: those that discovery finds in Crossplane's
@@ -64,7 +78,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	restores, phases, unread := s.readRestores(ctx)
 
 	return &Survey{
-		Objects: s.objects, Restores: restores, Unread: unread,
+		Objects: s.objects, Restores: restores, Unread: unread, surveyor: s,
 		Situation: diagnosis.Situation{Now: time.Now(), Plans: s.plans(ctx), Restores: phases},
 	}, ctx.Err()
 }
@@ -132,7 +146,7 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 // first returns the requests for what discovery finds in Crossplane's categories, and for what concerns trees and is in none.
 func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	var requests []request
-	for _, category := range []string{CategoryComposite, CategoryClaim, CategoryManaged} {
+	for _, category := range []string{xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged} {
 		kinds, unread, err := s.cluster.Kinds(ctx, category)
 		if err != nil {
 			return nil, err
@@ -187,13 +201,13 @@ func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 	}
 	s.made[gk] = labelled
 	switch {
-	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[CategoryManaged][gk]:
+	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[xp.CategoryManaged][gk]:
 		s.made[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
 		s.made[gk] = whole // No other Secrets are anybody's business here.
-	case s.categories[CategoryManaged][gk]:
+	case s.categories[xp.CategoryManaged][gk]:
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
 
@@ -201,7 +215,7 @@ func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 }
 
 func (s *surveyor) isRoot(gk schema.GroupKind) bool {
-	return s.categories[CategoryComposite][gk] || s.categories[CategoryClaim][gk]
+	return s.categories[xp.CategoryComposite][gk] || s.categories[xp.CategoryClaim][gk]
 }
 
 // more returns the requests for what the objects refer to and is not there.
@@ -281,7 +295,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	gk := r.GroupKind()
 	switch {
 	case err == nil:
-		if s.isRoot(gk) || s.categories[CategoryManaged][gk] {
+		if s.isRoot(gk) || s.categories[xp.CategoryManaged][gk] {
 			s.read++
 		}
 	case isUnserved(err):

@@ -55,6 +55,8 @@ const (
 	// LeakedHold is a hold that nothing works on any more, and HeldBack one that a restore works on.
 	LeakedHold Code = "LeakedHold"
 	HeldBack   Code = "Held"
+	// Quarantined is a hold that a person has asked for, and that a person ends.
+	Quarantined Code = "Quarantined"
 	// Malformed objects have something that can't be read.
 	Malformed Code = "Malformed"
 	// DefinitionDying is an XRD that is being deleted and can't be gone.
@@ -81,7 +83,7 @@ const (
 
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
-	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
+	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack, Quarantined,
 	Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
 	NotRead,
 }

@@ -20,7 +20,7 @@ func TestExampleHasTheDefaults(t *testing.T) {
 	if err := yaml.Unmarshal(b, &example); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{NameClone, NameCredentials, NameObserve, NameFromID} {
+	for _, name := range []string{NameClone, NameCredentials, NameObserve, NameFromID, NameHold} {
 		if _, ok := example.Data[name]; !ok {
 			t.Errorf("%s is missing", name)
 		}

@@ -22,6 +22,7 @@ const Prefix = "velero.crossplane.io/"
 const (
 	NameClone       = "clone"
 	NameCredentials = "provider-credentials"
+	NameHold        = "hold"
 	NameObserve     = "observe-first"
 	NameFromID      = "external-name-from-id"
 )
@@ -39,9 +40,23 @@ const (
 	New Clone = "new"
 )
 
+// A Holding says what a restore holds besides what it has to hold for a while to have it adopted.
+type Holding string
+
+// What is held.
+const (
+	// HoldUnsafe holds MRs of which it is not known which external resource they manage.
+	HoldUnsafe Holding = "unsafe"
+	// HoldAll is a quarantine: everything stays held until a person releases it.
+	HoldAll Holding = "all"
+	// HoldNone holds nothing besides.
+	HoldNone Holding = "none"
+)
+
 // Settings of a Backup or Restore.
 type Settings struct {
 	Clone Clone
+	Hold  Holding
 	// Credentials says that a backup takes the Secrets that ProviderConfigs name.
 	Credentials bool
 	// ObserveFirst says that restored MRs only observe until they were observed.
@@ -79,7 +94,7 @@ func Of(source Source) func(of metav1.Object) (Settings, error) {
 // Parse returns the settings in the data of the ConfigMap, overridden by those among the annotations; either may be nil. It fails on names
 // and values that it does not know: a setting that is not heard must not look as if it were.
 func Parse(config, annotations map[string]string) (Settings, error) {
-	s := Settings{Clone: Hold}
+	s := Settings{Clone: Hold, Hold: HoldUnsafe}
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		if err := s.set(name, config[name]); err != nil {
 			return s, fmt.Errorf("cannot read the ConfigMap of settings: %w", err)
@@ -105,6 +120,11 @@ func (s *Settings) set(name, value string) error {
 		if s.Clone != Hold && s.Clone != Observe && s.Clone != New {
 			return fmt.Errorf("%s is hold, observe or new, not %q", NameClone, value)
 		}
+	case NameHold:
+		s.Hold = Holding(value)
+		if s.Hold != HoldUnsafe && s.Hold != HoldAll && s.Hold != HoldNone {
+			return fmt.Errorf("%s is unsafe, all or none, not %q", NameHold, value)
+		}
 	case NameCredentials:
 		if value != "include" && value != "exclude" {
 			return fmt.Errorf("%s is include or exclude, not %q", NameCredentials, value)
@@ -121,7 +141,7 @@ func (s *Settings) set(name, value string) error {
 
 		return err
 	default:
-		return fmt.Errorf("there is no setting %q; there are %s, %s, %s and %s", name, NameClone, NameFromID, NameObserve, NameCredentials)
+		return fmt.Errorf("there is no setting %q; there are %s, %s, %s, %s and %s", name, NameClone, NameFromID, NameHold, NameObserve, NameCredentials)
 	}
 
 	return nil

@@ -19,42 +19,57 @@ func TestParse(t *testing.T) {
 		config, annotations map[string]string
 		want                want
 	}{
-		"Defaults": {reason: "A copy must do no harm, and credentials are nobody's to take unasked.", want: want{Settings: Settings{Clone: Hold}}},
+		"Defaults": {reason: "A copy must do no harm, and credentials are nobody's to take unasked.", want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}}},
 		"Config": {
 			reason: "The ConfigMap is for all of the cluster.", config: map[string]string{"clone": "observe", "provider-credentials": "include"},
-			want: want{Settings: Settings{Clone: Observe, Credentials: true}},
+			want: want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, Credentials: true}},
 		},
 		"Annotations": {
 			reason:      "The annotations are for one Backup or Restore; those of others are not read.",
 			annotations: map[string]string{"velero.crossplane.io/clone": "new", "velero.io/clone": "x", "clone": "x"},
-			want:        want{Settings: Settings{Clone: New}},
+			want:        want{Settings: Settings{Clone: New, Hold: HoldUnsafe}},
 		},
 		"Both": {
 			reason:      "One Backup or Restore can be different, in what it says.",
 			config:      map[string]string{"clone": "new", "provider-credentials": "include"},
 			annotations: map[string]string{"velero.crossplane.io/provider-credentials": "exclude", "velero.crossplane.io/clone": "hold"},
-			want:        want{Settings: Settings{Clone: Hold}},
+			want:        want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
 		},
 		"Kept": {
 			reason: "What it does not say is as in the cluster.", config: map[string]string{"clone": "new", "provider-credentials": "include"},
 			annotations: map[string]string{"velero.crossplane.io/clone": "observe"},
-			want:        want{Settings: Settings{Clone: Observe, Credentials: true}},
+			want:        want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, Credentials: true}},
 		},
 		"ObserveFirst": {
 			reason: "A restore can be told to look before it changes anything.", annotations: map[string]string{"velero.crossplane.io/observe-first": "true"},
-			want: want{Settings: Settings{Clone: Hold, ObserveFirst: true}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, ObserveFirst: true}},
 		},
 		"NotObserveFirst": {
 			reason: "One restore can be different from the cluster's.", config: map[string]string{"observe-first": "true"},
-			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold}},
+			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
 		},
 		"FromID": {
 			reason: "Kinds have their groups with them; blanks don't matter.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io, Zone.example.org"},
-			want: want{Settings: Settings{Clone: Hold, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
 		},
 		"NoneFromID": {
 			reason: "No kinds for this one, whatever the cluster says.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"},
-			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold}},
+			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+		},
+		"HoldAll": {
+			reason: "One restore is into quarantine.", annotations: map[string]string{"velero.crossplane.io/hold": "all"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldAll}},
+		},
+		"HoldNone": {
+			reason: "Nothing is held that is not safe.", config: map[string]string{"hold": "none"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldNone}},
+		},
+		"HoldUnsafe": {
+			reason: "This one is as usual, in a cluster for drills.", config: map[string]string{"hold": "all"},
+			annotations: map[string]string{"velero.crossplane.io/hold": "unsafe"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+		},
+		"BadHold": {
+			reason: "A mark of a hold is none.", annotations: map[string]string{"velero.crossplane.io/hold": "{}"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/hold: hold is unsafe, all or none, not "{}"`},
 		},
 		"BadObserveFirst": {
 			reason: "A value that is not known must not stand for the default.", config: map[string]string{"observe-first": "yes"},
@@ -89,11 +104,11 @@ func TestParse(t *testing.T) {
 		},
 		"UnknownInConfig": {
 			reason: "A setting that is not heard must not look as if it were.", config: map[string]string{"clones": "hold", "zzz": ""},
-			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone, external-name-from-id, observe-first and provider-credentials`},
+			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone, external-name-from-id, hold, observe-first and provider-credentials`},
 		},
 		"UnknownAnnotation": {
 			reason: "The same for one Backup or Restore.", annotations: map[string]string{"velero.crossplane.io/": "hold"},
-			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone, external-name-from-id, observe-first and provider-credentials`},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone, external-name-from-id, hold, observe-first and provider-credentials`},
 		},
 	}
 	for name, tc := range cases {

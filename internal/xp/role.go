@@ -37,6 +37,18 @@ func IsClaim(u *unstructured.Unstructured) bool {
 	return bound && selectsComposition(u) && !IsComposite(u)
 }
 
+// Categories that Crossplane gives to the kinds of XRDs, and providers to those of MRs.
+const (
+	CategoryClaim     = "claim"
+	CategoryComposite = "composite"
+	CategoryManaged   = "managed"
+)
+
+// AreReconciled tells whether a kind of the categories is one of claims, XRs or MRs.
+func AreReconciled(categories []string) bool {
+	return slices.ContainsFunc(categories, func(c string) bool { return c == CategoryClaim || c == CategoryComposite || c == CategoryManaged })
+}
+
 // IsManaged tells whether u is an MR, which a provider reconciles with something outside of the cluster.
 func IsManaged(u *unstructured.Unstructured) bool {
 	if slices.Contains(u.GetFinalizers(), FinalizerManaged) {

@@ -1,0 +1,69 @@
+package adoption
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// What is in quarantine is held like anything else that was restored, and nothing is done about it until a person ends that. The cluster that it was
+// backed up in may be alive and manage the same external resources, which nothing in this one can tell.
+const (
+	reasonQuarantine = "restored into quarantine, as the Restore's setting hold says: nothing reconciles it until somebody releases it; "
+	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: velero-plugin-for-crossplane release "
+)
+
+// endQuarantine says how the quarantine of what a Restore has brought back ends.
+func endQuarantine(h *Hold) string {
+	return "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release --restore " + h.Restore
+}
+
+// quarantined plans nothing for what is in quarantine.
+func quarantined(h *Hold) Plan {
+	return Plan{Total: len(h.Refs), Quarantine: h.Reason}
+}
+
+// awaitEnd waits until somebody ends the quarantine of something that belongs to an XR.
+func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
+	t.wait(false, "%s: it is in quarantine; "+endQuarantine(h), r)
+	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
+}
+
+// EndQuarantine is the patch that ends the quarantine of u, which stays held until it is adopted; ok is false if it is in none.
+func EndQuarantine(u *unstructured.Unstructured) (p map[string]any, ok bool) {
+	mark, ok := endedMark(u)
+	if !ok {
+		return nil, false
+	}
+
+	return patch(u, map[string]any{key(u): mark}), true
+}
+
+// EndQuarantine has what r names be observed as if its quarantine had ended.
+func (w *World) EndQuarantine(r xp.Ref) {
+	u := w.Get(r)
+	if u == nil {
+		return
+	}
+	mark, ok := endedMark(u)
+	if !ok {
+		return
+	}
+	u = u.DeepCopy()
+	xp.Annotate(u, key(u), mark)
+	w.objects[r.ID()] = u
+}
+
+// endedMark returns the mark of u without its quarantine; ok is false if it is in none.
+func endedMark(u *unstructured.Unstructured) (mark string, ok bool) {
+	h, err := HoldOf(u)
+	if err != nil || h == nil || !h.Quarantine {
+		return "", false
+	}
+	h.Quarantine, h.Reason = false, reasonEnded+xp.RefTo(u).Path()
+	b, err := json.Marshal(h)
+
+	return string(b), err == nil
+}

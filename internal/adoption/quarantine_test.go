@@ -1,0 +1,166 @@
+package adoption
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const inQuarantine = reasonQuarantine + "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release " +
+	"--restore " + restoreName
+
+// away is an object in quarantine, of which Crossplane or its provider has said that it is paused.
+func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return heldFor(u, Hold{Quarantine: true}, xptest.SeenPaused())
+}
+
+// Nothing is done about what is in quarantine, nor about what belongs to it.
+func TestNextInQuarantine(t *testing.T) {
+	x, modern := xptest.XR("x"), xptest.ModernXR("m")
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	bucket := xptest.MR("b", xptest.ControlledBy(x))
+	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured { return xptest.XR("x", xptest.Refs(u...)) }
+	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		p, _ := EndQuarantine(u)
+
+		return xptest.Merge(u, p)
+	}
+	type want struct {
+		Step, Target, Quarantine string
+		Waiting                  []string
+		Moving, Done             bool
+	}
+	waits := func(name string) want {
+		s := name + ": it is in quarantine; " + strings.TrimPrefix(inQuarantine, reasonQuarantine)
+
+		return want{Quarantine: s, Waiting: []string{s}}
+	}
+	stays := want{Quarantine: inQuarantine}
+	cases := map[string]struct {
+		reason string
+		world  *World
+		of     *unstructured.Unstructured
+		want   want
+	}{
+		"XR":         {reason: "All is there.", world: world(away(composes(bucket)), xptest.With(bucket, xptest.Reconciled()), revision), of: x, want: stays},
+		"ModernXR":   {reason: "The same.", world: world(away(modern), revision), of: modern, want: stays},
+		"Claim":      {reason: "It would be let go without its XR.", world: world(away(xptest.Claim("o"))), of: claim, want: stays},
+		"MR":         {reason: "It has its identity.", world: world(away(xptest.MR("b"))), of: bucket, want: stays},
+		"Fresh":      {reason: "Its provider would make it.", world: world(away(fresh)), of: fresh, want: stays},
+		"ComposedMR": {reason: "Its XR is not let go without it.", world: world(held(composes(bucket), xptest.SeenPaused()), away(bucket), revision), of: x, want: waits("Bucket b")},
+		"ComposedXR": {reason: "The same.", world: world(held(composes(child), xptest.SeenPaused()), away(child), revision), of: x, want: waits("XOrder child")},
+		"ClaimOfLiveXR": {
+			reason: "An XR that was there before the restore does not let its claim go.", world: world(away(claim), claimed), of: x, want: waits("OrderClaim team-a/o"),
+		},
+		"ClaimOfReleasedXR": {
+			reason: "Nor does one that was released by its name.", of: x, want: waits("OrderClaim team-a/o"),
+			world: world(away(claim), heldFor(claimed, Hold{}, unpaused(), xptest.Reconciled()), revision),
+		},
+		"XROfReleasedClaim": {reason: "A claim is not let go before its XR.", world: world(released(away(claim)), away(claimed), revision), of: claim, want: stays},
+		"ReleasedMR": {
+			reason: "It goes on as without.", world: world(released(away(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b", Moving: true},
+		},
+		"ReleasedFresh": {
+			reason: "Its provider makes it now.", world: world(released(away(fresh))), of: fresh,
+			want: want{Step: "it was new when it was backed up; give its own settings back", Target: "Bucket new", Moving: true},
+		},
+		"ReleasedXR": {reason: "All its checks are done then.", world: world(released(away(composes())), revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Next(tc.world, xp.RefTo(tc.of))
+			got := want{Step: p.Step, Quarantine: p.Quarantine, Waiting: p.Waiting, Moving: p.Moving, Done: p.Done}
+			if p.Target != nil {
+				got.Target = xp.String(p.Target)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Silent) > 0 {
+				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
+			}
+			if news := Changes(tc.world, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}); p.Quarantine == inQuarantine && len(news) > 0 {
+				t.Errorf("what is in quarantine has no news: %+v", news)
+			}
+		})
+	}
+}
+
+// The end of a quarantine leaves an ordinary hold.
+func TestEndQuarantine(t *testing.T) {
+	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
+	without := func(u *unstructured.Unstructured) *Hold {
+		h, err := HoldOf(u)
+		if err != nil || h == nil {
+			t.Fatalf("got %+v, %v", h, err)
+		}
+		h.Reason = ""
+
+		return h
+	}
+	u := away(own)
+	p, ok := EndQuarantine(u)
+	if !ok {
+		t.Fatal("it is in none")
+	}
+	ended := xptest.Merge(u, p)
+	if diff := cmp.Diff(without(held(own)), without(ended)); diff != "" {
+		t.Errorf("-ordinary, +ended:\n%s", diff)
+	}
+	if !xp.IsPaused(ended) {
+		t.Error("it is not paused any more")
+	}
+	if h, _ := HoldOf(ended); !strings.HasSuffix(h.Reason, "release x") {
+		t.Errorf("the reason must have the next step; got %q", h.Reason)
+	}
+	w := world(u)
+	w.EndQuarantine(xp.RefTo(u))
+	if diff := cmp.Diff(xptest.With(ended, xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
+		t.Errorf("-patched, +observed:\n%s", diff)
+	}
+	for name, u := range map[string]*unstructured.Unstructured{
+		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
+	} {
+		if p, ok := EndQuarantine(u); ok || p != nil {
+			t.Errorf("%s: there is none to end; got %v", name, p)
+		}
+	}
+}
+
+// What was in quarantine when it was backed up is not in the next restore, unless that says so.
+func TestPutAfterAQuarantine(t *testing.T) {
+	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"))
+	again := held(away(own))
+	if diff := cmp.Diff(held(own), xptest.With(again, xptest.Without("status"))); diff != "" {
+		t.Errorf("-first restore, +second:\n%s", diff)
+	}
+}
+
+// Who lifts a hold by force ends the quarantine too, and knows the risks that there are without it.
+func TestForceInQuarantine(t *testing.T) {
+	x := xptest.XR("x")
+	u := away(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
+	f := Force(world(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(s string) bool { return strings.HasPrefix(s, "Bucket b is missing") }) {
+		t.Fatalf("got %+v", f)
+	}
+	if h, err := HoldOf(xptest.Merge(u, f.Patch)); h != nil || err != nil {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}
+
+// The setting of a Restore has the name of the mark of what is held.
+func TestHoldOfARestore(t *testing.T) {
+	for _, kind := range []string{"Restore", "Backup", "Schedule"} {
+		if h, err := HoldOf(xptest.Object("velero.io/v1", kind, "velero", "r", xptest.Annotated(AnnotationHold, "all"))); h != nil || err != nil {
+			t.Errorf("%s: its annotation is a setting; got %+v, %v", kind, h, err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package live
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Polls leave what is in quarantine as it is; when that has ended they adopt it as anything else.
+func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
+	x := xptest.XR("x")
+	own := xptest.MR("b", xptest.ControlledBy(x))
+	xr := xptest.XR("x", xptest.Refs(own))
+	away := func(u adoption.Hold) adoption.Hold { u.Quarantine = true; return u }
+	s := newServer(heldMR(xr, away(adoption.Hold{})), heldMR(own, away(adoption.Hold{})), restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	provider(t, s, map[string]bool{"b": true})
+	for range 2 {
+		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine == "" {
+			t.Fatalf("got %+v, %v", p, err)
+		}
+	}
+	if patches := s.requests("patch"); len(patches) > 0 {
+		t.Fatalf("Nothing is written; got %v", patches)
+	}
+	a := hasty(s)
+	for range 2 { // The second time there is nothing to do, also for one that has changed meanwhile.
+		for _, u := range []string{"b", "gone"} {
+			if err := a.EndQuarantine(context.Background(), heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := a.EndQuarantine(context.Background(), heldMR(xr, away(adoption.Hold{}))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Fatalf("got %+v, %v", plans, err)
+	}
+	got := xptest.With(s.get(t, buckets, "", "b"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
+	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
+		t.Errorf("-own, +now:\n%s", diff)
+	}
+}

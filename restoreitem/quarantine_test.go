@@ -1,0 +1,162 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Whatever Crossplane or a provider would reconcile comes back held, and stays so.
+func TestAdoptQuarantines(t *testing.T) {
+	const thing = "Bucket"
+	x := xptest.XR("x")
+	composed := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	x = xptest.With(x, xptest.Refs(composed))
+	spec := xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider")
+	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "b", spec)
+	modern := xptest.ModernXR("m")
+	copied := []*unstructured.Unstructured{modern, xptest.NamespacedMR("b")}
+	type want struct {
+		Op, Paused              string
+		Quarantine, Held, Fails bool
+		Policies                []string
+	}
+	quarantined := func(op string) want { return want{Op: op, Paused: "true", Quarantine: true, Held: true} }
+	inBucket := func(namespace string) string { return "Bucket.v1alpha1.cloud.example.org/" + namespace + "/b" }
+	cases := map[string]struct {
+		reason       string
+		item         *unstructured.Unstructured
+		live         []*unstructured.Unstructured
+		hold         string
+		clone        string
+		unreconciled bool
+		err          error
+		want         want
+	}{
+		"XR":       {reason: "It would be adopted.", item: x, want: quarantined("XOrder.v1alpha1.example.org//x")},
+		"ModernXR": {reason: "The same.", item: modern, want: quarantined("Order.v1.example.org/team-a/m")},
+		"NeverComposed": {
+			reason: "Also if there is nothing to adopt.", item: xptest.XR("x", xptest.NeverComposed()), want: quarantined("XOrder.v1alpha1.example.org//x"),
+		},
+		"Claim":      {reason: "Its XR would be made.", item: xptest.Claim("o"), want: quarantined("OrderClaim.v1alpha1.example.org/team-a/o")},
+		"MR":         {reason: "Its provider would change what it manages.", item: xptest.MR("b"), want: quarantined(inBucket(""))},
+		"ComposedMR": {reason: "Its XR's operation is its own.", item: composed, live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
+		"Unsafe":     {reason: "Its identity is for later.", item: unnamed(), want: quarantined(inBucket(""))},
+		"OwnPause": {
+			reason: "Somebody could take that off.", item: xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), want: quarantined(inBucket("")),
+		},
+		"Fresh":         {reason: "Its provider would make it, as that of the source is about to.", item: fresh, want: quarantined(inBucket(""))},
+		"FreshComposed": {reason: "The same.", item: xptest.With(fresh, xptest.ControlledBy(x)), live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
+		"Foreign":       {reason: "It is nobody's here.", item: fresh, unreconciled: true},
+		"FreshUnsafe":   {reason: "Without a quarantine it is made, as it would have been.", item: fresh, hold: "unsafe"},
+		"FreshBad":      {reason: "What a Restore wants and is not known must not be let go.", item: fresh, hold: "al", want: want{Fails: true}},
+		"ForeignBad":    {reason: "The settings are not about what is foreign.", item: fresh, hold: "al", unreconciled: true},
+		"FreshUnknown":  {reason: "What can't be told must not be let go.", item: fresh, err: errAPI, want: want{Fails: true}},
+		"Secret":        {reason: "Nobody reconciles a Secret.", item: xptest.Secret("s")},
+		"Config":        {reason: "Nothing is done outside of the cluster for it.", item: xptest.Object("cloud.example.org/v1", "ProviderConfig", "", "default"), unreconciled: true},
+		"Copy": {
+			reason: "It stays for ever.", item: modern, live: copied, clone: "hold",
+			want: want{Op: "Order.v1.example.org/copy/m", Paused: "true", Held: true},
+		},
+		"NewCopy":   {reason: "It would compose anew.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
+		"NewMR":     {reason: "It would be made anew.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
+		"Observing": {
+			reason: "It would look.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
+			want: want{Op: inBucket("copy"), Paused: "true", Quarantine: true, Held: true, Policies: []string{"Observe"}},
+		},
+		"Again": {reason: "This Restore is into none.", item: away(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live(tc.live...)
+			c.config = map[string]string{"hold": "all"}
+			if tc.hold != "" {
+				c.config["hold"] = tc.hold
+			}
+			var mapping map[string]string
+			if tc.clone != "" {
+				c.config["clone"], mapping = tc.clone, toCopy()
+			}
+			if !tc.unreconciled {
+				c.reconciled = []string{thing}
+			}
+			c.reconciledErr = tc.err
+			out := adopt(t, c, tc.item, restoreOf(mapping))
+			got := want{Fails: out.err != nil}
+			if out.err == nil {
+				got.Op = out.OperationID
+			}
+			if u := out.object; u != nil {
+				h, err := adoption.HoldOf(u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.Paused, got.Held, got.Quarantine = u.GetAnnotations()[xp.AnnotationPaused], h != nil, h != nil && h.Quarantine
+				got.Policies, _ = xp.ManagementPolicies(u)
+				if got.Quarantine && (h.Restore != "velero/monday" || !strings.HasSuffix(h.Reason, "release --restore velero/monday")) {
+					t.Errorf("the mark must have the next step; got %+v", h)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s%v", tc.reason, diff, out.err)
+			}
+		})
+	}
+}
+
+func named(u *unstructured.Unstructured) { xp.SetExternalName(u, "external") }
+
+// away is an object as it is backed up in quarantine.
+func away(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if _, err := adoption.Put(u, adoption.Hold{Quarantine: true}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return u
+}
+
+// What is foreign costs a restore nothing, whatever it is to hold.
+func TestAdoptAsksNothingOfWhatIsForeign(t *testing.T) {
+	for hold, want := range map[string][]string{"unsafe": {"settings in velero"}, "all": {"settings in velero", "reconciled Thing"}} {
+		c := live()
+		c.config = map[string]string{"hold": hold}
+		adopt(t, c, xptest.Object("example.org/v1", "Thing", "team-a", "t"), restoreOf(nil))
+		if diff := cmp.Diff(want, c.asked); diff != "" {
+			t.Errorf("%s: -want, +asked:\n%s", hold, diff)
+		}
+	}
+}
+
+// Without holds each MR is named that should have one.
+func TestAdoptHoldsNone(t *testing.T) {
+	pending := xptest.Annotated(xp.AnnotationCreatePending, created)
+	secret := xptest.PublishesTo("infra", "s")
+	none := map[string]string{"hold": "none"}
+	warns := returned{Logged: []string{"warning"}}
+	inFlight := warns
+	inFlight.Name = "b"
+	runReturns(t, map[string]returnCase{
+		"Named":    {reason: "It is safe.", item: xptest.MR("b"), config: none, want: returned{Name: "b"}},
+		"Unknown":  {reason: "Nobody wants it held.", item: unnamed(), config: none, want: warns},
+		"InFlight": {reason: "The same.", item: xptest.MR("b", pending), config: none, want: inFlight},
+		"Publishes": {
+			reason: "What holds it for another reason does.", item: unnamed(secret), config: none, want: returned{Op: bucketOp, Paused: true, Logged: []string{"warning"}},
+		},
+		"OwnPause": {
+			reason: "It does nothing.", item: unnamed(xptest.Annotated(xp.AnnotationPaused, "true")), config: none, want: returned{Paused: true, Logged: []string{"warning"}},
+		},
+		"Unborn": {reason: "It is safe.", item: unnamed(xptest.Annotated(xp.AnnotationCreateFailed, created)), config: none, want: returned{}},
+	})
+	c := live()
+	c.config = none
+	out := adopt(t, c, unnamed(), restoreOf(nil))
+	if len(out.logged) != 1 || !strings.Contains(out.logged[0], "Bucket b") || !strings.Contains(out.logged[0], xp.AnnotationExternalName) {
+		t.Errorf("got log %v", out.logged)
+	}
+}
