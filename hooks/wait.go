@@ -225,6 +225,10 @@ func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pend
 // unread returns what is waited for since it could not be read. What may not be read is left out if everything else is there.
 func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
+	// An extension API server that is down for good must not keep a restore from ending.
+	for _, gv := range slices.Sorted(maps.Keys(roots.Unasked)) {
+		w.say(gv, "claims and XRs of "+gv+" are left out, if there are any, since it does not say what it serves: "+roots.Unasked[gv])
+	}
 	byName := func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) }
 	for _, gvk := range slices.SortedFunc(maps.Keys(roots.Unread), byName) {
 		err := roots.Unread[gvk]

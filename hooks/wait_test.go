@@ -83,6 +83,11 @@ func TestWait(t *testing.T) {
 		"ForbiddenAll": {
 			reason: "Rights can come back, too.", looks: []live.Roots{kind(0, unread(forbidden)), of(adopted)}, out: "Order team-a/o is adopted\n", err: []string{"waiting for Other.example.org"},
 		},
+		"BrokenGroup": {
+			reason: "A group that does not say what it serves may have some, which must not be left out without a word.",
+			looks:  []live.Roots{{Objects: of(adopted).Objects, Kinds: 1, Unasked: map[string]string{"metrics.k8s.io/v1": "it is down"}}},
+			out:    "Order team-a/o is adopted\n", err: []string{"metrics.k8s.io/v1 are left out", "it is down"},
+		},
 		"BrokenKind": {
 			reason: "What fails for another reason is waited for.", looks: []live.Roots{unread(errors.New("webhook down"), adopted), of(adopted)}, out: "Order team-a/o is adopted\n",
 			err: []string{"waiting for Other.example.org: webhook down"},
