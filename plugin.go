@@ -49,7 +49,7 @@ func serve() {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom), err
+			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom).Knowing(asks), err
 		}
 	}
 	server := framework.NewServer().

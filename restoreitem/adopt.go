@@ -53,6 +53,7 @@ type Adopt struct {
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	doom    *Doom
+	asks    *Asks
 	results results
 }
 
@@ -66,6 +67,13 @@ func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter
 // Minding has the action restore nothing that is doomed.
 func (a *Adopt) Minding(d *Doom) *Adopt {
 	a.doom = d
+
+	return a
+}
+
+// Knowing has the action hold MRs until their connection secrets are back that the restore has come to.
+func (a *Adopt) Knowing(asks *Asks) *Adopt {
+	a.asks = asks
 
 	return a
 }
@@ -174,6 +182,10 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	held := i.holdOf(i.settings)
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
+	}
+	if r, ok := xp.SecretRef(i.original); ok && held != nil {
+		r.Namespace = targetNamespace(r.Namespace, i.restore)
+		held.Secret = a.asks.brings(r)
 	}
 	if held == nil && i.isAsItWas() {
 		return &velero.RestoreItemActionExecuteOutput{}, nil

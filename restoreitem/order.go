@@ -41,9 +41,21 @@ type Order struct {
 	log      logrus.FieldLogger
 }
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written.
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, and the connection secrets that the restore has come to.
+// A nil one has none.
 type Asks struct {
-	items sync.Map
+	items   sync.Map
+	secrets sync.Map
+}
+
+// brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
+func (a *Asks) brings(secret xp.Ref) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.secrets.Load(secret.ID())
+
+	return ok
 }
 
 var _ riav2.RestoreItemAction = &Order{}
@@ -72,6 +84,11 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	out := &velero.RestoreItemActionExecuteOutput{}
 	if xp.Rebuilt(item) != "" {
 		return out, nil
+	}
+	if xp.IsConnectionSecret(item) {
+		r := xp.RefTo(item)
+		r.Namespace = targetNamespace(r.Namespace, input.Restore)
+		o.asks.secrets.Store(r.ID(), true)
 	}
 	if reason := o.foreign(item, input.Restore); reason != "" {
 		o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "name": item.GetName(), "reason": reason}).

@@ -1,13 +1,16 @@
 package restoreitem
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -133,6 +136,45 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 			if h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || h.Clone != "" || h.Pinned || !strings.HasPrefix(h.Reason, why) ||
 				!xp.IsPaused(out.object) {
 				t.Errorf("%s\nthe item is not held as it should be: %+v", tc.reason, h)
+			}
+		})
+	}
+}
+
+// A Secret that the restore has come to may still fail, and must be back before its MR is let go. One that no item is waits for nothing.
+func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
+	free, local := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
+	for name, tc := range map[string]struct {
+		reason  string
+		secret  *unstructured.Unstructured
+		mr      *unstructured.Unstructured
+		restore *velerov1.Restore
+		want    bool
+	}{
+		"Comes":      {"It is in the backup.", xptest.Secret("s", xptest.In("infra")), free, restoreOf(nil), true},
+		"ComesLocal": {"The same for Crossplane v2.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(nil), true},
+		"Mapped":     {"Both go to another namespace.", xptest.Secret("s", xptest.In("team-a")), local, restoreOf(toCopy()), true},
+		"Another":    {"That is not the one.", xptest.Secret("s", xptest.In("team-b")), free, restoreOf(nil), false},
+		"Opaque": {
+			"That is no connection secret.", xptest.Secret("s", xptest.In("infra"), xptest.Field("Opaque", "type")), free, restoreOf(nil), false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			asks := &Asks{}
+			failing := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) { return schema.GroupVersionResource{}, false, errAPI }
+			owned := xptest.With(tc.secret, xptest.ControlledBy(tc.mr))
+			_, err := NewOrder(Crossplane(), ResourceMapperFn(failing), asks, log).Execute(inputFor(owned, tc.restore))
+			if name != "Opaque" && !errors.Is(err, errAPI) {
+				t.Fatalf("the test is about a Secret that fails; got %v", err)
+			}
+			out, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(inputFor(tc.mr, tc.restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := adoption.HoldOf(&unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()})
+			if err != nil || h == nil || h.Secret != tc.want {
+				t.Errorf("%s Got hold %+v, error %v", tc.reason, h, err)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Minding(doom))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, r.stage, nil, log).Minding(doom))
+		actions = append(actions, NewAdopt(a.Selector, r.stage, nil, log).Minding(doom).Knowing(asks))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()

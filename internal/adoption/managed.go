@@ -33,7 +33,7 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
 		return Plan{Done: true}
 	}
-	e := endOf(u, h)
+	e := endOf(w, u, h)
 	if e.Patch == nil {
 		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
 		if e.silent {
@@ -57,7 +57,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 
 		return true
 	}
-	e := endOf(u, h)
+	e := endOf(t.w, u, h)
 	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
@@ -75,13 +75,17 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> observed, if it is to be observed first -> its
+// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there -> observed, if it is to be observed first -> its
 // own settings back.
-func endOf(u *unstructured.Unstructured, h *Hold) end {
+func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
 		return end{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
+	}
+	if r, missing := w.missingSecret(u, h); missing {
+		return end{why: fmt.Sprintf("its connection %s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only "+
+			"once; restore again", r), cause: "its connection secret is missing"}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e
@@ -95,6 +99,14 @@ func endOf(u *unstructured.Unstructured, h *Hold) end {
 	}
 
 	return end{Change: Change{Target: u, Patch: giveBack(u, h), Step: step}, why: why, moving: true}
+}
+
+// missingSecret returns the connection secret of an MR that the restore should have brought back, and whether it has not.
+func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) (xp.Ref, bool) {
+	r, ok := xp.SecretRef(u)
+	unknown := w.secretless || w.unreadable[r.GroupVersionKind().GroupKind()]
+
+	return r, ok && h.Secret && !unknown && !h.ownPause() && xp.IsPaused(u) && w.Get(r) == nil
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -23,16 +24,59 @@ func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.U
 	return xptest.With(u, o...)
 }
 
+const secretMissing = "its connection Secret infra/s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only " +
+	"once; restore again"
+
+// awaiting is u on hold until its connection secret is back, which is in the backup.
+func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
 // An MR that nothing composes has a plan of its own.
 func TestNextForManaged(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
+	secret := xptest.Secret("s", xptest.In("infra"))
 	x := xptest.XR("x", xptest.Refs(mr))
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
 	runPlans(t, map[string]planCase{
 		"Held": {
-			reason: "All items are restored when a plan is made, so the Secret is back if the backup has it.",
+			reason: "All items are restored when a plan is made, so what is not back by then is not in the backup.",
 			world:  world(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+		},
+		"SecretBack": {reason: "Its Secret is back.", world: world(awaiting(mr), secret), ref: xp.RefTo(mr), want: letGo("Bucket b")},
+		"SecretFailed": {
+			reason: "What the cloud tells only once must not be lost because one item of a restore has failed.", world: world(awaiting(mr)), ref: xp.RefTo(mr),
+			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
+		},
+		"SecretUnreadable": {
+			reason: "Who may not read Secrets can't wait for one.", world: func() *World {
+				w := world(awaiting(mr))
+				w.AddUnreadable(schema.GroupKind{Kind: "Secret"})
+
+				return w
+			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+		},
+		"SecretNotLookedFor": {
+			reason: "Nor can who did not look.", world: func() *World {
+				w := world(awaiting(mr))
+				w.WithoutSecrets()
+
+				return w
+			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+		},
+		"SecretOfPaused": {
+			reason: "What its person has paused publishes nothing.", world: world(awaiting(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true")))),
+			ref: xp.RefTo(mr), want: letGo("Bucket b"),
+		},
+		"SecretTooLate": {
+			reason: "Somebody has let it go by hand.", world: world(awaiting(mr, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			want: letGo("Bucket b"),
 		},
 		"Namespaced": {reason: "The same for Crossplane v2.", world: world(forSecret(local)), ref: xp.RefTo(local), want: letGo("Bucket team-a/b")},
 		"Released":   {reason: "It was let go, or was live before the restore.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Done: true}},
@@ -99,6 +143,10 @@ func TestNextLetsComposedGo(t *testing.T) {
 		"OtherMissing": {
 			reason: "What can be let go is, though the XR waits for something else.", world: world(paused, forSecret(mr), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"SecretFailed": {
+			reason: "An MR without its Secret is no reason not to let the other go.", world: world(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
+			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: "+secretMissing),
 		},
 		"AfterTheUnpause": {
 			reason: "A person who put the MR back by another restore has it let go.", world: world(free, forSecret(mr), other), ref: xp.RefTo(x),

@@ -19,6 +19,8 @@ type World struct {
 	unreadable map[schema.GroupKind]bool
 	// restored are the objects that a restore has created.
 	restored map[types.UID]bool
+	// secretless says that nobody has looked for connection secrets.
+	secretless bool
 	// now is when it was observed.
 	now      time.Time
 	platform platform
@@ -56,6 +58,9 @@ func (w *World) AddUnserved(gk schema.GroupKind) {
 func (w *World) AddUnreadable(gk schema.GroupKind) {
 	w.unreadable[gk] = true
 }
+
+// WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
+func (w *World) WithoutSecrets() { w.secretless = true }
 
 // Get returns the object that r names; nil if it does not exist.
 func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
@@ -111,12 +116,16 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 // links returns what must be observed to plan for an object.
 func links(u *unstructured.Unstructured) []xp.Ref {
 	claim, composite := xp.IsClaim(u), xp.IsComposite(u)
+	h, err := HoldOf(u)
+	held := err == nil && h != nil
 	if !claim && !composite {
+		if secret, ok := xp.SecretRef(u); ok && held && h.Secret {
+			return []xp.Ref{secret}
+		}
+
 		return nil
 	}
 	var refs []xp.Ref
-	h, err := HoldOf(u)
-	held := err == nil && h != nil
 	if secret, ok := xp.SecretRef(u); ok && held {
 		refs = append(refs, secret)
 	}

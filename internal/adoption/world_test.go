@@ -82,7 +82,7 @@ func TestIsMarked(t *testing.T) {
 
 func TestNeeds(t *testing.T) {
 	bucket, revision := xptest.MR("b"), xptest.Revision(xptest.RevisionName, xptest.XR("x"))
-	plain := xptest.Claim("o")
+	plain, published := xptest.Claim("o"), xptest.PublishesTo("infra", "s")
 	child := xptest.XR("child", xptest.Refs(xptest.MR("deep")))
 	parent := xptest.XR("parent", xptest.Refs(child, bucket), xptest.ClaimedBy(plain))
 	claim := xptest.Claim("o", xptest.OfXR(parent))
@@ -122,6 +122,11 @@ func TestNeeds(t *testing.T) {
 		"Loop": {
 			reason: "An XR that composes itself ends.",
 			world:  world(held(loop)), from: refs(loop, loop), want: refs(loop, revision),
+		},
+		"Publishing": {
+			reason: "A connection secret that the restore brings must be back before its MR is let go, and any other is nobody's business.",
+			world:  world(awaiting(xptest.MR("b", published)), forSecret(xptest.MR("c", published))), from: refs(bucket, xptest.MR("c")),
+			want: refs(bucket, xptest.Secret("s", xptest.In("infra")), xptest.MR("c")),
 		},
 		"LeafAndFreeClaim": {
 			reason: "An MR needs nothing, and a claim without an XR neither.",

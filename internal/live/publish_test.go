@@ -52,6 +52,25 @@ func TestAdoptLetsAnMRGo(t *testing.T) {
 	}
 }
 
+// A Secret that is in the backup and that could not be restored is waited for: its provider would publish another.
+func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
+	mr := restored(xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
+	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret, Secret: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(mr)
+	plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(mr))
+	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || p.Patch != nil || !p.Blocked || len(s.steps()) > 0 {
+		t.Errorf("without its Secret: %+v, %v", p, err)
+	}
+	s.put(secrets, restored(xptest.Secret("s", xptest.In("infra"))))
+	plans, err = hasty(s).Adopt(context.Background(), selector, xp.RefTo(mr))
+	if err != nil || !plans[xp.RefTo(mr).ID()].Done {
+		t.Errorf("with its Secret: %+v, %v", plans, err)
+	}
+	checkLetGo(t, s)
+}
+
 // The operation of an XR lets go what the XR composes, before Crossplane reconciles the XR.
 func TestAdoptLetsComposedMRsGo(t *testing.T) {
 	x := xptest.XR("x")

@@ -69,6 +69,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	}
 	s.objects.Limit(scope.Namespace)
 	s.world.SetTime(time.Now())
+	s.world.WithoutSecrets()
 	if err := s.readTrees(ctx); err != nil {
 		return nil, err
 	}
