@@ -50,6 +50,9 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 	t.Run("Network", func(t *testing.T) {
-		s.testNetwork(t, s.divert(t), faulty, ordeal{name: "Mixed", kinds: stack.AllFaults(), rate: 0.05, hang: time.Second, seed: seed(t)})
+		// Velero can take minutes to find out that it has lost a restore, so its own calls fail in TestMatrixNetwork only.
+		s.testNetwork(t, s.divert(t), faulty, ordeal{
+			name: "Sample", kinds: stack.AllFaults(), rate: 0.1, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
+		})
 	})
 }

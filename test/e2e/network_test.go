@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -22,11 +25,21 @@ type ordeal struct {
 	name  string
 	kinds []stack.Fault
 	rate  float64
-	// ofPlugin says that only calls of the plugin fail.
-	ofPlugin bool
+	// programs are the only ones whose calls fail.
+	programs []string
 	hang     time.Duration
 	seed     uint64
 }
+
+func (o ordeal) faults() *stack.Faults {
+	return &stack.Faults{Kinds: o.kinds, Rate: o.rate, Seed: o.seed, Hang: o.hang, Programs: o.programs}
+}
+
+// Velero can make nothing of a restore any more if it could not write down how that went.
+const (
+	whileFailing = 150 * time.Second
+	afterwards   = time.Minute
+)
 
 // A sequel is what has become of an ordeal.
 type sequel struct {
@@ -72,11 +85,7 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 
 		return err
 	}))
-	faults := &stack.Faults{Kinds: o.kinds, Rate: o.rate, Seed: o.seed, Hang: o.hang}
-	if o.ofPlugin {
-		faults.Programs = []string{plugin}
-	}
-	p.Set(faults)
+	p.Set(o.faults())
 	t.Cleanup(func() { p.Set(nil) })
 	began := time.Now()
 	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace, "--item-operation-timeout", "90s"))
@@ -84,7 +93,7 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 	took := time.Since(began)
 	s.wantInjected(t, o, q)
 	s.wantExplained(t, n, q)
-	s.recover(t, n, q)
+	s.recover(t, p, n, o, q)
 	s.settle(t, n)
 	s.wantSound(t, n)
 	t.Logf("| %s | %s | %d | %s | %s after %s | %s |", o.name, s.version, o.seed, tally(q.injected), q.phase, took.Round(time.Second),
@@ -96,24 +105,37 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	t.Helper()
 	q := &sequel{}
+	failing := time.Now().Add(whileFailing)
 	for {
-		r, err := drill.AwaitRestore(t.Context(), s.target, n.Namespace)
-		if q.injected == nil && (err == nil || s.target.Err() == nil) {
+		err := s.target.Wait(t.Context(), time.Until(failing), "the end of the restore", func(ctx context.Context) error {
+			r, err := get(ctx, s.target, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", n.Namespace)
+			if err != nil {
+				return err
+			}
+			if q.phase = drill.Phase(r); !slices.Contains([]string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}, q.phase) {
+				return errors.New("it is " + q.phase)
+			}
+
+			return nil
+		})
+		died := s.target.Err()
+		if q.injected == nil && (err == nil || died == nil) {
 			q.injected = p.Stop()
 		}
 		switch {
 		case err == nil:
-			q.phase = drill.Phase(r)
-
 			return q
-		case s.target.Err() != nil && q.restarts < count:
+		case died != nil && time.Now().Before(failing):
 			q.restarts++
-			t.Logf("a component has ended: %v", s.target.Err())
+			t.Logf("a component has ended: %v", died)
 			for _, name := range []string{stack.Velero, stack.Crossplane, stack.CloudProvider} {
 				_ = s.target.Start(t.Context(), name) // One that ends again is started again.
 			}
 		case len(q.after) == 0:
-			q.after = append(q.after, "Velero restarted")
+			t.Logf("no call fails any more, and %v", err)
+			q.after, failing = append(q.after, "waited"), time.Now().Add(afterwards)
+		case len(q.after) == 1:
+			q.after, failing = append(q.after, "Velero restarted"), time.Now().Add(afterwards)
 			must(t, s.target.RestartVelero(t.Context()))
 		default:
 			t.Fatal(err)
@@ -121,24 +143,32 @@ func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	}
 }
 
-// recover does what a person does after a restore that is not Completed: release, and if that is not enough, another restore.
-func (s *suite) recover(t *testing.T, n *tenant, q *sequel) {
+// recover does what a person does after a restore that is not Completed: release, while calls fail as before and when they do not any more, and if that is
+// not enough, another restore.
+func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *sequel) {
 	t.Helper()
 	if q.phase == "Completed" {
 		return
 	}
 	t.Logf("%s", drill.Problems(t.Context(), s.target, n.Namespace))
-	r := command(t, s.target, "release", "--restore", n.Namespace)
-	got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
-	must(t, err)
-	t.Logf("after release, which exits with %d: %+v", r.code, got)
-	if got.Creates+got.Deletes > 0 {
-		t.Errorf("release did damage: %+v", got)
-	}
-	if got.Sound() {
-		q.after = append(q.after, "release")
+	for _, faults := range []*stack.Faults{o.faults(), nil} {
+		p.Set(faults)
+		r := commandAs(t, s.target, p.Kubeconfig(), "release", "--restore", n.Namespace, "--timeout", "1m")
+		failed := 0
+		for _, times := range p.Stop() {
+			failed += times
+		}
+		got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
+		must(t, err)
+		t.Logf("after release, of whose calls %d failed and which exits with %d: %+v\n%s", failed, r.code, got, r.stderr)
+		if got.Creates+got.Deletes > 0 {
+			t.Errorf("release did damage: %+v", got)
+		}
+		if got.Sound() {
+			q.after = append(q.after, "release")
 
-		return
+			return
+		}
 	}
 	q.after = append(q.after, "second restore")
 	s.restore(t, n, n.Namespace+"-again")
