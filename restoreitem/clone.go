@@ -93,6 +93,7 @@ func (a *Adopt) clone(i *item, of xp.Ref, mode setting.Clone) (*velero.RestoreIt
 // holdClone restores a copy that does nothing, and that can be deleted as if it had never been: without the finalizers that would keep it until
 // Crossplane or a provider has done its part.
 func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+	i.copied = true
 	if i.isOwned() {
 		if _, err := a.relink(i); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -263,6 +264,29 @@ func TestAdoptCopiesErrors(t *testing.T) {
 		out := adopt(t, tc.live, tc.item, restoreOf(toCopy()))
 		if out.err == nil || !strings.HasPrefix(out.err.Error(), tc.want) || tc.live.err != nil && !errors.Is(out.err, errAPI) {
 			t.Errorf("%s: %s\ngot error %v, want %s", name, tc.reason, out.err, tc.want)
+		}
+	}
+}
+
+// A cluster-scoped XR that is alive lists the original, so it is the owner of that and not of the copy.
+func TestAdoptHeldCopiesHaveNoOldOwners(t *testing.T) {
+	xr := xptest.XR("x", xptest.Refs(xptest.NamespacedMR("b")))
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xr), xptest.Field([]any{map[string]any{
+		"manager": "crossplane", "fieldsV1": map[string]any{"f:metadata": map[string]any{"f:ownerReferences": map[string]any{`k:{"uid":"` + string(xr.GetUID()) + `"}`: map[string]any{}}}},
+	}}, "metadata", "managedFields"))
+	out := adopt(t, live(xr, mr), mr, restoreOf(toCopy()))
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	if got := copyOf(out); !got.Held || got.Skip {
+		t.Errorf("a copy is held, whoever looks after it: %+v", got)
+	}
+	if len(out.object.GetOwnerReferences()) > 0 || strings.Contains(fmt.Sprint(out.object.Object["metadata"]), `k:{"uid"`) {
+		t.Errorf("the owner of the original is not that of its copy: %v", out.object.Object["metadata"])
+	}
+	for _, line := range out.logged {
+		if strings.Contains(line, "Not restored") {
+			t.Errorf("what is restored must not be said not to be: %s", line)
 		}
 	}
 }

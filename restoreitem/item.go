@@ -20,6 +20,8 @@ type item struct {
 	namespace string
 	restore   *velerov1.Restore
 	settings  setting.Settings
+	// copied says that it is a copy that is held whether its owners look after it or not.
+	copied bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.

@@ -36,14 +36,14 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			refs = append(refs, ref)
-		case isLeftover(owner, ref, i):
+		case !i.copied && isLeftover(owner, ref, i):
 			log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
 				"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
 				"if what it protects is not in use any more")
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
-		case isAtWorkWithout(owner, ref, i):
+		case !i.copied && isAtWorkWithout(owner, ref, i):
 			log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 				"the XR's resourceRefs, and restore again; its external resource is left as it is")
 			a.refused.Store(i.self().ID(), true)
