@@ -1,0 +1,235 @@
+package forest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Cluster is one in memory.
+type Cluster struct {
+	objects map[xp.ID]*unstructured.Unstructured
+	// unserved are kinds of the forest that it does not serve.
+	unserved map[schema.GroupKind]bool
+	settings map[string]string
+}
+
+func newCluster() *Cluster {
+	return &Cluster{objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}}
+}
+
+// source is the cluster that a forest grows in.
+func (f *Forest) source() *Cluster {
+	c := newCluster()
+	for _, o := range f.Objects {
+		c.objects[xp.RefTo(o.Unstructured).ID()] = o.Unstructured
+	}
+
+	return c
+}
+
+// Resource says what a kind is called.
+func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	k, ok := KindOf(gvk.GroupKind())
+	if !ok || k.Version != gvk.Version || c.unserved[k.GroupKind()] {
+		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+
+	return gvk.GroupVersion().WithResource(k.Plural), k.Namespaced, nil
+}
+
+// Served says in which version a kind is served.
+func (c *Cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	k, ok := KindOf(gk)
+
+	return k.GroupVersionKind, ok && !c.unserved[gk], nil
+}
+
+// Settings are those of the plugin.
+func (c *Cluster) Settings(context.Context, string) (map[string]string, error) {
+	return c.settings, nil
+}
+
+// Get returns a copy of an object.
+func (c *Cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	_, namespaced, err := c.Resource(r.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		r.Namespace = ""
+	}
+	if u := c.objects[r.ID()]; u != nil {
+		return u.DeepCopy(), nil
+	}
+
+	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: r.Kind}, r.Name)
+}
+
+// List returns copies of what the options select.
+func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, ns string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	_, namespaced, err := c.Resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		ns = ""
+	}
+	selector, err := labels.Parse(options.LabelSelector)
+	if err != nil {
+		return nil, err
+	}
+	var list []*unstructured.Unstructured
+	for id, u := range c.objects {
+		if id.Kind != gvk.Kind || id.Group != gvk.Group || ns != "" && ns != id.Namespace || !selector.Matches(labels.Set(u.GetLabels())) {
+			continue
+		}
+		if t, ok := strings.CutPrefix(options.FieldSelector, "type="); ok && text(u, "type") != t {
+			continue
+		}
+		list = append(list, u.DeepCopy())
+	}
+
+	return list, nil
+}
+
+// A view is what the process of the plugin knows of a cluster: like internal/live it remembers what it has read.
+type view struct {
+	*Cluster
+
+	owners    map[xp.ID]*unstructured.Unstructured
+	inventory map[schema.GroupKind]map[xp.ID]*unstructured.Unstructured
+}
+
+func (c *Cluster) view() *view {
+	return &view{Cluster: c, owners: map[xp.ID]*unstructured.Unstructured{}, inventory: map[schema.GroupKind]map[xp.ID]*unstructured.Unstructured{}}
+}
+
+// Owner finds what an owner reference means.
+func (v *view) Owner(ctx context.Context, ref metav1.OwnerReference, ns string) (*unstructured.Unstructured, error) {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ns, Name: ref.Name}
+	if _, namespaced, err := v.Resource(r.GroupVersionKind()); err != nil {
+		return nil, err
+	} else if !namespaced {
+		r.Namespace = ""
+	}
+	if u := v.owners[r.ID()]; u != nil {
+		return u, nil
+	}
+	u, err := v.Get(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	v.owners[r.ID()] = u
+
+	return u, nil
+}
+
+func (v *view) kept(gk schema.GroupKind) map[xp.ID]*unstructured.Unstructured {
+	all, ok := v.inventory[gk]
+	if !ok {
+		all = map[xp.ID]*unstructured.Unstructured{}
+		for id, u := range v.objects {
+			if id.Group == gk.Group && id.Kind == gk.Kind {
+				all[id] = u
+			}
+		}
+		v.inventory[gk] = all
+	}
+
+	return all
+}
+
+// Exists tells whether an object was there when the kind was first asked about.
+func (v *view) Exists(_ context.Context, r xp.Ref) (bool, error) {
+	return v.kept(r.GroupVersionKind().GroupKind())[r.ID()] != nil, nil
+}
+
+// Named returns what had an external-name then.
+func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+	var refs []xp.Ref
+	for _, u := range v.kept(gvk.GroupKind()) {
+		name := u.GetAnnotations()[xp.AnnotationExternalName]
+		if name == "" {
+			name, _ = xp.ProviderID(u)
+		}
+		if name == externalName {
+			refs = append(refs, xp.RefTo(u))
+		}
+	}
+
+	return refs, nil
+}
+
+// Outrank has nothing to do: nothing here follows the newest revision.
+func (*view) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+
+// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	k, _ := KindOf(gvk.GroupKind())
+
+	return k.Reconciled(), nil
+}
+
+// ReturnStatus writes what a held object lacks of its status, as internal/live does.
+func (v *view) ReturnStatus(_ context.Context, r xp.Ref, status map[string]any) error {
+	u := v.objects[r.ID()]
+	if u == nil {
+		return nil
+	}
+	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
+		return nil //nolint:nilerr // It is not held.
+	}
+	for _, name := range xp.MissingStatus(u, h.Status) {
+		if value, ok := status[name]; ok {
+			if err := unstructured.SetNestedField(u.Object, value, "status", name); err != nil {
+				return fmt.Errorf("cannot set the status of %s: %w", r, err)
+			}
+		}
+	}
+
+	return nil
+}
+
+// Terminating returns the XRD of a kind if that is being deleted.
+func (v *view) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	for id, u := range v.objects {
+		if id.Kind == xrd.Kind && id.Group == xrd.Group && u.GetDeletionTimestamp() != nil && xp.Defines(u, gk) {
+			return u, nil
+		}
+	}
+
+	return nil, nil //nolint:nilnil // None is an answer.
+}
+
+// uids are those of all objects of the cluster.
+func (c *Cluster) uids() map[types.UID]xp.ID {
+	all := map[types.UID]xp.ID{}
+	for id, u := range c.objects {
+		all[u.GetUID()] = id
+	}
+
+	return all
+}
+
+// copied is a copy of the objects.
+func (c *Cluster) copied() map[xp.ID]*unstructured.Unstructured {
+	all := map[xp.ID]*unstructured.Unstructured{}
+	for id, u := range c.objects {
+		all[id] = u.DeepCopy()
+	}
+
+	return all
+}

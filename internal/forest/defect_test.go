@@ -1,0 +1,141 @@
+package forest
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// remarked returns what changes the mark of a hold.
+func remarked(change func(h *adoption.Hold)) func(original, u *unstructured.Unstructured) {
+	return func(_, u *unstructured.Unstructured) {
+		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationClaimHold} {
+			h := &adoption.Hold{}
+			if mark, ok := u.GetAnnotations()[key]; ok && json.Unmarshal([]byte(mark), h) == nil {
+				change(h)
+				b, _ := json.Marshal(h)
+				xp.Annotate(u, key, string(b))
+			}
+		}
+	}
+}
+
+func unannotated(keys ...string) func(original, u *unstructured.Unstructured) {
+	return func(_, u *unstructured.Unstructured) {
+		for _, key := range keys {
+			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", key)
+		}
+	}
+}
+
+// A property that nothing can break says nothing: each deliberate defect must be found, by the property that is about it.
+func TestDefectsAreFound(t *testing.T) {
+	const enough = 300
+	path := func(u *unstructured.Unstructured, field string) []string {
+		if _, modern, _ := unstructured.NestedMap(u.Object, "spec", "crossplane"); modern {
+			return []string{"spec", "crossplane", field}
+		}
+
+		return []string{"spec", field}
+	}
+	victims := func(f *Forest, of xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
+		for _, r := range f.byItem[of].Astray {
+			if o := f.byID[r.ID()]; o != nil {
+				ids = append(ids, velero.ResourceIdentifier{GroupResource: o.Kind.Resource(), Namespace: o.GetNamespace(), Name: o.GetName()})
+			}
+		}
+
+		return ids
+	}
+	cases := map[string]struct {
+		defect Defect
+		want   string
+	}{
+		"FollowsOneSidedLinks": {want: "P7-backup", defect: Defect{Additional: victims}},
+		"LeavesOutWhatBelongs": {want: "P7-backup", defect: Defect{
+			Additional: func(_ *Forest, _ xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
+				return ids[:len(ids)/2]
+			},
+		}},
+		"SwallowsBackupWarnings": {want: "P8-backup", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "is not followed") }}},
+		"SwallowsLostOwners":     {want: "P8-restore", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "without an owner") }}},
+		"SwallowsLeftOut":        {want: "P8-restore", defect: Defect{Swallow: func(line string) bool { return strings.Contains(line, "Not restored") }}},
+		"KeepsOldOwners": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
+			u.SetOwnerReferences(original.GetOwnerReferences())
+		}}},
+		"KeepsOldManagedFields": {want: "P3-live-owners", defect: Defect{Created: func(original, u *unstructured.Unstructured) {
+			u.SetManagedFields(original.GetManagedFields())
+		}}},
+		"GivesAwayControl": {want: "P3-true-owners", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+			refs := u.GetOwnerReferences()
+			for i := range refs {
+				refs[i].Name = "thief"
+			}
+			u.SetOwnerReferences(refs)
+		}}},
+		"DropsControllers": {want: "P2-controllers", defect: Defect{Created: func(_, u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }}},
+		"DropsReferences": {want: "P2-references", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+			field := path(u, "resourceRefs")
+			if refs, ok, _ := unstructured.NestedSlice(u.Object, field...); ok && len(refs) > 0 {
+				_ = unstructured.SetNestedSlice(u.Object, refs[1:], field...)
+			}
+		}}},
+		"LosesExternalNames": {want: "P1-identity", defect: Defect{Created: unannotated(xp.AnnotationExternalName)}},
+		"LetsTheUnknownGo": {want: "P1-identity", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+			if xp.IsManaged(u) {
+				unannotated(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+			}
+		}}},
+		"FollowsTheNewestRevision": {want: "P4-pinned", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, path(u, "compositionUpdatePolicy")...)
+		}}},
+		"DropsTheHold":      {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
+		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
+		"DropsThePause":     {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused)}},
+		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Reason = "" })}},
+		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Paused = nil })}},
+		"ForgetsThePolicy":  {want: "P5-given-back", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.UpdatePolicy = nil })}},
+		"ChangesWhatIsLive": {want: "P6-live", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, "defect", "here") }}},
+		"ChangesAgain":      {want: "P6-again", defect: Defect{Again: func(live *unstructured.Unstructured) { xp.Annotate(live, string(live.GetUID()), "here") }}},
+		"TouchesForeigners": {want: "P7-foreign", defect: Defect{Created: func(_, u *unstructured.Unstructured) { xp.Annotate(u, "defect", "here") }}},
+		"BringsBackOthers":  {want: "P7-restore", defect: Defect{BringBack: true}},
+		"ReversesTheOrder":  {want: "order", defect: Defect{First: func([]velero.ResourceIdentifier) []velero.ResourceIdentifier { return nil }}},
+		"Panics":            {want: "stands", defect: Defect{Created: func(_, _ *unstructured.Unstructured) { panic("a defect") }}},
+	}
+	tested := map[string]bool{}
+	for _, tc := range cases {
+		tested[tc.want] = true
+	}
+	for _, p := range Properties() {
+		if !tested[p.Name] {
+			t.Errorf("no defect proves that %s can be broken", p.Name)
+		}
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var others []string
+			for seed := range uint64(enough) {
+				broken := Judge(Play(seed, soil, tc.defect))
+				if len(broken[tc.want]) > 0 {
+					t.Logf("found in forest %d: %s", seed, broken[tc.want][0])
+
+					return
+				}
+				for other := range broken {
+					if !slices.Contains(others, other) {
+						others = append(others, other)
+					}
+				}
+			}
+			t.Errorf("%s does not find it in %d forests; others do: %v", tc.want, enough, others)
+		})
+	}
+}

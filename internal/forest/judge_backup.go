@@ -1,0 +1,100 @@
+package forest
+
+import (
+	"fmt"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// closure judges what is in the backup by what was grown.
+func closure(s *Scenario) []string {
+	var broken []string
+	want := wanted(s)
+	for i := range want {
+		if s.Archive.Items[i] == nil {
+			broken = append(broken, fmt.Sprintf("%s is missing in the backup: %v", i, s.Archive.Failed[i]))
+		}
+	}
+	for i := range s.Archive.Items {
+		if o := s.Forest.byItem[i]; o != nil && !want[i] {
+			broken = append(broken, fmt.Sprintf("%s (%s) is in the backup and does not belong there", i, o.Shape))
+		}
+	}
+
+	return broken
+}
+
+// wanted is what a backup should have: what Velero takes by itself, and all that belongs to that, as far as the filters let it.
+func wanted(s *Scenario) map[xp.Item]bool {
+	want := map[xp.Item]bool{}
+	var take func(o *Object)
+	take = func(o *Object) {
+		i := itemOf(o.Unstructured)
+		if want[i] || o.GetDeletionTimestamp() != nil {
+			return
+		}
+		want[i] = true
+		for _, b := range o.Brings {
+			if leftOut(s, o, b) == "" {
+				take(b)
+			}
+		}
+	}
+	for _, o := range s.Forest.Objects {
+		if collects(s.Archive.Of, o) {
+			take(o)
+		}
+	}
+
+	return want
+}
+
+// leftOut tells why what belongs to an object is not taken along, "" if it is.
+func leftOut(s *Scenario, of, o *Object) string {
+	spec := s.Archive.Of.Spec
+	switch {
+	case o.GetDeletionTimestamp() != nil:
+		return "it is being deleted"
+	case o.GetNamespace() == "" && isFalse(spec.IncludeClusterResources):
+		return "nothing cluster-scoped is wanted"
+	case o.GetNamespace() == "" || included(spec.IncludedNamespaces, spec.ExcludedNamespaces, o.GetNamespace()):
+		return ""
+	case of.Publishes == o && spec.IncludeClusterResources == nil && included(nil, spec.ExcludedNamespaces, o.GetNamespace()),
+		of.Publishes == o && isTrue(spec.IncludeClusterResources) && included(nil, spec.ExcludedNamespaces, o.GetNamespace()):
+		return ""
+	default:
+		return "its namespace is not wanted"
+	}
+}
+
+// namedInBackup looks for what was not followed in the log.
+func namedInBackup(s *Scenario) []string {
+	var broken []string
+	missing := func(of *Object, what string, r xp.Ref) {
+		self := xp.String(of.Unstructured) + " names "
+		names := func(kind string) bool {
+			return s.Archive.Said.Names(self+kind+" "+r.Path()+", but ") || s.Archive.Said.Names(self+kind+" "+r.Name+", but ") ||
+				s.Archive.Said.Names(self+kind+" "+of.GetNamespace()+"/"+r.Name+", but ")
+		}
+		k, _ := KindOf(r.GroupVersionKind().GroupKind())
+		if !names(r.Kind) && !names(k.Resource().String()) {
+			broken = append(broken, fmt.Sprintf("%s (%s) is in the backup, and nothing says that %s %s was not followed", xp.String(of.Unstructured), of.Shape, r, what))
+		}
+	}
+	for i := range s.Archive.Items {
+		o := s.Forest.byItem[i]
+		if o == nil {
+			continue
+		}
+		for _, r := range o.Astray {
+			missing(o, "leads astray and", r)
+		}
+		for _, b := range o.Brings {
+			if why := leftOut(s, o, b); why != "" {
+				missing(o, why+", and", xp.RefTo(b.Unstructured))
+			}
+		}
+	}
+
+	return broken
+}

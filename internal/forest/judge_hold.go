@@ -1,0 +1,148 @@
+package forest
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+func identity(s *Scenario) []string {
+	var broken []string
+	s.created(func(o *Object, u *unstructured.Unstructured) {
+		if o.Role != RoleMR || s.anew() || s.holds() == setting.HoldNone {
+			return // Somebody asked for that.
+		}
+		was, is := o.GetAnnotations()[xp.AnnotationExternalName], u.GetAnnotations()[xp.AnnotationExternalName]
+		id, _ := xp.ProviderID(o.Unstructured)
+		if is != was && (was != "" || is != id) {
+			broken = append(broken, fmt.Sprintf("%s manages %q and did manage %q", xp.String(u), is, was))
+		}
+		unsure := xp.IdentityOf(o.Own) != xp.Named && xp.IdentityOf(o.Own) != xp.Unborn && is == ""
+		if unsure && u.GetAnnotations()[xp.AnnotationPaused] != "true" && xp.MayCreate(u) {
+			broken = append(broken, fmt.Sprintf("%s would create a second external resource", xp.String(u)))
+		}
+	})
+
+	return broken
+}
+
+func references(s *Scenario) []string {
+	var broken []string
+	s.created(func(o *Object, u *unstructured.Unstructured) {
+		if o.Role != RoleXR && o.Role != RoleClaim || s.anew() {
+			return
+		}
+		want := o.DeepCopy()
+		xp.MapNamespaces(want, s.First.Of.Spec.NamespaceMapping)
+		for _, field := range []string{"resourceRefs", "compositionRef", "compositionRevisionRef", "resourceRef", "claimRef", "writeConnectionSecretToRef"} {
+			for _, path := range [][]string{{"spec", field}, {"spec", "crossplane", field}} {
+				was, _, _ := unstructured.NestedFieldNoCopy(want.Object, path...)
+				is, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
+				if diff := cmp.Diff(was, is); diff != "" {
+					broken = append(broken, fmt.Sprintf("the %s of %s (%s) are not what they were: %s", field, xp.String(u), o.Shape, diff))
+				}
+			}
+		}
+	})
+
+	return broken
+}
+
+// holds is what the restore was asked to hold.
+func (s *Scenario) holds() setting.Holding {
+	return setting.Holding(s.First.Of.Annotations[setting.Prefix+setting.NameHold])
+}
+
+// isHeldFor tells why an object is not held as it should be; "" if it is.
+func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
+	h, err := adoption.HoldOf(u)
+	switch {
+	case err != nil:
+		return err.Error()
+	case h == nil:
+		return "it has no mark"
+	case u.GetAnnotations()[xp.AnnotationPaused] != "true":
+		return "it is not paused"
+	case h.Restore != "velero/"+s.First.Of.Name:
+		return "its mark is that of " + h.Restore
+	case h.Reason == "" || h.Since == "":
+		return "its mark has no reason or no time"
+	default:
+		return ""
+	}
+}
+
+func held(s *Scenario) []string {
+	var broken []string
+	s.created(func(o *Object, u *unstructured.Unstructured) {
+		must := (o.Role == RoleXR || o.Role == RoleClaim) && !s.anew() || o.Kind.Reconciled() && s.holds() == setting.HoldAll
+		// What nobody had paused is paused by us, and must say so.
+		paused := u.GetAnnotations()[xp.AnnotationPaused] == "true" && o.Own.GetAnnotations()[xp.AnnotationPaused] != "true"
+		if !must && !paused {
+			return
+		}
+		if why := isHeldFor(s, u); why != "" {
+			broken = append(broken, fmt.Sprintf("%s (%s) is not held: %s", xp.String(u), o.Shape, why))
+		}
+	})
+
+	return broken
+}
+
+// preferences are what a person can have set of what a hold changes.
+func preferencesOf(u *unstructured.Unstructured) map[string]any {
+	all := map[string]any{}
+	for _, a := range []string{xp.AnnotationPaused, xp.AnnotationRestoreStatus, "example.org/theirs"} {
+		if v, ok := u.GetAnnotations()[a]; ok {
+			all[a] = v
+		}
+	}
+	for _, path := range [][]string{{"spec", "compositionUpdatePolicy"}, {"spec", "crossplane", "compositionUpdatePolicy"}, {"spec", "managementPolicies"}} {
+		if v, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...); ok {
+			all[fmt.Sprint(path)] = v
+		}
+	}
+
+	return all
+}
+
+func givenBack(s *Scenario) []string {
+	var broken []string
+	s.created(func(o *Object, u *unstructured.Unstructured) {
+		if o.Role != RoleXR && o.Role != RoleClaim && o.Role != RoleMR || s.isCopy(o) {
+			return
+		}
+		u = u.DeepCopy()
+		if err := adoption.TakeOff(u); err != nil {
+			broken = append(broken, err.Error())
+		}
+		if diff := cmp.Diff(preferencesOf(o.Own), preferencesOf(u)); diff != "" {
+			broken = append(broken, fmt.Sprintf("%s (%s) is not as its person had it: -own +released\n%s", xp.String(u), o.Shape, diff))
+		}
+	})
+
+	return broken
+}
+
+// isCopy tells whether an object could be a copy of something that is alive, of which a setting says what becomes.
+func (s *Scenario) isCopy(o *Object) bool {
+	return s.at(o) != xp.RefTo(o.Unstructured).ID() && len(s.First.Before) > 0
+}
+
+func pinned(s *Scenario) []string {
+	var broken []string
+	s.created(func(o *Object, u *unstructured.Unstructured) {
+		i := xp.Instance{Unstructured: u}
+		policy, _ := i.UpdatePolicy()
+		if (o.Role == RoleXR || o.Role == RoleClaim) && !s.anew() && i.Revision() != "" && policy != xp.UpdateManual {
+			broken = append(broken, fmt.Sprintf("%s (%s) follows the newest revision while it is held", xp.String(u), o.Shape))
+		}
+	})
+
+	return broken
+}

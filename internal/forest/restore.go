@@ -1,0 +1,248 @@
+package forest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	riav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/restoreitemaction/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
+)
+
+// A Restored is an object that a restore has created.
+type Restored struct {
+	Item xp.Item
+	// Object is as it was created. It has the UID that the API server gave it.
+	Object *unstructured.Unstructured
+}
+
+// A Run is what became of one restore.
+type Run struct {
+	Of   *velerov1.Restore
+	Said *Record
+	// Created are in the order in which they were.
+	Created []Restored
+	// Failed are the items that an action has refused, and why.
+	Failed map[xp.Item]error
+	// Tried are the items that Velero came to and that its filters let through.
+	Tried map[xp.Item]bool
+	// Before and After are the cluster.
+	Before, After map[xp.ID]*unstructured.Unstructured
+}
+
+// A restore is one while it runs.
+type restore struct {
+	*Run
+
+	archive *Archive
+	cluster *Cluster
+	actions []action
+	defect  Defect
+	count   int
+	forest  *Forest
+}
+
+type action struct {
+	riav2.RestoreItemAction
+	rules
+}
+
+// Restore restores a backup as Velero does (velero pkg/restore/restore.go, restoreItem), with its items in a random order. What was before is a copy of
+// the cluster; one that is nil is made.
+func Restore(
+	f *Forest, a *Archive, cluster *Cluster, of *velerov1.Restore, before map[xp.ID]*unstructured.Unstructured, random *rand.Rand, defect Defect,
+) *Run {
+	if before == nil {
+		before = cluster.copied()
+	}
+	r := &restore{
+		Run: &Run{
+			Of: of, Said: &Record{swallow: defect.Swallow}, Failed: map[xp.Item]error{}, Tried: map[xp.Item]bool{}, Before: before,
+		},
+		archive: a, cluster: cluster, defect: defect, forest: f,
+	}
+	r.prepare()
+	items := slices.Clone(a.Order)
+	random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	if random.IntN(2) == 0 { // As Velero would, if nobody has set other priorities.
+		slices.SortStableFunc(items, func(a, b xp.Item) int { return turn(a) - turn(b) })
+	}
+	for _, i := range items {
+		if r.selects(i) {
+			r.item(i)
+		}
+	}
+	r.After = cluster.copied()
+
+	return r.Run
+}
+
+// turn is when Velero comes to a resource.
+func turn(i xp.Item) int {
+	switch name := i.GroupResource.String(); name {
+	case "namespaces":
+		return 0
+	case "secrets":
+		return 1
+	case "configmaps":
+		return 2
+	default:
+		return 3 + slices.IndexFunc(alphabet, func(s string) bool { return s == name })
+	}
+}
+
+var alphabet = func() []string { //nolint:gochecknoglobals // It is a constant list.
+	var all []string
+	for _, k := range Kinds() {
+		all = append(all, k.Resource().String())
+	}
+	slices.Sort(all)
+
+	return all
+}()
+
+func (r *restore) prepare() {
+	log, known := r.Said.Log(), r.cluster.view()
+	asks, doom := &restoreitem.Asks{}, restoreitem.NewDoom(known)
+	for _, o := range restoreitem.Orders() {
+		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).Minding(doom), rulesOf(o.Selector)})
+	}
+	for _, a := range restoreitem.Adopts() {
+		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom), rulesOf(a.Selector)})
+	}
+}
+
+// selects tells whether Velero takes an item by itself.
+func (r *restore) selects(i xp.Item) bool {
+	if s := r.Of.Spec.LabelSelector; s != nil && !selects(s, r.archive.Items[i]) {
+		return false
+	}
+	some := len(r.Of.Spec.IncludedNamespaces) > 0 || len(r.Of.Spec.ExcludedNamespaces) > 0
+
+	return r.passes(i) && (i.Namespace != "" || i.GroupResource == namespace.Resource() || !some || isTrue(r.Of.Spec.IncludeClusterResources) || r.defect.BringBack)
+}
+
+// passes tells whether the restore's filters let an item through when something asks for it.
+func (r *restore) passes(i xp.Item) bool {
+	s := r.Of.Spec
+	if !included(s.IncludedResources, s.ExcludedResources, i.GroupResource.String()) {
+		return false
+	}
+	if i.Namespace == "" {
+		return !isFalse(s.IncludeClusterResources) || i.GroupResource == namespace.Resource()
+	}
+
+	return included(s.IncludedNamespaces, s.ExcludedNamespaces, i.Namespace)
+}
+
+func (r *restore) item(i xp.Item) {
+	original := r.archive.Items[i]
+	if original == nil {
+		r.Said.add("warning: unable to restore additional item " + i.String())
+
+		return
+	}
+	if !r.passes(i) || r.Tried[i] {
+		return
+	}
+	r.Tried[i] = true
+	u := reset(original)
+	for _, a := range r.actions {
+		if !a.apply(i, u) {
+			continue
+		}
+		out, err := a.Execute(&velero.RestoreItemActionExecuteInput{Item: u.DeepCopy(), ItemFromBackup: original.DeepCopy(), Restore: r.Of})
+		if err != nil {
+			r.Failed[i] = err
+
+			return
+		}
+		if out.SkipRestore {
+			return
+		}
+		if out.UpdatedItem != nil {
+			u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+		}
+		more := out.AdditionalItems
+		if r.defect.First != nil {
+			more = r.defect.First(more)
+		}
+		for _, id := range more {
+			r.item(xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name})
+		}
+	}
+	r.create(i, original, u)
+}
+
+// create does what Velero and the API server do.
+func (r *restore) create(i xp.Item, original, u *unstructured.Unstructured) {
+	if to, ok := r.Of.Spec.NamespaceMapping[i.Namespace]; ok && i.Namespace != "" {
+		u.SetNamespace(to)
+	}
+	if r.defect.Created != nil {
+		r.defect.Created(original, u)
+	}
+	id := xp.RefTo(u).ID()
+	if live := r.cluster.objects[id]; live != nil {
+		if r.defect.Again != nil {
+			r.defect.Again(live)
+		}
+		if r.Of.Spec.ExistingResourcePolicy == velerov1.PolicyTypeUpdate {
+			r.overwrite(live, u)
+		}
+
+		return
+	}
+	if _, _, err := r.cluster.Resource(u.GroupVersionKind()); err != nil {
+		r.Failed[i] = err
+
+		return
+	}
+	if u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true" {
+		if status, ok := original.Object["status"]; ok {
+			u.Object["status"] = status
+		}
+	}
+	l := u.GetLabels()
+	if l == nil {
+		l = map[string]string{}
+	}
+	l[velerov1.RestoreNameLabel], l[velerov1.BackupNameLabel] = r.Of.Name, "backup"
+	u.SetLabels(l)
+	r.count++
+	u.SetUID(types.UID(fmt.Sprintf("new-%s-%d", r.Of.Name, r.count)))
+	u = u.DeepCopy()
+	r.cluster.objects[id] = u
+	r.Created = append(r.Created, Restored{Item: i, Object: u.DeepCopy()})
+}
+
+// overwrite is --existing-resource-policy=update.
+func (*restore) overwrite(live, u *unstructured.Unstructured) {
+	for key, value := range u.Object {
+		if key != "metadata" && key != "status" {
+			live.Object[key] = value
+		}
+	}
+	if refs := u.GetOwnerReferences(); len(refs) > 0 {
+		live.SetOwnerReferences(refs)
+	}
+	live.SetAnnotations(u.GetAnnotations())
+}
+
+// reset is what Velero gives to the first action: an item without what the API server writes.
+func reset(original *unstructured.Unstructured) *unstructured.Unstructured {
+	u := original.DeepCopy()
+	for _, field := range strings.Fields("generateName selfLink uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds ownerReferences") {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(u.Object, "status")
+
+	return u
+}
