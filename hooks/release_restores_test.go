@@ -12,7 +12,9 @@ import (
 func TestRestoresOfHolds(t *testing.T) {
 	failed, other := report.Restore{Name: "velero/failed", Phase: "Failed"}, report.Restore{Name: "velero/other", Phase: "Completed"}
 	survey := &live.Survey{Restores: map[string]report.Restore{failed.Name: failed, other.Name: other}}
-	hold := func(restore, phase string) *held { return &held{Release: report.Release{Restore: restore, Phase: phase}} }
+	hold := func(restore, phase string) *held {
+		return &held{Release: report.Release{Restore: restore, Phase: phase}}
+	}
 	cases := map[string]struct {
 		reason string
 		holds  []*held
