@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A kill is one of a victim at a point of the restore of ten XRs in a new cluster.
+// A kill is one of a victim at a point of a restore into a new cluster.
 type kill struct {
 	victim casualty
 	point  killPoint
