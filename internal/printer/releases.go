@@ -150,7 +150,7 @@ func releaseVerdict(r *report.Report) (what, next string) {
 // unrestored says where to look for what a Restore has not brought back: of what was never there nothing is held.
 func unrestored(restores []report.Restore) string {
 	for _, r := range restores {
-		if r.Phase == "Failed" || r.Phase == "PartiallyFailed" {
+		if strings.HasSuffix(r.Phase, "Failed") { // Such as WaitingForPluginOperationsPartiallyFailed.
 			_, name, _ := strings.Cut(r.Name, "/")
 
 			return `what was not restored at all is not told here: see "velero restore describe ` + name + `", and restore again if anything is missing.`
