@@ -99,8 +99,8 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 
 		return
 	}
-	if by := w.ownerOf(i); !w.open && i != theClaim && w.isRemoved(s, nodeOf(i)) && by >= 0 && s.objects[by].live && s.objects[by].mark == 0 && s.objects[by].refs.has(i) {
-		return // Crossplane has deleted it, and is about to take it off its list.
+	if !w.open && w.isVanishing(s, i) {
+		return
 	}
 	m := w.makeOf(s, i)
 	if m.leftOut {
@@ -131,6 +131,19 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		t.damage |= harm
 		emit(t)
 	})
+}
+
+// isVanishing tells whether Velero comes to an item in the very moment in which Crossplane deletes it, because a person has taken it out of a Composition: it is
+// gone and still listed, or what composed it was there when the same restore came to that, and is gone since. What comes back then is made anew or nobody's, and
+// nothing in a plugin's reach keeps from it; a world that is open has that too.
+func (w *world) isVanishing(s *state, i instance) bool {
+	by := w.ownerOf(i)
+	if i == theClaim || by < 0 || !w.isRemoved(s, nodeOf(i)) {
+		return false
+	}
+	o := &s.objects[by]
+
+	return o.live && o.mark == 0 && o.refs.has(i) || w.fine && !o.live && !s.velero.refused.has(nodeOf(by))
 }
 
 func (w *world) create(s *state, i instance, emit func(step)) {

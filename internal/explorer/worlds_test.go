@@ -28,6 +28,7 @@ func (w world) in(ways ...way) *world {
 var (
 	inMoments   = way{"every moment", func(w *world) { w.fine = true }}
 	inIdleness  = way{"idle reconciles", func(w *world) { w.idle = true }}
+	inTheOpen   = way{"open", func(w *world) { w.open = true }}
 	claimed     = way{"claimed", func(w *world) { w.claimed = true }}
 	publishing  = way{"publishing", func(w *world) { w.publishes = with(len(w.parent) - 1) }}
 	pinned      = way{"pinned by a person", func(w *world) { w.manual = with(0) }}

@@ -1,0 +1,106 @@
+package explorer
+
+import (
+	"encoding/json"
+	"flag"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the replays anew")
+
+// replays is where test/e2e finds what to play on the real stack.
+const replays = "../../test/e2e/testdata/replays"
+
+// A replay is a way to a damage, as test/e2e reads it.
+type replay struct {
+	Crossplane string  `json:"crossplane"`
+	Without    string  `json:"mutation"`
+	Reason     string  `json:"reason"`
+	Damage     string  `json:"damage"`
+	Steps      []frame `json:"steps"`
+}
+
+// A frame is a step with what has become of the object that it is about, and the objects that it has changed.
+type frame struct {
+	Actor   actor    `json:"actor"`
+	Verb    string   `json:"verb"`
+	Object  string   `json:"object,omitempty"`
+	Changed []string `json:"changed,omitempty"`
+	// Owner is "live" or "old"; empty if there is none.
+	Owner  string `json:"owner,omitempty"`
+	Held   bool   `json:"held,omitempty"`
+	Paused bool   `json:"paused,omitempty"`
+}
+
+func (x *exploration) film(to uint32) []frame {
+	var frames []frame
+	for at := to; at != 0; at = x.from[at] {
+		was, s, l := &x.states[x.from[at]], &x.states[at], x.by[at]
+		f := frame{Actor: l.actor, Verb: l.verb, Object: x.call(int(l.object))}
+		for i := range s.objects {
+			if s.objects[i] != was.objects[i] {
+				f.Changed = append(f.Changed, x.call(i))
+			}
+		}
+		if l.object >= 0 {
+			o := s.objects[l.object]
+			f.Held, f.Paused = o.mark != 0, o.paused
+			switch {
+			case o.controller == 0:
+			case o.controller.life() == oldLife:
+				f.Owner = "old"
+			default:
+				f.Owner = "live"
+			}
+		}
+		frames = append([]frame{f}, frames...)
+	}
+
+	return frames
+}
+
+// What is played on the real stack is what is found now.
+func TestReplaysAreCurrent(t *testing.T) {
+	t.Parallel()
+	for _, b := range bites() {
+		first := damage(1 << bits.TrailingZeros8(uint8(b.want)))
+		x, err := explore(b.mutated(), most, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, ok := x.found[first]
+		if !ok {
+			t.Errorf("%s: it was not found that %s", b.name, damages[first])
+
+			continue
+		}
+		got, err := json.MarshalIndent(replay{b.of.rules.String(), b.name, b.reason, damages[first], x.film(at)}, "", "  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, '\n')
+		file := filepath.Join(replays, b.of.rules.String()+" "+strings.ReplaceAll(b.name, ",", "")+".json")
+		file = strings.ReplaceAll(file, " ", "-")
+		if *update {
+			if err := os.MkdirAll(replays, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s is not what is found now; write it with: go test ./internal/explorer -run TestReplays -update\n-file, +found:\n%s", file, diff)
+		}
+	}
+}
