@@ -2,6 +2,7 @@ package explorer
 
 import (
 	"flag"
+	"sync/atomic"
 	"testing"
 )
 
@@ -17,15 +18,17 @@ func TestExplore(t *testing.T) {
 	if *isLarge {
 		worlds = append(worlds, large()...)
 	}
-	states := 0
+	var states atomic.Int64
+	t.Cleanup(func() { t.Logf("%d states of %d worlds", states.Load(), len(worlds)) })
 	for _, w := range worlds {
 		t.Run(w.String(), func(t *testing.T) {
+			t.Parallel()
 			x, err := explore(w, most, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Log(x)
-			states += len(x.states)
+			states.Add(int64(len(x.states)))
 			if len(x.states) >= most {
 				t.Errorf("there are more than %d states", most)
 			}
@@ -37,5 +40,4 @@ func TestExplore(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d states of %d worlds", states, len(worlds))
 }

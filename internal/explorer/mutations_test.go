@@ -62,6 +62,7 @@ func TestExplorerFindsDamage(t *testing.T) {
 	for _, b := range bites() {
 		w := b.mutated()
 		t.Run(w.String()+" "+b.name, func(t *testing.T) {
+			t.Parallel()
 			x, err := explore(w, most, b.want)
 			if err != nil {
 				t.Fatal(err)
@@ -77,6 +78,7 @@ func TestExplorerFindsDamage(t *testing.T) {
 					t.Errorf("%s\nIt was not found that %s.", b.reason, damages[d])
 				}
 			}
+			b.keep(t, x)
 		})
 	}
 }
