@@ -162,7 +162,9 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			asks := &Asks{}
-			failing := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) { return schema.GroupVersionResource{}, false, errAPI }
+			failing := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+				return schema.GroupVersionResource{}, false, errAPI
+			}
 			owned := xptest.With(tc.secret, xptest.ControlledBy(tc.mr))
 			_, err := NewOrder(Crossplane(), ResourceMapperFn(failing), asks, log).Execute(inputFor(owned, tc.restore))
 			if name != "Opaque" && !errors.Is(err, errAPI) {

@@ -112,8 +112,8 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, Identity, Observes, Secret, Status and Reason; an empty Reason stands for that of an
-// XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, Identity, Observes, Secret, Status and Reason; an empty Reason stands for that
+// of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it
 // was held: then that one has the person's own settings. It fails if the resourceRefs can't be read.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: of.Reason}

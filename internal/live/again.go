@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -23,8 +22,8 @@ const requestTimeout = 30 * time.Second
 const answering = "the API server"
 
 // again does what asks the API server as often as it takes to get an answer, for about as long as it takes to restart one. An item that Velero restores has no
-// second chance. Of what did not answer last time no more is expected than one failure.
-func (c *Cluster) again(ctx context.Context, of string, do func() error) error {
+// second chance. It ends when done is closed, if that is not nil. Of what did not answer last time no more is expected than one failure.
+func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error {
 	c.asking.Lock()
 	pauses, silent := c.pauses, c.silent[of]
 	c.asking.Unlock()
@@ -38,7 +37,7 @@ func (c *Cluster) again(ctx context.Context, of string, do func() error) error {
 		if given := (gaveUpError{}); errors.As(err, &given) {
 			return err
 		}
-		if !passing || pauses.Steps == 0 || ctx.Err() != nil || time.Since(began) > requestTimeout {
+		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
 			c.asking.Lock()
 			c.silent[of] = passing
 			c.asking.Unlock()
@@ -49,18 +48,30 @@ func (c *Cluster) again(ctx context.Context, of string, do func() error) error {
 			return err
 		}
 		select {
-		case <-ctx.Done():
+		case <-done:
 		case <-time.After(pauses.Step()):
 		}
 	}
 }
 
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// brief is how often more that is tried which is not worth to wait for.
+const brief = 3
+
 // briefly does what asks the API server a few times if need be. It is for what is done at the next poll otherwise, or is not worth to wait for.
 func (c *Cluster) briefly(do func() error) error {
 	pauses := c.pauses
-	pauses.Steps = min(pauses.Steps, 3)
+	pauses.Steps = min(pauses.Steps, brief)
 
-	return retry.OnError(pauses, isPassing, do)
+	return retry.OnError(pauses, isPassing, do) //nolint:wrapcheck // It is what was done's.
 }
 
 // A gaveUpError is one that was tried again often enough.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -62,7 +63,7 @@ func (f *flaky) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLi
 // tries of the clusters of these tests, which have no time.
 const tries = 4
 
-func brief(c *Cluster) *Cluster {
+func rushed(c *Cluster) *Cluster {
 	c.pauses = wait.Backoff{Duration: time.Microsecond, Steps: tries - 1}
 
 	return c
@@ -72,7 +73,7 @@ func newFlaky(err error, objects ...*unstructured.Unstructured) (*flaky, *Cluste
 	f := &flaky{server: newServer(objects...), err: err}
 	f.PrependReactor("*", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return f.fails(), nil, f.err })
 
-	return f, brief(NewCluster(f, f))
+	return f, rushed(NewCluster(f, f))
 }
 
 func passing() map[string]error {
@@ -212,7 +213,10 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		},
 		"Event": {
 			reason: "What became of a hold is told.",
-			ask:    func(t *testing.T, c *Cluster) (any, error) { t.Helper(); return nil, c.Warn(t.Context(), xr, "Why", "because") },
+			ask: func(t *testing.T, c *Cluster) (any, error) {
+				t.Helper()
+				return nil, c.Warn(t.Context(), xr, "Why", "because")
+			},
 		},
 	}
 	for name, tc := range cases {
@@ -277,7 +281,7 @@ func TestAnswersAreFinal(t *testing.T) {
 	for name, want := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			err := brief(newServer().cluster()).again(t.Context(), answering, func() error { n++; return want })
+			err := rushed(newServer().cluster()).again(t.Context().Done(), answering, func() error { n++; return want })
 			if n != 1 || err != want { //nolint:errorlint // It must be that very error.
 				t.Errorf("asked %d times: %v", n, err)
 			}
@@ -308,7 +312,7 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 			},
 		},
 		"Undone": {reason: "Somebody else has changed it.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
-		"Half":   {reason: "What was to be removed is there.", done: []xptest.Option{
+		"Half": {reason: "What was to be removed is there.", done: []xptest.Option{
 			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
 		}},
 	}
@@ -326,7 +330,7 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 
 				return true, nil, &url.Error{Op: "Patch", Err: io.EOF}
 			})
-			after, err := brief(s.cluster()).Patch(t.Context(), before, pause)
+			after, err := rushed(s.cluster()).Patch(t.Context(), before, pause)
 			if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}
@@ -352,7 +356,7 @@ func TestBrokenConnections(t *testing.T) {
 		"Closed": {reason: "The connection is closed.", fail: func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) }},
 		"Truncated": {reason: "The answer ends in the middle.", fail: func(w http.ResponseWriter, _ *http.Request, whole []byte) {
 			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
+			w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
 			_, _ = w.Write(whole[:len(whole)/2])
 		}},
 		"Silent": {reason: "There is no answer for longer than is waited for.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
@@ -388,7 +392,7 @@ func TestBrokenConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := brief(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			u, err := rushed(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
 			if err != nil || u.GetUID() != "u" {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}

@@ -218,7 +218,7 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 
 // ask asks which kinds a group and version serves. Another server than that of the others may be the one to answer.
 func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
-	err = c.again(context.Background(), "what serves "+gv.String(), func() error {
+	err = c.again(nil, "what serves "+gv.String(), func() error {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
 
 		return err
@@ -257,19 +257,18 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		return nil, notThere(gvr, r)
 	}
 	var u *unstructured.Unstructured
-	err = c.again(ctx, answering, func() error {
-		u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	err = c.again(ctx.Done(), answering, func() error {
+		if u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{}); err != nil {
+			return fmt.Errorf("cannot get %s: %w", r, err)
+		}
 
-		return err
+		return nil
 	})
 	if apierrors.IsMethodNotSupported(err) {
 		return nil, notThere(gvr, r)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot get %s: %w", r, err)
-	}
 
-	return u, nil
+	return u, err
 }
 
 func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
@@ -317,9 +316,11 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	tries := 0
 	err = c.briefly(func() error {
 		tries++
-		after, err = objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options)
+		if after, err = objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options); err != nil {
+			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
+		}
 
-		return err
+		return nil
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
 		// It may have been carried out when there was no answer.
@@ -327,11 +328,8 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 			return now, nil
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
-	}
 
-	return after, nil
+	return after, err
 }
 
 // isDone tells whether an object is as a merge patch makes it, whatever version of it that was for.

@@ -1,7 +1,6 @@
 package live
 
 import (
-	"context"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +24,7 @@ func (c *Cluster) Discover() error {
 	}
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
-	err := c.again(context.Background(), answering, func() (err error) {
+	err := c.again(nil, answering, func() (err error) {
 		groups, lists, err = all.ServerGroupsAndResources()
 
 		return err

@@ -57,16 +57,14 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	}}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	// Rather twice than not at all.
-	err := c.briefly(func() error {
+	return c.briefly(func() error {
 		_, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
+		if err != nil {
+			return fmt.Errorf("cannot write an Event about %s: %w", xp.String(u), err)
+		}
 
-		return err
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("cannot write an Event about %s: %w", xp.String(u), err)
-	}
-
-	return nil
 }
 
 // cut returns the beginning of a string, of no more bytes than given and with the end that says so; all of it if it has no more.

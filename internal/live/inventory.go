@@ -98,13 +98,15 @@ func (c *Cluster) each(
 	options.Limit = pageSize
 	for {
 		var list *unstructured.UnstructuredList
-		err := c.again(ctx, answering, func() (err error) {
-			list, err = c.client.Resource(gvr).Namespace(namespace).List(ctx, options)
+		err := c.again(ctx.Done(), answering, func() (err error) {
+			if list, err = c.client.Resource(gvr).Namespace(namespace).List(ctx, options); err != nil {
+				return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
+			}
 
-			return err
+			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
+			return err
 		}
 		for i := range list.Items {
 			do(ofKind(&list.Items[i], gvk))

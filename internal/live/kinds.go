@@ -76,7 +76,7 @@ func (c *Cluster) groupList() (*metav1.APIGroupList, error) {
 	defer c.mu.Unlock()
 	if c.groups == nil {
 		var groups *metav1.APIGroupList
-		err := c.again(context.Background(), answering, func() (err error) {
+		err := c.again(nil, answering, func() (err error) {
 			groups, err = c.discovery.ServerGroups()
 
 			return err

@@ -18,7 +18,7 @@ import (
 // the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
 // without live revisions.
 func (c *Cluster) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
-	return c.again(ctx, answering, func() error {
+	return c.again(ctx.Done(), answering, func() error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.outrank(ctx, revision) })
 	})
 }

@@ -21,13 +21,16 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace string, do func(*uns
 	options := metav1.ListOptions{LabelSelector: xp.LabelComposite, Limit: pageSize}
 	for {
 		var list *metav1.PartialObjectMetadataList
-		err := c.again(ctx, answering, func() (err error) {
+		err := c.again(ctx.Done(), answering, func() (err error) {
 			list, err = c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).List(ctx, options)
+			if err != nil {
+				return fmt.Errorf("cannot list secrets: %w", err)
+			}
 
-			return err
+			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("cannot list secrets: %w", err)
+			return err
 		}
 		for i := range list.Items {
 			delete(list.Items[i].Annotations, corev1.LastAppliedConfigAnnotation)
