@@ -52,6 +52,10 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
 		t.wait(true, "%s: Crossplane has not taken control of it", r)
+	case !ok && t.hold.ownPause():
+		// It came back before its XR, of which its person wants that Crossplane does nothing.
+		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
+		t.wait(true, "%s: it came back without its XR, which is paused, and is being made its own again", r)
 	case observed && !t.checkObserved(r, u):
 	case ok:
 		t.plan.Adopted++

@@ -75,13 +75,17 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there -> observed, if it is to be observed first -> its
-// own settings back.
+// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there
+// -> observed, if it is to be observed first -> its own settings back.
 func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
 		return end{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
+	}
+	if s := w.looseSecret(u); s != nil && h.Secret {
+		// A provider takes control of one without a controller only if what it publishes differs.
+		return end{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
 	if r, missing := w.missingSecret(u, h); missing {
 		return end{why: fmt.Sprintf("its connection %s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only "+

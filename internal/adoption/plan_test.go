@@ -289,8 +289,11 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			world:  world(ownPause, bucket), ref: xp.RefTo(x), want: released,
 		},
 		"OwnPauseUncontrolled": {
-			reason: "Crossplane takes it when the person lifts their pause.",
-			world:  world(ownPause, xptest.MR("b")), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x", Total: 1},
+			reason: "Crossplane would take it when the person lifts their pause, but a Composition that is changed until then could lose it.",
+			world:  world(ownPause, xptest.MR("b")), ref: xp.RefTo(x), want: outcome{
+				Total: 1, Moving: true, Also: []string{"Bucket b"},
+				Waiting: []string{"Bucket b: it came back without its XR, which is paused, and is being made its own again"},
+			},
 		},
 		"OwnPauseMissing": {
 			reason: "Even so nothing may be missing.",

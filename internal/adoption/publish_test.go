@@ -41,7 +41,7 @@ func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Un
 func TestNextForManaged(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
-	secret := xptest.Secret("s", xptest.In("infra"))
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
 	x := xptest.XR("x", xptest.Refs(mr))
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
 	runPlans(t, map[string]planCase{
@@ -50,6 +50,11 @@ func TestNextForManaged(t *testing.T) {
 			world:  world(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
 		"SecretBack": {reason: "Its Secret is back.", world: world(awaiting(mr), secret), ref: xp.RefTo(mr), want: letGo("Bucket b")},
+		"SecretLoose": {
+			reason: "A Secret that came back before its MR has no controller, and its provider takes none over whose data is the same.",
+			world:  world(awaiting(mr), xptest.With(secret, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(mr),
+			want: outcome{Step: "make Bucket b its controller again", Target: "Secret infra/s", Moving: true},
+		},
 		"SecretFailed": {
 			reason: "What the cloud tells only once must not be lost because one item of a restore has failed.", world: world(awaiting(mr)), ref: xp.RefTo(mr),
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},

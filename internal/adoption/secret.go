@@ -10,18 +10,33 @@ import (
 // takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
 // PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
-	r, ok := xp.SecretRef(u)
-	if !ok {
+	s := t.w.looseSecret(u)
+	if s == nil {
 		return false
 	}
-	s := t.w.Get(r)
-	if s == nil || !xp.IsConnectionSecret(s) || s.GetDeletionTimestamp() != nil {
-		return false
-	}
-	if _, controlled := xp.Controller(s); controlled {
-		return false
-	}
-	t.do(s, control(u, s), "make "+xp.String(u)+" its controller again")
+	t.plan.Change = takeControl(u, s)
 
 	return true
+}
+
+// looseSecret returns the Secret that u publishes its connection details in, if nothing controls that; else nil.
+func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+	r, ok := xp.SecretRef(u)
+	if !ok {
+		return nil
+	}
+	s := w.Get(r)
+	if s == nil || !xp.IsConnectionSecret(s) || s.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	if _, controlled := xp.Controller(s); controlled {
+		return nil
+	}
+
+	return s
+}
+
+// takeControl makes u the controller of s.
+func takeControl(u, s *unstructured.Unstructured) Change {
+	return Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again"}
 }

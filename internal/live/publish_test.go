@@ -68,6 +68,9 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
+	if c, ok := xp.Controller(s.get(t, secrets, "infra", "s")); !ok || c.UID != mr.GetUID() {
+		t.Errorf("the Secret, which came back without its MR, is controlled by %+v", c)
+	}
 	checkLetGo(t, s)
 }
 
