@@ -71,6 +71,7 @@ func testNetworkMatrix(t *testing.T, version stack.Version) {
 		}
 		s.backUp(t, s.source, n)
 	}
+	t.Run("Backup", func(t *testing.T) { s.testNetworkBackup(t, tenants[0], all[0].seed) })
 	s.loseSource(t, tenants...)
 	p := s.divert(t)
 	for i, o := range all {

@@ -88,7 +88,7 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 	p.Set(o.faults())
 	t.Cleanup(func() { p.Set(nil) })
 	began := time.Now()
-	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace, "--item-operation-timeout", "90s"))
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace, "--item-operation-timeout", "1m"))
 	q := s.endure(t, p, n)
 	took := time.Since(began)
 	s.wantInjected(t, o, q)

@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -254,7 +255,7 @@ func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) } //nolin
 // truncate sends half of the answer.
 func (a *answer) truncate(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
-	w.Header().Set("Content-Length", fmt.Sprint(a.body.Len()))
+	w.Header().Set("Content-Length", strconv.Itoa(a.body.Len()))
 	w.WriteHeader(a.code)
 	_, _ = w.Write(a.body.Bytes()[:a.body.Len()/2])
 	_ = http.NewResponseController(w).Flush() // What follows is the same without.

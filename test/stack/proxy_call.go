@@ -38,7 +38,8 @@ func callOf(r *http.Request) Call {
 	default:
 		return c
 	}
-	if parts[0] == "namespaces" && len(parts) > 2 && !(len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")) {
+	ofNamespace := len(parts) == 3 && (parts[2] == "status" || parts[2] == "finalize")
+	if parts[0] == "namespaces" && len(parts) > 2 && !ofNamespace {
 		parts = parts[2:]
 	}
 	c.Resource = parts[0]

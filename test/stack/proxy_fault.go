@@ -44,7 +44,7 @@ func AllFaults() []Fault {
 
 // strikes tells whether the fault can happen to a call.
 func (f Fault) strikes(c Call) bool {
-	switch f {
+	switch f { //nolint:exhaustive // The others can happen to all.
 	case Conflict:
 		return c.isWrite()
 	case WatchClosed:
@@ -70,8 +70,8 @@ type Faults struct {
 	Hang time.Duration
 }
 
-// Clients try again by themselves, so one in stubborn faults happens to the same call up to maxRepeats times more. A client that is told to wait for a second each
-// time gives up after ten.
+// Clients try again by themselves, so one in stubborn faults happens to the same call up to maxRepeats times more. A client that is told to wait for a
+// second each time gives up after ten.
 const (
 	stubborn   = 3
 	maxRepeats = 11

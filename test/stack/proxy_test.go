@@ -180,7 +180,6 @@ func TestProxyHangs(t *testing.T) {
 	u := newUpstream(t)
 	p, s, client := through(t, u)
 	p.Set(&Faults{Kinds: []Fault{Hang}, Rate: 1, Hang: time.Millisecond})
-	done := 0
 	const tries = 20
 	for i := range tries {
 		code, _, _, err := do(t, client, http.MethodPatch, fmt.Sprintf("%s/api/v1/namespaces/a/configmaps/c%d", s.URL, i))
@@ -188,7 +187,7 @@ func TestProxyHangs(t *testing.T) {
 			t.Fatalf("a call that hung for a moment: %d, %v", code, err)
 		}
 	}
-	if done = int(u.carriedOut.Load()); done == 0 || done == tries {
+	if done := u.carriedOut.Load(); done == 0 || done == tries {
 		t.Errorf("%d of %d calls that hung were carried out: it should be some", done, tries)
 	}
 
