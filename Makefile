@@ -5,6 +5,8 @@ GOVULNCHECK_VERSION   = v1.9.0
 
 CROSSPLANE ?= v2
 FUZZTIME   ?= 10m
+FUZZ       ?= .
+PARALLEL   ?= 2
 RUN        ?= ^TestMatrix
 
 MODULES       = . test test/cloud test/gate
@@ -86,11 +88,18 @@ vuln: ## Look for known vulnerabilities that the plugin reaches.
 	$(GOVULNCHECK) ./...
 
 .PHONY: fuzz
-fuzz: ## Run each fuzz target for a while (FUZZTIME=10m).
-	@grep -rHoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]+:func | |' | while read -r dir target; do \
+fuzz: ## Run each fuzz target for a while, until one finds something (FUZZTIME=10m FUZZ='xp|Read' PARALLEL=2).
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; totals=; \
+	for each in $$(grep -rHoE --include='*_test.go' '^func Fuzz\w+' . | sed -E 's|/[^/]+:func |:|' | grep -E '$(FUZZ)' | sort); do \
+		dir=$${each%:*}; target=$${each#*:}; began=$$(date +%s); result=ok; \
 		echo "fuzzing $$target in $$dir"; \
-		(cd "$$dir" && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x .) || exit 1; \
-	done
+		{ (cd "$$dir" && go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 100x -parallel $(PARALLEL) .) || echo "found in $$dir"; } 2>&1 | tee "$$log"; \
+		if grep -q '^found in ' "$$log"; then result=found; fi; \
+		execs=$$(sed -nE 's/.*execs: ([0-9]+).*/\1/p' "$$log" | tail -1); \
+		totals="$$totals$$(printf '%-22s %-20s %12s tries %6ss  %s' "$$dir" "$$target" "$${execs:-0}" $$(($$(date +%s) - began)) $$result)\n"; \
+		if [ $$result != ok ]; then break; fi; \
+	done; \
+	printf "$$totals"; [ -n "$$totals" ] && [ "$$result" = ok ] || { echo 'Keep what was found: git add it from testdata/fuzz below that folder.' >&2; exit 1; }
 
 .PHONY: clean
 clean: ## Remove bin/.

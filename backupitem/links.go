@@ -62,7 +62,11 @@ func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, e
 		}
 	}
 
-	return f, err
+	if err != nil {
+		return nil, fmt.Errorf("cannot find what belongs to %s: %w", xp.String(u), err)
+	}
+
+	return f, nil
 }
 
 // get returns nil if the object does not exist, or its kind is not served.

@@ -1,0 +1,49 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// FuzzArguments runs the program with arguments, where there is no cluster and no file but a backup on stdin.
+func FuzzArguments(f *testing.F) {
+	for _, args := range []string{
+		"inspect - -o json", "inspect - -n team-a --strict", "inspect nowhere", "inspect - -o\tjsonpath", "validate -n .. -o yaml", "wait --timeout -1s orders/x",
+		"wait --for adopted --timeout 99999999999h a/b/c", "release --force --yes ../x", "release --all --restore a/b/c", "--kubeconfig nowhere validate",
+		"validate --watch --context \x1b[31m", "completion bash", "help release", "wait -l =,! --timeout 1ms", "inspect - --restore-namespaces ,,", "-n", "--", "",
+	} {
+		f.Add(strings.ReplaceAll(args, " ", "\n"))
+	}
+	f.Setenv("KUBECONFIG", filepath.Join(f.TempDir(), "none"))
+	f.Chdir(f.TempDir())
+	backup := xptest.Backup(shop()...)
+	f.Fuzz(func(t *testing.T, lines string) {
+		args := strings.Split(lines, "\n")
+		if strings.Contains(lines, "..") || strings.HasPrefix(lines, "/") || strings.Contains(lines, "\n/") || strings.Contains(lines, "=/") {
+			return // There is no harm in files, but there may be no end to one.
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		var out, stderr bytes.Buffer
+		code := Run(ctx, args, Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr})
+		switch code {
+		case ExitFine:
+		case ExitFailed, ExitUsage, ExitTimeout:
+			if stderr.Len() == 0 {
+				t.Errorf("%q ends with %d and says nothing", args, code)
+			}
+		case ExitProblems:
+			if out.Len() == 0 {
+				t.Errorf("%q ends with problems and names none", args)
+			}
+		default:
+			t.Errorf("%q ends with %d, which nothing says the meaning of", args, code)
+		}
+	})
+}

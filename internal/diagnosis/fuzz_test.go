@@ -1,0 +1,75 @@
+package diagnosis
+
+import (
+	"fmt"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// FuzzDiagnose looks into a backup and a cluster with one object in which anything can be.
+func FuzzDiagnose(f *testing.F) {
+	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch, true) })
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, live bool) {
+		u, ok := xptest.Patched(animal, patch)
+		if !ok {
+			return
+		}
+		objects := map[xp.ID]*unstructured.Unstructured{}
+		for _, o := range append(xptest.Zoo(), u) {
+			objects[xp.RefTo(o).ID()] = o
+		}
+		o := NewObjects()
+		for _, each := range objects {
+			o.Add(each)
+		}
+		var problems []report.Problem
+		s := Situation{Now: now, Restores: map[string]string{"velero/monday": "Completed"}}
+		if live {
+			problems = Validate(o, s)
+		} else {
+			problems = Inspect(o)
+		}
+		trees := o.Trees()
+		s.Explain(trees)
+		for _, p := range problems {
+			if p.Code == "" || p.Object.Kind == "" || p.Reason == "" || p.Next == "" {
+				t.Errorf("a problem does not say of what it is, why, or what to do: %+v", p)
+			}
+		}
+		_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
+		depth(t, trees, 0)
+		_, _ = o.Choose(Choice{Names: []string{u.GetName()}}, trees, problems)
+	})
+}
+
+// depth fails if a tree has no end.
+func depth(t *testing.T, nodes []*report.Node, n int) {
+	t.Helper()
+	if n > len(xptest.Zoo())+1 {
+		t.Fatal("a tree is deeper than there are objects")
+	}
+	for _, node := range nodes {
+		depth(t, node.Children, n+1)
+	}
+}
+
+// A chain of XRs of which each composes the next must cost no more than its length, and not the stack.
+func TestLongChain(t *testing.T) {
+	const long = 5_000
+	o := NewObjects()
+	next := xptest.MR("end")
+	for n := range long {
+		xr := xptest.XR(fmt.Sprint("x", n), xptest.Refs(next))
+		o.Add(xptest.With(next, xptest.ControlledBy(xr)))
+		next = xr
+	}
+	o.Add(next)
+	if trees := o.Trees(); len(trees) != 1 {
+		t.Errorf("there are %d trees", len(trees))
+	}
+}
