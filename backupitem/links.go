@@ -3,6 +3,7 @@ package backupitem
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -33,17 +34,22 @@ type Links struct {
 	reader  Reader
 	read    *lru.Cache
 	shelves *lru.Cache
+	// missed counts what was not on a shelf.
+	missed map[shelf]int
+	mu     sync.Mutex
 }
 
 // Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
 const (
 	remembered = 1024
 	shelves    = 64
+	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
+	patience = 50
 )
 
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
-	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves)}
+	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}}
 }
 
 func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
@@ -101,25 +107,42 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 		return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	gvk := r.GroupVersionKind()
-	key := shelf{GroupKind: gvk.GroupKind(), namespace: r.Namespace, selector: options.LabelSelector + options.FieldSelector}
-	objects, ok := l.shelves.Get(key)
-	if !ok {
-		list, err := l.reader.List(ctx, gvk, r.Namespace, options)
-		if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsMethodNotSupported(err) {
-			return nil, err
-		}
-		all := map[xp.ID]*unstructured.Unstructured{}
-		for _, u := range list {
-			all[xp.RefTo(u).ID()] = trimmed(u)
-		}
-		l.shelves.Add(key, all)
-		objects = all
+	objects, err := l.shelf(ctx, gvk, r.Namespace, options)
+	if err != nil || objects[r.ID()] != nil {
+		return objects[r.ID()], err
 	}
-	if u := objects.(map[xp.ID]*unstructured.Unstructured)[r.ID()]; u != nil { //nolint:forcetypeassert // Nothing else is put in.
-		return u, nil
+	key := shelf{GroupKind: gvk.GroupKind(), namespace: r.Namespace}
+	l.mu.Lock()
+	l.missed[key]++
+	whole := l.missed[key] > patience
+	l.mu.Unlock()
+	if !whole {
+		return l.get(ctx, r)
 	}
+	objects, err = l.shelf(ctx, gvk, r.Namespace, metav1.ListOptions{})
 
-	return l.get(ctx, r)
+	return objects[r.ID()], err
+}
+
+// shelf returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
+func (l *Links) shelf(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
+	map[xp.ID]*unstructured.Unstructured, error,
+) {
+	key := shelf{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
+	if objects, ok := l.shelves.Get(key); ok {
+		return objects.(map[xp.ID]*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
+	}
+	list, err := l.reader.List(ctx, gvk, namespace, options)
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsMethodNotSupported(err) {
+		return nil, err
+	}
+	all := map[xp.ID]*unstructured.Unstructured{}
+	for _, u := range list {
+		all[xp.RefTo(u).ID()] = trimmed(u)
+	}
+	l.shelves.Add(key, all)
+
+	return all, nil
 }
 
 // trimmed returns what links need of an object: how well it is, of an XR what it says, of others where they publish.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -166,6 +167,10 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	delete(annotations, AnnotationHold) // A claim's would come back on its XR.
 	answer(annotations)
 	annotations[key(u)], annotations[xp.AnnotationPaused] = string(b), "true"
+	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
+		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
+			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
+	}
 	u.SetAnnotations(annotations)
 
 	return h, nil

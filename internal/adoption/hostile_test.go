@@ -1,0 +1,31 @@
+package adoption
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// The API server takes no more than 256 KiB of annotations, and says neither which is too long nor what to do.
+func TestPutRefusesWhatIsTooMuch(t *testing.T) {
+	var composed []*unstructured.Unstructured
+	for n := range 5000 {
+		composed = append(composed, xptest.MR(fmt.Sprint("b", n)))
+	}
+	for name, u := range map[string]*unstructured.Unstructured{
+		"Refs":        xptest.XR("x", xptest.Refs(composed...)),
+		"Annotations": xptest.XR("x", xptest.Refs(composed[:1000]...), xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", strings.Repeat("x", 200<<10))),
+	} {
+		_, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
+		if err == nil || !strings.Contains(err.Error(), "cannot put a hold on XOrder x: its ") || !strings.Contains(err.Error(), "bytes") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	if _, err := Put(xptest.XR("x", xptest.Refs(composed[:1000]...)), Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+		t.Errorf("A thousand is no hindrance: %v", err)
+	}
+}
