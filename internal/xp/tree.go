@@ -29,11 +29,12 @@ func (i Item) String() string {
 
 func parseItem(s string) (Item, error) {
 	parts := strings.Split(s, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[2] == "" {
+	resource := schema.ParseGroupResource(parts[0])
+	if len(parts) != 3 || resource.Resource == "" || parts[2] == "" {
 		return Item{}, fmt.Errorf(`cannot read %q as "resource.group/namespace/name"`, s)
 	}
 
-	return Item{GroupResource: schema.ParseGroupResource(parts[0]), Namespace: parts[1], Name: parts[2]}, nil
+	return Item{GroupResource: resource, Namespace: parts[1], Name: parts[2]}, nil
 }
 
 // SetTree writes what must come back before u onto the backup's copy of it, in place of what is there.
