@@ -138,12 +138,23 @@ func plain(err error) error {
 	}
 }
 
-// weight is about how much of the JSON of an item is kept.
-func weight(u *unstructured.Unstructured, b []byte) int64 {
-	if _, kept := u.Object["spec"]; kept && u.GroupVersionKind().Group != GroupCRD {
-		return int64(len(b))
+// weight is about how much memory a value takes. What is short in JSON, such as a list of empty lists, takes many times that.
+func weight(v any) int64 {
+	const value, object, field = 16, 48, 64
+	size := int64(value)
+	switch v := v.(type) {
+	case string:
+		size += int64(len(v))
+	case []any:
+		for _, entry := range v {
+			size += weight(entry)
+		}
+	case map[string]any:
+		size += object
+		for name, entry := range v {
+			size += field + int64(len(name)) + weight(entry)
+		}
 	}
-	const metadata = 1 << 10
 
-	return min(int64(len(b)), metadata)
+	return size
 }

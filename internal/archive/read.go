@@ -19,15 +19,17 @@ import (
 type Limits struct {
 	// Entry is how long a file in the archive may be, Entries how many there may be, and Total how long all of it may be.
 	Entry, Entries, Total int64
-	// Kept is how much of the JSON may be of what is kept in memory.
+	// Kept is how much memory may be taken, about.
 	Kept int64
+	// Name is how long the name of an entry may be.
+	Name int
 }
 
 // Default returns Limits that no backup reaches: the API server stores nothing longer than a few MiB.
 func Default() Limits {
 	const mib, gib, million = 1 << 20, 1 << 30, 1_000_000
 
-	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 2 * gib} //nolint:mnd // Each is beside what it is.
+	return Limits{Entry: 32 * mib, Entries: 4 * million, Total: 64 * gib, Kept: 8 * gib, Name: 1 << 10} //nolint:mnd // Each is beside what it is.
 }
 
 // again is the next step when a file is damaged.
@@ -80,6 +82,10 @@ func (r *reader) read() error {
 		if err != nil {
 			return fmt.Errorf("after %s: %w; %s", last, whole(err), again)
 		}
+		if len(header.Name) > r.limits.Name {
+			return fmt.Errorf("cannot accept the entry %q…: its name is %d bytes long, and none of Velero's is longer than %d; find out who has written it",
+				header.Name[:64], len(header.Name), r.limits.Name)
+		}
 		last = fmt.Sprintf("%q", header.Name)
 		r.entries++
 		if r.entries > r.limits.Entries {
@@ -124,11 +130,11 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 	case !ok:
 		r.flaw(Flaw{Path: name, Why: "it is not where Velero has its items", Ignored: true})
 
-		return nil
+		return r.keep(name, 0)
 	case p.version != "":
 		r.versioned(p)
 
-		return nil
+		return r.keep(name, 0)
 	}
 	b, err := io.ReadAll(content)
 	if err != nil {
@@ -169,13 +175,19 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 		delete(r.items, i)
 		r.flaw(Flaw{Path: name, Item: i, Why: err.Error()})
 
-		return nil //nolint:nilerr // It is told as a flaw.
-	}
-	if r.kept += weight(u, b); r.kept > r.limits.Kept {
-		return fmt.Errorf("cannot keep the entry %q in memory: the items are longer than %d bytes together; inspect a backup of fewer namespaces", name,
-			r.limits.Kept)
+		return r.keep(name, 0)
 	}
 	r.items[i] = Item{Item: i, Object: u}
+
+	return r.keep(name, weight(u.Object))
+}
+
+// keep fails if there is more in memory than there may be, with what is kept of an entry.
+func (r *reader) keep(name string, size int64) error {
+	const entry = 512 // Beside its name it is in maps and lists.
+	if r.kept += size + int64(len(name)) + entry; r.kept > r.limits.Kept {
+		return fmt.Errorf("cannot keep the entry %q in memory: what is read takes more than %d bytes; inspect a backup of fewer namespaces", name, r.limits.Kept)
+	}
 
 	return nil
 }

@@ -220,6 +220,34 @@ func TestUnreadable(t *testing.T) {
 		"Absolute":  {reason: "Or is absolute.", input: backupOf(t, file{name: "/etc/passwd"}), want: []string{"/etc/passwd", "out of the archive"}},
 		"Symlink":   {reason: "Or is a link.", input: backupOf(t, file{name: here, content: "/etc/passwd", kind: tar.TypeSymlink}), want: []string{here, "a link or a device"}},
 		"Device":    {reason: "Or a device.", input: backupOf(t, file{name: here, kind: tar.TypeChar}), want: []string{here, "a link or a device"}},
+		"HardLink":  {reason: "Or a link of another kind.", input: backupOf(t, file{name: here, content: "metadata/version", kind: tar.TypeLink}), want: []string{here, "a link or a device"}},
+		"Pipe":      {reason: "Or a pipe.", input: backupOf(t, file{name: here, kind: tar.TypeFifo}), want: []string{here, "a link or a device"}},
+		"Backslash": {
+			reason: "There are systems on which it is what a slash is.", input: backupOf(t, file{name: `resources\..\..\passwd`}), want: []string{"out of the archive"},
+		},
+		"LongName": {
+			reason: "The header of an entry can have a name of any length.", input: backupOf(t, file{name: strings.Repeat("a/", 99_999) + "a"}), want: []string{"its name is 199999 bytes long"},
+		},
+		"ManyFlaws": {
+			reason: "What is of no use is told, and that takes memory too.", input: backupOf(t, file{name: "a"}, file{name: "b"}, file{name: "c"}),
+			limits: func(l *Limits) { l.Kept = 1200 }, want: []string{`"c"`, "memory"},
+		},
+		"ManyVersions": {
+			reason: "So do copies by version.", limits: func(l *Limits) { l.Kept = 1200 },
+			input: backupOf(t, file{name: "resources/a/v1/cluster/a.json"}, file{name: "resources/a/v1/cluster/b.json"}, file{name: "resources/a/v1/cluster/c.json"}),
+			want:  []string{"c.json", "memory"},
+		},
+		"EmptyLists": {
+			reason: "What is short as JSON can be long in memory.", limits: func(l *Limits) { l.Kept = 100_000 },
+			input: backupOf(t, file{name: here, content: strings.Replace(bucket, `"n":1`, `"n":[`+strings.Repeat("[],", 9999)+`[]]`, 1)}), want: []string{here, "memory"},
+		},
+		"LongAnnotation": {
+			reason: "Also of what is not Crossplane's.", limits: func(l *Limits) { l.Kept = 100_000 },
+			input: backupOf(t, file{
+				name:    "resources/pods/namespaces/shop/web.json",
+				content: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","namespace":"shop","annotations":{"a":"` + strings.Repeat("x", 100_000) + `"}}}`,
+			}), want: []string{"web.json", "memory"},
+		},
 		"LongEntry": {
 			reason: "No object is that long.", input: good, limits: func(l *Limits) { l.Entry = 10 }, want: []string{here, "bytes long"},
 		},
@@ -267,11 +295,25 @@ func FuzzRead(f *testing.F) {
 	f.Add(backupOf(f, file{name: here, content: bucket}), false)
 	f.Add(tarOf(f, file{name: version, content: "1.1.0"}, file{name: here, content: bucket}), true)
 	f.Add(tarOf(f, file{name: "resources/secrets/namespaces/a/b.json", content: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b","namespace":"a"},"data":{"a":"Yg=="}}`}), true)
+	for _, h := range []file{
+		{name: "resources/../../etc/passwd", content: "x"}, {name: here, content: "/etc/passwd", kind: tar.TypeSymlink}, {name: here, content: version, kind: tar.TypeLink},
+		{name: here, kind: tar.TypeBlock}, {name: here, content: strings.Repeat("[", 20_000)}, {name: here, content: "\xff\xfe" + bucket},
+		{name: here, content: strings.Replace(bucket, `"n":1`, `"n":`+strings.Repeat(`{"a":`, 9999)+"1"+strings.Repeat("}", 9999), 1)},
+		{name: strings.Repeat("resources/", 300) + "b.json"}, {name: "resources/buckets.cloud.example.org/cluster/\xff.json", content: bucket},
+	} {
+		f.Add(backupOf(f, h, file{name: here, content: bucket}), false)
+		f.Add(tarOf(f, file{name: here, content: bucket}, h, h), true)
+	}
+	good := backupOf(f, file{name: here, content: bucket})
+	f.Add(good[:len(good)/2], false)
+	f.Add(bytes.Repeat(good, 2), false)         // Of a gzip file there can be several, one after the other.
+	f.Add(zipped(f, make([]byte, 1<<20)), true) // It is longer than it looks.
+	f.Add(sparse(f), true)
 	f.Fuzz(func(t *testing.T, b []byte, wrap bool) {
 		if wrap {
 			b = zipped(t, b)
 		}
-		limits := Limits{Entry: 1 << 16, Entries: 100, Total: 1 << 22, Kept: 1 << 20}
+		limits := Limits{Entry: 1 << 16, Entries: 100, Total: 1 << 22, Kept: 1 << 22, Name: 1 << 10}
 		got, err := Read(t.Context(), bytes.NewReader(b), limits)
 		if err != nil {
 			return
@@ -285,4 +327,26 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// sparse is a tarball with a PAX header that says that its entry is sparse.
+func sparse(tb testing.TB) []byte {
+	tb.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	h := &tar.Header{
+		Name: here, Typeflag: tar.TypeReg, Size: 4, Format: tar.FormatPAX,
+		PAXRecords: map[string]string{"VENDOR.x": strings.Repeat("x", 1<<10), "path": here},
+	}
+	if err := w.WriteHeader(h); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := w.Write([]byte("0\n0\n")); err != nil {
+		tb.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		tb.Fatal(err)
+	}
+
+	return bytes.Replace(b.Bytes(), []byte("VENDOR.x="), []byte("GNU.sparse.major=1\n22 GNU.sparse.size="), 1)
 }
