@@ -23,7 +23,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
 	killed := s.fillSampleKills(t)
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
-	faulty := s.few(t, s.source, drill.Platform{Namespace: "faulty"}, 4)
+	faulty := s.few(t, s.source, drill.Platform{Namespace: "faulty"}, 3)
 	tenants := append([]*tenant{lost, changed, late, own, faulty}, killed...)
 	var native *tenant
 	if version == stack.V1 {
@@ -52,7 +52,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("Network", func(t *testing.T) {
 		// Velero can take minutes to find out that it has lost a restore, so its own calls fail in TestMatrixNetwork only.
 		s.testNetwork(t, s.divert(t), faulty, ordeal{
-			name: "Sample", kinds: stack.AllFaults(), rate: 0.1, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
+			name: "Sample", kinds: stack.AllFaults(), rate: 0.04, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
 		})
 	})
 }

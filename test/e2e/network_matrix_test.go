@@ -38,15 +38,15 @@ func ordeals(t *testing.T) []ordeal {
 	first := seed(t)
 	var all []ordeal
 	for _, kind := range stack.AllFaults() {
-		o := ordeal{name: string(kind), kinds: []stack.Fault{kind}, rate: many, seed: first}
+		o := ordeal{name: string(kind), kinds: []stack.Fault{kind}, rate: many, seed: first, onwards: true}
 		if kind == stack.Hang {
 			o.rate, o.hang = few, patience
 		}
 		all = append(all, o)
 	}
 	for i := range uint64(seeds) {
-		all = append(all, ordeal{name: fmt.Sprintf("Mixed%d", i+1), kinds: quick(), rate: some, seed: first + i},
-			ordeal{name: fmt.Sprintf("Plugin%d", i+1), kinds: ofAnswers(), rate: many + some*float64(i), programs: []string{plugin}, seed: first + i})
+		all = append(all, ordeal{name: fmt.Sprintf("Mixed%d", i+1), kinds: quick(), rate: some, seed: first + i, onwards: true},
+			ordeal{name: fmt.Sprintf("Plugin%d", i+1), kinds: ofAnswers(), rate: many + some*float64(i), programs: []string{plugin}, seed: first + i, onwards: true})
 	}
 	only := os.Getenv("NETWORK_ONLY")
 

@@ -29,6 +29,8 @@ type ordeal struct {
 	programs []string
 	hang     time.Duration
 	seed     uint64
+	// onwards says that calls go on failing when the restore has ended.
+	onwards bool
 }
 
 func (o ordeal) faults() *stack.Faults {
@@ -151,7 +153,14 @@ func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *se
 		return
 	}
 	t.Logf("%s", drill.Problems(t.Context(), s.target, n.Namespace))
-	for _, faults := range []*stack.Faults{o.faults(), nil} {
+	for _, failing := range []bool{true, false} {
+		if failing && !o.onwards {
+			continue
+		}
+		var faults *stack.Faults
+		if failing {
+			faults = o.faults()
+		}
 		p.Set(faults)
 		r := commandAs(t, s.target, p.Kubeconfig(), "release", "--restore", n.Namespace, "--timeout", "1m")
 		failed := 0
