@@ -67,6 +67,31 @@ func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *A
 	return a
 }
 
+// Objects are what is stored, in a stable order.
+func (a *Archive) Objects() []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for _, i := range a.Order {
+		all = append(all, a.Items[i])
+	}
+
+	return all
+}
+
+// ItemAt returns the item that is restored to where an object of the cluster is; ok is false if there is none.
+func (a *Archive) ItemAt(u *unstructured.Unstructured, mapping map[string]string) (xp.Item, bool) {
+	for i := range a.Items {
+		there := i
+		if to, ok := mapping[i.Namespace]; ok && i.Namespace != "" {
+			there.Namespace = to
+		}
+		if there == itemOf(u) {
+			return i, true
+		}
+	}
+
+	return xp.Item{}, false
+}
+
 // collects tells whether Velero takes an object by itself.
 func collects(of *velerov1.Backup, o *Object) bool {
 	if o.GetLabels()[velerov1.ExcludeFromBackupLabel] == "true" {

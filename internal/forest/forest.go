@@ -44,8 +44,6 @@ type Forest struct {
 
 	byID   map[xp.ID]*Object
 	byItem map[xp.Item]*Object
-	// uids are those of the source cluster, if an API server has given them.
-	uids map[string]bool
 }
 
 // Get returns an object of the source cluster; nil if there is none.
@@ -70,9 +68,11 @@ func Grow(seed uint64, soil Soil) *Forest {
 	case n < 60:
 		g.left = 4 + g.IntN(12)
 	case n < 90:
-		g.left = 10 + g.IntN(30)
+		g.left = 10 + g.IntN(25)
+	case n < 98:
+		g.left = 30 + g.IntN(50)
 	default:
-		g.left = 30 + g.IntN(171)
+		g.left = 80 + g.IntN(121)
 	}
 	g.left = min(g.left, soil.Largest)
 	g.platform()
@@ -108,7 +108,7 @@ func one[T any](g *grower, of ...T) T { return of[g.IntN(len(of))] }
 
 // name returns one that no other object of the kind has, though objects of other kinds and namespaces may.
 func (g *grower) name(k Kind, ns string) string {
-	names := []string{"a", "orders", "x-1", "a.b-c", "0", "orders.example.org", "team-a", "long-" + fmt.Sprintf("%060d", 7), "n.n.n"}
+	names := []string{"a", "orders", "x-1", "a.b-c", "0", "orders.example.org", "team-a", "long-" + fmt.Sprintf("%050d", 7), "n.n.n"}
 	if !g.soil.Servable {
 		names = append(names, "with:colon", "UPPER", "ümlaut", `quote"d`, "a b")
 	}

@@ -3,6 +3,7 @@ package forest
 import (
 	"flag"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -14,6 +15,12 @@ var (
 
 // soil is that of the cluster in memory, which takes anything.
 var soil = Soil{Largest: 200}
+
+// Nearly all that is made is thrown away at once, and to look for it often takes a third of the time.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(800)
+	m.Run()
+}
 
 // Random forests are backed up and restored, and all that is promised of that is judged.
 func TestForests(t *testing.T) {

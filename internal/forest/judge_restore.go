@@ -90,9 +90,9 @@ func foreign(s *Scenario) []string {
 			l = nil
 		}
 		u.SetLabels(l)
-		if s.mask != nil {
-			s.mask(want)
-			s.mask(u)
+		if s.Mask != nil {
+			s.Mask(want)
+			s.Mask(u)
 		}
 		if diff := cmp.Diff(want.Object, u.Object); diff != "" {
 			broken = append(broken, fmt.Sprintf("%s (%s) is not as Velero alone restores it: %s", xp.String(u), o.Shape, diff))

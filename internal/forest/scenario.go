@@ -24,8 +24,8 @@ type Scenario struct {
 	// Panic is what an action has panicked with; "" if none has.
 	Panic string
 
-	// mask takes off what an API server writes.
-	mask func(u *unstructured.Unstructured)
+	// Mask takes off what an API server writes into what has nothing to do with Crossplane; nil if there is none.
+	Mask func(u *unstructured.Unstructured)
 }
 
 // Play grows a forest, backs it up with random filters, loses all of it or a part, and restores it twice with others.
