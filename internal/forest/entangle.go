@@ -108,7 +108,8 @@ func (g *grower) thief(ns string) {
 	var refs []any
 	for range 1 + g.IntN(3) {
 		v := one(g, g.Objects...)
-		if _, labelled := v.GetLabels()[xp.LabelComposite]; v == xr || labelled && metav1.GetControllerOf(v) == nil {
+		same := v.Kind == xr.Kind && v.GetName() == xr.GetName() // In its own namespace that is itself.
+		if _, labelled := v.GetLabels()[xp.LabelComposite]; same || labelled && metav1.GetControllerOf(v) == nil {
 			continue
 		}
 		label(xr, xp.LabelComposite, one(g, v.GetLabels()[xp.LabelComposite], v.GetName(), "x"))
