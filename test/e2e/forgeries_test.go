@@ -37,6 +37,14 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 			reason:    "A Usage in a namespace can name anything.",
 			namespace: "user", forge: forgeUsage,
 		}
+		all["Paths"] = &forgery{
+			reason:    "A name that is a path leads to no other namespace.",
+			namespace: "pathfinder", forge: forgePaths,
+		}
+		all["Hoard"] = &forgery{
+			reason:    "An XR that lists thousands, and what can't be, is named and stops nobody.",
+			namespace: "hoarder", forge: forgeHoard,
+		}
 
 		return all
 	}

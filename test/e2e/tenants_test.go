@@ -65,6 +65,9 @@ func testTenants(t *testing.T, version stack.Version) {
 		backupWith(t, s.source, f.namespace, "--include-namespaces", f.namespace)
 		f.contents = contents(t, s.source, f.namespace)
 	}
+	if version == stack.V2 {
+		tenants = append(tenants, s.withHonest(t))
+	}
 	must(t, s.source.UsePlugin(ctx, false))
 	backupWith(t, s.source, "everything", clusterResources+"=true")
 
@@ -79,6 +82,9 @@ func testTenants(t *testing.T, version stack.Version) {
 	written := s.written(t)
 	for name, f := range forgeries {
 		t.Run(name, func(t *testing.T) { s.testForgery(t, f, written) })
+	}
+	if version == stack.V2 {
+		t.Run("Honest", func(t *testing.T) { s.testHostile(t, tenants[len(tenants)-1], forgeries) })
 	}
 }
 
@@ -152,6 +158,8 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 		mine := 0
 		for _, object := range written[restore] {
 			switch {
+			case strings.Contains(object, victim):
+				t.Errorf("%s The restore %s wrote %s, which is the victim's", f.reason, restore, object)
 			case strings.Contains(object, f.namespace):
 				mine++
 			case strings.HasPrefix(object, "CustomResourceDefinition "), strings.HasPrefix(object, "CompositeResourceDefinition "):
