@@ -22,16 +22,26 @@ import (
 // A Cluster is the one that is restored to, as Adopt sees it.
 type Cluster interface {
 	setting.Source
+	Mender
+	Inventory
 
 	// Owner finds the live object that an owner reference from a backup means, for an item in the namespace. It returns an error that
 	// apierrors.IsNotFound or meta.IsNoMatchError knows if there is none.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
+}
+
+// An Inventory knows what is live.
+type Inventory interface {
 	// Exists tells whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the objects of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
+}
+
+// A Mender changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
+type Mender interface {
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for and does not have.
@@ -94,17 +104,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	i.namespace = targetNamespace(i.GetNamespace(), i.restore)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 
-	if reason := xp.Rebuilt(i.original); reason != "" {
-		return a.leaveOut(i, reason), nil
+	reason, err := a.whyRemade(i)
+	if err != nil {
+		return nil, err
 	}
-	if xp.IsPackageRevision(i.original) {
-		reason, err := a.isRemade(i.original)
-		if err != nil {
-			return nil, err
-		}
-		if reason != "" {
-			return a.leaveOut(i, reason), nil
-		}
+	if reason != "" {
+		return a.leaveOut(i, reason), nil
 	}
 	forgotten := i.forgetAttempt()
 	fresh, err := a.isFresh(i)
@@ -126,14 +131,8 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if err := a.doom.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
-	settings, err := a.settings(i.restore)
-	if err != nil {
+	if err := a.consider(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
-	}
-	i.settings = settings
-	i.recover(settings)
-	if err := a.returnStatus(i); err != nil {
-		return nil, fmt.Errorf("cannot bring the status of %s back: %w", xp.String(i.original), err)
 	}
 	live, err := a.isLive(i)
 	if err != nil {
@@ -149,7 +148,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 			return nil, err
 		}
 		if of != nil {
-			return a.clone(i, *of, settings.Clone)
+			return a.clone(i, *of, i.settings.Clone)
 		}
 	}
 
@@ -175,6 +174,18 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	default:
 		return reconciled, nil
 	}
+}
+
+// consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
+func (a *Adopt) consider(i *item) error {
+	settings, err := a.settings(i.restore)
+	if err != nil {
+		return err
+	}
+	i.settings = settings
+	i.recover(settings)
+
+	return a.returnStatus(i)
 }
 
 // adopt gives the item its owners, and puts what must not be reconciled yet on hold.
@@ -271,6 +282,15 @@ func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecut
 	}
 
 	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+}
+
+// whyRemade tells why the control plane makes the item anew, "" if it doesn't.
+func (a *Adopt) whyRemade(i *item) (string, error) {
+	if reason := xp.Rebuilt(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
+		return reason, nil
+	}
+
+	return a.isRemade(i.original)
 }
 
 // isRemade tells why a package revision is left out, "" if only a person activates the revisions of its package.

@@ -36,22 +36,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			refs = append(refs, ref)
-		case !i.copied && isLeftover(owner, ref, i):
-			log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
-				"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
-				"if what it protects is not in use any more")
-			a.refused.Store(i.self().ID(), true)
-
-			return true, nil
-		case !i.copied && isAtWorkWithout(owner, ref, i):
-			log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
-				"the XR's resourceRefs, and restore again; its external resource is left as it is")
-			a.refused.Store(i.self().ID(), true)
-
-			return true, nil
-		case owner == nil && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
-			log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
-				"its external resource is left as it is")
+		case a.refusesFor(log, owner, ref, i):
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
@@ -65,6 +50,26 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil
+}
+
+// refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.
+func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
+	switch {
+	case !i.copied && isLeftover(owner, ref, i):
+		log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
+			"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
+			"if what it protects is not in use any more")
+	case !i.copied && isAtWorkWithout(owner, ref, i):
+		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
+			"the XR's resourceRefs, and restore again; its external resource is left as it is")
+	case owner == nil && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
+		log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
+			"its external resource is left as it is")
+	default:
+		return false
+	}
+
+	return true
 }
 
 // hasRefused tells whether what an owner reference of an object in the namespace names was not to come back.

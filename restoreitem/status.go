@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,8 +22,11 @@ func (a *Adopt) returnStatus(i *item) error {
 		return nil
 	}
 	exists, err := a.cluster.Exists(context.Background(), i.self())
-	if err != nil || !exists {
-		return err
+	if err != nil {
+		return fmt.Errorf("cannot find out whether its status must be brought back: %w", err)
+	}
+	if !exists {
+		return nil
 	}
 	status := map[string]any{}
 	for _, name := range names {
@@ -31,5 +35,9 @@ func (a *Adopt) returnStatus(i *item) error {
 		}
 	}
 
-	return a.cluster.ReturnStatus(context.Background(), i.self(), status)
+	if err := a.cluster.ReturnStatus(context.Background(), i.self(), status); err != nil {
+		return fmt.Errorf("cannot bring its status back: %w", err)
+	}
+
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 func TestAdoptReturnsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"))
 	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))
+	status, _, _ := unstructured.NestedMap(failing.Object, "status")
 	cases := map[string]struct {
 		reason string
 		item   *unstructured.Unstructured
@@ -26,7 +27,7 @@ func TestAdoptReturnsStatus(t *testing.T) {
 		},
 		"MR": {
 			reason: "So has it this one, which its provider could not reconcile.", item: failing, live: live(failing),
-			want: map[string]map[string]any{xp.RefTo(failing).String(): failing.Object["status"].(map[string]any)}, //nolint:forcetypeassert // It was just made.
+			want: map[string]map[string]any{xp.RefTo(failing).String(): status},
 		},
 		"New":    {reason: "Velero writes the status of what it creates.", item: x, live: live()},
 		"Needed": {reason: "Crossplane writes it anew.", item: xptest.XR("x", xptest.Reconciled()), live: live(x)},
