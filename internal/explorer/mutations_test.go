@@ -21,7 +21,8 @@ func bites() []bite {
 		}
 		all = append(all,
 			bite{
-				mutation{name: "without the hold", noHold: true}, "An XR that does not find what it references composes it anew, and forgets what comes back later.",
+				mutation{name: "without the hold", noHold: true},
+				"An XR that does not find what it references composes it anew, and forgets what comes back later.",
 				flat(r).in(), created | orphaned,
 			},
 			bite{
@@ -29,18 +30,21 @@ func bites() []bite {
 				"What a changed Composition has no longer, and nobody controls, is deleted or forgotten.", flat(r).in(), lost,
 			},
 			bite{
-				mutation{name: "released before it is adopted", forced: true}, "An XR that is let go while something is missing composes it anew.",
+				mutation{name: "released before it is adopted", forced: true},
+				"An XR that is let go while something is missing composes it anew.",
 				flat(r).in(), created,
 			},
 			bite{
 				mutation{name: "with old UIDs", oldUIDs: true}, "What has the UID of an owner that is gone is garbage-collected.", flat(r).in(), deleted,
 			},
 			bite{
-				mutation{name: "without status", noStatus: true}, "A function that finds less on the XR than it has written leaves out what comes after it.",
+				mutation{name: "without status", noStatus: true},
+				"A function that finds less on the XR than it has written leaves out what comes after it.",
 				flat(r).in(statusFirst), deleted,
 			},
 			bite{
-				mutation{name: "without waiting for what is composed", noWell: true}, "A function that finds it less Ready than it was leaves out what comes after it.",
+				mutation{name: "without waiting for what is composed", noWell: true},
+				"A function that finds it less Ready than it was leaves out what comes after it.",
 				flat(r).in(readyFirst), deleted,
 			},
 		)

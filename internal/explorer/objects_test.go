@@ -178,7 +178,7 @@ func uid(i instance, life uint8) types.UID { return types.UID(fmt.Sprint(i, "#",
 func revisionName(n node, revision uint8) string { return fmt.Sprint("composition-", n, "-", revision) }
 
 // decode returns what a changed object is, of which was is what it was. It fails if something was changed that is not part of the model.
-func (w *world) decode(i instance, u *unstructured.Unstructured, was object) object {
+func (w *world) decode(u *unstructured.Unstructured, was object) object {
 	o := was
 	o.mark, o.paused = w.mark(u.GetAnnotations()[key(u)]), xp.IsPaused(u)
 	o.policy = unset

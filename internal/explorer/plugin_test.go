@@ -159,7 +159,7 @@ func (w *world) think(v *view) plan {
 			}
 			changed[c.Target] = true
 			i := instances[c.Target]
-			p = append(p, write{instance: i, after: w.decode(i, xptest.Merge(c.Target, c.Patch), v.objects[i])})
+			p = append(p, write{instance: i, after: w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i])})
 		}
 	}
 

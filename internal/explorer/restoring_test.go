@@ -69,7 +69,9 @@ func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, err
 
 func (cluster) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
 
-func (cluster) Settings(context.Context, string) (map[string]string, error) { return nil, nil }
+func (cluster) Settings(context.Context, string) (map[string]string, error) {
+	return map[string]string{}, nil
+}
 
 // input is an item as Velero gives it to an action (velero pkg/restore/restore.go, resetMetadataAndStatus).
 func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
@@ -81,7 +83,7 @@ func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecut
 	return &velerov.RestoreItemActionExecuteInput{Item: u, ItemFromBackup: original.DeepCopy(), Restore: theRestore}
 }
 
-// make_ has the plugin's action make of an item what is to be created.
+// makeOf has the plugin's action make of an item what is to be created.
 func (w *world) makeOf(s *state, i instance) made {
 	look := sight{item: i, refused: s.velero.refused}
 	by := w.ownerOf(i)
@@ -136,7 +138,7 @@ func (w *world) execute(look sight, by instance) made {
 	}
 	w.mutate(u, item)
 	m := made{asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
-	m.object = w.decode(look.item, u, object{live: true, restored: true, finalizer: true})
+	m.object = w.decode(u, object{live: true, restored: true, finalizer: true})
 	if look.item != theClaim && !w.isXR(look.item) {
 		m.object.external = uint8(nodeOf(look.item) + 1)
 	}
@@ -214,7 +216,7 @@ func (w *world) arrange() error {
 			return err
 		}
 		for _, id := range out.AdditionalItems {
-			if first, ok := items[id.GroupResource.String()+"/"+id.Namespace+"/"+id.Name]; ok {
+			if first, ok := items[id.String()+"/"+id.Namespace+"/"+id.Name]; ok {
 				if err := visit(first); err != nil {
 					return err
 				}

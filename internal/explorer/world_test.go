@@ -25,7 +25,7 @@ func (r rules) String() string { return [...]string{"v1.20", "v2.3", "after-7627
 type gate uint8
 
 const (
-	ungated gate = iota
+	_ gate = iota
 	// gatedByReady waits until the first node that the XR composes is Ready, as function-sequencer does.
 	gatedByReady
 	// gatedByStatus looks for what functions have written on the XR's status before.

@@ -1,13 +1,13 @@
 package explorer
 
 // A flat tree is one XR with two MRs, of which a person can take the second out of the Composition.
-func flat(r rules) world {
-	return world{name: "flat", rules: r, parent: []node{-1, 0, 0}, xrs: 1, removable: with(2)}
+func flat(r rules) *world {
+	return &world{name: "flat", rules: r, parent: []node{-1, 0, 0}, xrs: 1, removable: with(2)}
 }
 
 // A nested tree is an XR with another XR, which composes two MRs, and an MR. A person can take any of the three kinds out of its Composition.
-func nested(r rules) world {
-	return world{name: "nested", rules: r, parent: []node{-1, 0, 0, 1, 1}, xrs: 2, removable: with(1) | with(2) | with(4)}
+func nested(r rules) *world {
+	return &world{name: "nested", rules: r, parent: []node{-1, 0, 0, 1, 1}, xrs: 2, removable: with(1) | with(2) | with(4)}
 }
 
 // A world can differ in several ways.
@@ -16,18 +16,20 @@ type way struct {
 	of   func(w *world)
 }
 
-func (w world) in(ways ...way) *world {
+func (w *world) in(ways ...way) *world {
+	other := *w
 	for _, one := range ways {
-		w.name += ", " + one.name
-		one.of(&w)
+		other.name += ", " + one.name
+		one.of(&other)
 	}
 
-	return &w
+	return &other
 }
 
 var (
 	inMoments   = way{"every moment", func(w *world) { w.fine = true }}
 	inIdleness  = way{"idle reconciles", func(w *world) { w.idle = true }}
+	backwards   = way{"in the opposite order", func(w *world) { w.reversed = true }}
 	inTheOpen   = way{"open", func(w *world) { w.open = true }}
 	claimed     = way{"claimed", func(w *world) { w.claimed = true }}
 	publishing  = way{"publishing", func(w *world) { w.publishes = with(len(w.parent) - 1) }}
@@ -45,7 +47,8 @@ func small() []*world {
 			flat(r).in(readyFirst), flat(r).in(statusFirst))
 	}
 
-	return append(all, nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness))
+	return append(all, nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
+		flat(v120).in(backwards), flat(v23).in(backwards), flat(after7627).in(backwards), flat(v120).in(claimed, backwards))
 }
 
 func large() []*world {
