@@ -88,7 +88,7 @@ func testReplays(t *testing.T, version stack.Version, replays ...counterexample)
 	must(t, s.source.RestartVelero(ctx))
 	for n, r := range replays {
 		t.Run(r.Mutation, func(t *testing.T) {
-			letter := string(rune('a' + n))
+			letter := fmt.Sprintf("%c", 'a'+n)
 			p := &play{suite: s, found: r}
 			p.tenant, p.twin = p.cast(t, "replay"+letter), p.cast(t, "twin"+letter)
 			s.remember(t, s.source, p.tenant)
