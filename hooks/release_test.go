@@ -111,6 +111,7 @@ func TestRelease(t *testing.T) {
 	missing := []*unstructured.Unstructured{left.claim, left.xr, left.revision}
 	away := newLeftTreeAs("3", adoption.Hold{Quarantine: true})
 	away.mr = restored(away.mr, adoption.Hold{Quarantine: true})
+	fresh := restored(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), adoption.Hold{Quarantine: true})
 	inQuarantine := func(r report.Result) map[string]report.Result {
 		return map[string]report.Result{"XOrder x3": r, "OrderClaim team-a/o3": r, "Bucket b3": r}
 	}
@@ -225,6 +226,17 @@ func TestRelease(t *testing.T) {
 		"QuarantineDryRunMissing": {
 			reason: "What would come after it is told.", objects: []*unstructured.Unstructured{away.claim, away.xr, away.revision},
 			of: releasing{restore: "gone", dryRun: true}, want: results{Results: map[string]report.Result{"XOrder x3": report.WouldWait, "OrderClaim team-a/o3": report.WouldWait}, Code: ExitProblems},
+		},
+		"QuarantineOfWhatIsNew": {
+			reason: "It looks like nothing of Crossplane's yet.", objects: []*unstructured.Unstructured{fresh}, of: releasing{restore: "gone"},
+			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
+		},
+		"QuarantineOfWhatIsNewByName": {
+			reason: "The same.", objects: []*unstructured.Unstructured{fresh}, of: releasing{names: []string{"new"}},
+			want: results{Results: map[string]report.Result{"Bucket new": report.Released}}, wrote: []string{"buckets new", "buckets new"},
+		},
+		"QuarantineOfWhatIsNewUnasked": {
+			reason: "Nobody has asked for it.", objects: []*unstructured.Unstructured{fresh}, want: results{Results: map[string]report.Result{"Bucket new": report.LeftAlone}},
 		},
 		"QuarantineBelow": {
 			reason: "Its XR is not let go without it.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -69,9 +70,16 @@ func (o *Objects) Add(u *unstructured.Unstructured) {
 		o.usages = append(o.usages, u)
 	case xp.IsDefinition(u):
 		o.definitions = append(o.definitions, u)
-	case xp.IsManaged(u):
+	case xp.IsManaged(u), isNew(u):
 		o.managed = append(o.managed, u)
 	}
+}
+
+// isNew tells whether u is in quarantine and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
+func isNew(u *unstructured.Unstructured) bool {
+	h, err := adoption.HoldOf(u)
+
+	return err == nil && h != nil && h.Quarantine && !xp.IsSchedule(u)
 }
 
 // AddWitness adds an XR that is no subject itself, and of which only counts what it lists.

@@ -159,6 +159,10 @@ func TestValidate(t *testing.T) {
 			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
 			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
 		},
+		"QuarantinedNew": {
+			reason: "Nobody had reconciled it yet.", objects: all(away(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
+			want: []string{"problem Quarantined Bucket new"},
+		},
 		"Held": {
 			reason: "Of what is held the hold says what is wrong.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),
 			want: []string{"problem LeakedHold OrderClaim team-a/c", "problem LeakedHold XOrder x"},
