@@ -56,6 +56,9 @@ func testPlace(t *testing.T, version stack.Version) {
 	t.Run("CloneInvalid", func(t *testing.T) { s.testCloneInvalid(t, clones["held"].tenant) })
 	t.Run("Discovery", s.testDiscovery)
 	if version == stack.V2 {
+		t.Run("Ordinary", s.testOrdinary)
+	}
+	if version == stack.V2 {
 		t.Run("Credentials", func(t *testing.T) { s.testCredentials(t, clones["held"].tenant) })
 	}
 }
