@@ -64,8 +64,8 @@ func TestAdoptQuarantines(t *testing.T) {
 			reason: "It stays for ever.", item: modern, live: copied, clone: "hold",
 			want: want{Op: "Order.v1.example.org/copy/m", Paused: "true", Held: true},
 		},
-		"NewCopy":   {reason: "It would compose anew.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
-		"NewMR":     {reason: "It would be made anew.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
+		"NewCopy": {reason: "It would compose anew.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
+		"NewMR":   {reason: "It would be made anew.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
 		"Observing": {
 			reason: "It would look.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
 			want: want{Op: inBucket("copy"), Paused: "true", Quarantine: true, Held: true, Policies: []string{"Observe"}},

@@ -29,7 +29,9 @@ func TestNextInQuarantine(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
 	revision := xptest.Revision(xptest.RevisionName, x)
-	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured { return xptest.XR("x", xptest.Refs(u...)) }
+	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.XR("x", xptest.Refs(u...))
+	}
 	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		p, _ := EndQuarantine(u)
 

@@ -21,7 +21,8 @@ func TestIsReconciled(t *testing.T) {
 	s := newServer()
 	s.kinds = map[string][]metav1.APIResource{"example.org/v1": {
 		listed("xorders", "XOrder", "crossplane", "composite"), listed("orders", "Order", "claim"), listed("buckets", "Bucket", "managed"),
-		listed("configs", "Config", "crossplane", "provider"), {Name: "configs/status", Kind: "Config", Categories: []string{"managed"}},
+		listed("configs", "Config", "crossplane", "provider"),
+		{Name: "configs/status", Kind: "Config", Categories: []string{"managed"}},
 	}}
 	c := s.cluster()
 	for kind, want := range map[string]bool{"XOrder": true, "Order": true, "Bucket": true, "Config": false, "Missing": false} {

@@ -117,12 +117,12 @@ func (s *Settings) set(name, value string) error {
 	switch name {
 	case NameClone:
 		s.Clone = Clone(value)
-		if s.Clone != Hold && s.Clone != Observe && s.Clone != New {
+		if !slices.Contains([]Clone{Hold, Observe, New}, s.Clone) {
 			return fmt.Errorf("%s is hold, observe or new, not %q", NameClone, value)
 		}
 	case NameHold:
 		s.Hold = Holding(value)
-		if s.Hold != HoldUnsafe && s.Hold != HoldAll && s.Hold != HoldNone {
+		if !slices.Contains([]Holding{HoldUnsafe, HoldAll, HoldNone}, s.Hold) {
 			return fmt.Errorf("%s is unsafe, all or none, not %q", NameHold, value)
 		}
 	case NameCredentials:
