@@ -87,17 +87,17 @@ func (w *watch) follow(ctx context.Context, strict bool, look func(ctx context.C
 	for {
 		r, err := look(ctx)
 		switch {
-		case ctx.Err() != nil:
-		case err != nil && last == nil:
-			return nil, err
-		case err != nil:
-			v.failed(err)
-		default:
+		case err == nil:
 			last = r
 			v.show(r)
 			if r.Failing(strict) == 0 && !isUnderWay(r.Restores) {
 				return last, nil
 			}
+		case ctx.Err() != nil: // It was not looked to the end.
+		case last == nil:
+			return nil, err
+		default:
+			v.failed(err)
 		}
 		select {
 		case <-ctx.Done():

@@ -34,12 +34,13 @@ type liveView struct {
 }
 
 func newLiveView(out io.Writer) *liveView {
-	v := &liveView{out: out, writer: progress.NewWriter(), ended: make(chan struct{})}
+	v := &liveView{out: out, writer: progress.NewWriter()}
 	v.composed, v.free = &progress.Tracker{AutoStopDisabled: true}, &progress.Tracker{AutoStopDisabled: true}
 	v.writer.SetOutputWriter(out)
 	v.writer.SetUpdateFrequency(frame)
 	v.writer.SetSortBy(progress.SortByNone)
 	v.writer.SetTrackerPosition(progress.PositionRight)
+	v.writer.SetMessageLength(messageWidth)
 	style := progress.StyleDefault
 	style.Visibility.ETA, style.Visibility.Percentage, style.Visibility.Speed = false, false, false
 	style.Visibility.TrackerOverall, style.Visibility.Value = false, false
@@ -51,21 +52,45 @@ func newLiveView(out io.Writer) *liveView {
 	style.Renderer.TrackerDeterminate = bar
 	style.Renderer.TrackerIndeterminate = func(width int) string { return bar(0, 1, width) }
 	v.writer.SetStyle(style)
-	v.resize()
-	go func() {
-		defer close(v.ended)
-		v.writer.Render()
-	}()
+	v.width, _ = widthOf(out)
+	v.start()
 
 	return v
 }
 
-// resize follows the terminal.
+// start draws from now on, for a terminal of the view's width.
+func (v *liveView) start() {
+	v.writer.SetTerminalWidth(v.width)
+	v.writer.SetTrackerLength(max(barWidth-max(narrow-v.width, 0), 0))
+	ended := make(chan struct{})
+	v.ended = ended
+	go func() {
+		defer close(ended)
+		v.writer.Render()
+	}()
+}
+
+// stop draws the last frame. The library does not hear it before it draws the first.
+func (v *liveView) stop() {
+	for {
+		v.writer.Stop()
+		select {
+		case <-v.ended:
+			return
+		case <-time.After(frame):
+		}
+	}
+}
+
+// resize follows the terminal. The library must not be told of it while it draws.
 func (v *liveView) resize() {
 	width, _ := widthOf(v.out)
+	if width == v.width {
+		return
+	}
+	v.stop()
 	v.width = width
-	v.writer.SetTerminalWidth(width)
-	v.writer.SetTrackerLength(max(barWidth-max(narrow-width, 0), 0))
+	v.start()
 }
 
 func (v *liveView) show(r *report.Report) {
@@ -73,7 +98,6 @@ func (v *liveView) show(r *report.Report) {
 	if v.writer.Length() == 0 {
 		v.writer.AppendTrackers([]*progress.Tracker{v.free, v.composed})
 	}
-	v.writer.SetMessageLength(messageWidth)
 	roots, held := r.Summary.Claims+r.Summary.XRs, heldRoots(r.Trees)
 	set(v.free, roots-held, roots, "claims and XRs are free")
 	set(v.composed, r.Summary.Adopted, r.Summary.Composed, "composed resources adopted")
@@ -106,8 +130,7 @@ func (v *liveView) fit(line string) string {
 
 // close ends the view with its last frame, so that what comes next has a line of its own.
 func (v *liveView) close() {
-	v.writer.Stop()
-	<-v.ended
+	v.stop()
 	if v.writer.Length() > 0 {
 		fmt.Fprintln(v.out)
 	}
