@@ -14,14 +14,17 @@ import (
 
 const rootModule = "module github.com/crossplane-contrib/velero-plugin-for-crossplane\n"
 
-// own builds the programs of this repository. Each checkout has a directory of its own in the cache.
+// own builds the programs of this repository, with the race detector if whoever calls has it. Each checkout has a directory of its own in the cache.
 func (b *builder) own(ctx context.Context, names []string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
 	sum := sha256.Sum256([]byte(root))
-	dir := filepath.Join(b.cache, "local", hex.EncodeToString(sum[:4]))
+	dir, flags, cgo := filepath.Join(b.cache, "local", hex.EncodeToString(sum[:4])), []string{"build", "-trimpath", "-ldflags", "-s -w"}, "CGO_ENABLED=0"
+	if Race {
+		dir, flags, cgo = filepath.Join(dir, "race"), []string{"build", "-race"}, "CGO_ENABLED=1"
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("cannot make the directory of this repository's programs: %w", err)
 	}
@@ -34,8 +37,8 @@ func (b *builder) own(ctx context.Context, names []string) error {
 			a.Assets = filepath.Join(root, l.Assets)
 		}
 		stop := b.tick(l.Name + " of this repository")
-		env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-		_, err := goCommand(ctx, filepath.Join(root, l.Dir), env, l.Name, "build", "-trimpath", "-ldflags", "-s -w", "-o", a.Path, l.Package)
+		env := append(os.Environ(), cgo, "GOWORK=off")
+		_, err := goCommand(ctx, filepath.Join(root, l.Dir), env, l.Name, slices.Concat(flags, []string{"-o", a.Path, l.Package})...)
 		stop()
 		if err != nil {
 			return err

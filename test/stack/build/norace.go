@@ -1,0 +1,6 @@
+//go:build !race
+
+package build
+
+// Race says whether this is built with the race detector.
+const Race = false
