@@ -15,6 +15,7 @@ func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
+	s.veleroArgs = oftener
 	hooked, looked, left, kept, shown := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t), s.makeWard(t), s.makeWatched(t)
 	s.loseSource(t, append(tenantsOf(hooked), looked, left.gone, left.stopped, kept, shown)...)
 	t.Run("Inspect", func(t *testing.T) { s.testInspect(t, looked) })

@@ -17,6 +17,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
+	s.veleroArgs = oftener
 	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})

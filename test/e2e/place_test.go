@@ -16,6 +16,7 @@ func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
+	s.veleroArgs = oftener
 	s.target = s.source
 	parts := partsOf(s)
 	clones := clonesOf(version)

@@ -26,7 +26,12 @@ type suite struct {
 	cloud          *api.Client
 	version        stack.Version
 	source, target *stack.Cluster
+	// veleroArgs are for the Velero of each cluster that is started from now on.
+	veleroArgs []string
 }
+
+// oftener has Velero look after its operations every two seconds, and not every ten, so that tests which are not about that wait less.
+var oftener = []string{"--item-operation-sync-frequency=2s"}
 
 // A tenant is one namespace with its instances.
 type tenant struct {
@@ -56,7 +61,7 @@ func newSuite(t *testing.T, version stack.Version) *suite {
 // cluster starts a cluster with the XRD.
 func (s *suite) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Plugin: true, Audit: true})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Plugin: true, Audit: true, VeleroArgs: s.veleroArgs})
 	must(t, err)
 	must(t, drill.Platform{Crossplane: s.version}.Install(t.Context(), c))
 	must(t, c.RestartVelero(t.Context()))
