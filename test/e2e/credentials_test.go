@@ -45,7 +45,7 @@ metadata:
   namespace: keys
   name: cloud
 stringData:
-  token: not very secret
+  token: '` + planted + `'
 `
 
 // testCredentials backs up a namespace whose MRs use a ProviderConfig of the platform. Its credentials are in the backup only if somebody asks for them.

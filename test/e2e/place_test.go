@@ -15,7 +15,7 @@ func TestPlaceV1(t *testing.T) { testPlace(t, stack.V1) }
 func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
-	s := newSuite(t, version)
+	s := newSuite(t, version, debug)
 	s.veleroArgs = oftener
 	s.target = s.source
 	parts := partsOf(s)
@@ -58,6 +58,7 @@ func testPlace(t *testing.T, version stack.Version) {
 	t.Run("Discovery", s.testDiscovery)
 	if version == stack.V2 {
 		t.Run("Ordinary", s.testOrdinary)
+		s.testApart(t)
 	}
 	if version == stack.V2 {
 		t.Run("Credentials", func(t *testing.T) { s.testCredentials(t, clones["held"].tenant) })

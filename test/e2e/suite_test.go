@@ -33,6 +33,9 @@ type suite struct {
 // oftener has Velero look after its operations every two seconds, and not every ten, so that tests which are not about that wait less.
 var oftener = []string{"--item-operation-sync-frequency=2s"}
 
+// debug has Velero and the plugin log all that they can.
+const debug = "--log-level=debug"
+
 // A tenant is one namespace with its instances.
 type tenant struct {
 	drill.Platform
@@ -44,7 +47,7 @@ type tenant struct {
 	wishes  map[string]any
 }
 
-func newSuite(t *testing.T, version stack.Version) *suite {
+func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite {
 	t.Helper()
 	ctx := t.Context()
 	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true})...)
@@ -52,7 +55,7 @@ func newSuite(t *testing.T, version stack.Version) *suite {
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
-	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version, veleroArgs: veleroArgs}
 	s.source = s.cluster(t, "source")
 
 	return s

@@ -1,0 +1,237 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// planted is a value that nobody writes by chance, and that looks different in JSON.
+const planted = "pl4nted-Zx9\"<q>&\\7-s3cret" //nolint:gosec // It is nobody's.
+
+// plantedSecrets are Secrets beside those that the cloud's databases have: one that claims to be composed, and one that has the value also encoded twice.
+const plantedSecrets = `
+apiVersion: v1
+kind: Secret
+metadata:
+  namespace: %[1]s
+  name: planted-composed
+  labels: {crossplane.io/composite: %[2]s}
+  annotations: {crossplane.io/composition-resource-name: planted}
+data: {password: %[3]s}
+---
+apiVersion: v1
+kind: Secret
+metadata: {namespace: %[1]s, name: planted-credentials}
+data: {password: %[3]s, nested: %[4]s}
+`
+
+// plant makes Secrets in a tenant's namespace whose values are the planted one.
+func (s *suite) plant(t *testing.T, n *tenant) {
+	t.Helper()
+	once := base64.StdEncoding.EncodeToString([]byte(planted))
+	must(t, s.target.Apply(t.Context(), fmt.Appendf(nil, plantedSecrets, n.Namespace, n.Name(0), once, base64.StdEncoding.EncodeToString([]byte(once)))))
+}
+
+// testSecrets looks for the values of Secrets in everything that Velero and the plugin have written since the suite began, and in what the commands write.
+func (s *suite) testSecrets(t *testing.T, n *tenant) {
+	values := []string{planted}
+	resources, err := s.cloud.List(t.Context())
+	must(t, err)
+	for _, r := range resources {
+		if r.Connection != nil {
+			values = append(values, r.Connection.Password)
+		}
+	}
+	if len(values) < 3 {
+		t.Fatalf("the cloud has only %d passwords", len(values)-1)
+	}
+	places := s.everywhere(t, n)
+	for _, leak := range leaks(values, places) {
+		t.Error(leak)
+	}
+	s.testSecretFound(t)
+}
+
+// What is planted is found, whatever it looks like.
+func TestLeaks(t *testing.T) {
+	object, err := json.Marshal(map[string]any{"data": map[string][]byte{"password": []byte(planted)}, "stringData": map[string]string{"password": planted}})
+	must(t, err)
+	texts := map[string]string{
+		"plain": "password: " + planted + ";", "base64": base64.StdEncoding.EncodeToString([]byte(planted)), "JSON": string(object),
+		"JSON in JSON": strconv.Quote(string(object)), "logged": fmt.Sprintf("msg=%q", planted), "logged by Go": fmt.Sprintf("%+v", map[string]string{"password": planted}),
+	}
+	for name, text := range texts {
+		if len(leaks([]string{"other", planted}, map[string][]byte{name: []byte(text)})) != 1 {
+			t.Errorf("%s is not found in %s", planted, text)
+		}
+	}
+	if found := leaks([]string{planted}, map[string][]byte{"none": []byte("password: " + strings.ToUpper(planted) + planted[1:])}); len(found) > 0 {
+		t.Errorf("what is not there is found: %v", found)
+	}
+}
+
+// testSecretFound shows that what is planted in a file of Velero's is found.
+func (s *suite) testSecretFound(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(s.host.Dir(), stack.S3, "buckets", "velero", "restores", "control", "control-logs.gz")
+	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := io.WriteString(z, "level=debug msg="+strconv.Quote(planted))
+	must(t, err)
+	must(t, z.Close())
+	must(t, os.WriteFile(file, b.Bytes(), 0o600))
+	if len(leaks([]string{planted}, s.files(t))) != 1 {
+		t.Errorf("what is planted in %s is not found", file)
+	}
+	must(t, os.RemoveAll(filepath.Dir(file)))
+}
+
+// forms are what a value can look like in a text.
+func forms(v string) []string {
+	inHTML, _ := json.Marshal(v) // A string can be encoded.
+	var plain bytes.Buffer
+	e := json.NewEncoder(&plain)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // As above.
+	quoted := func(s string) string { return strings.Trim(strings.TrimSpace(s), `"`) }
+	all := []string{
+		v, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(v)), "="), strings.TrimRight(base64.URLEncoding.EncodeToString([]byte(v)), "="),
+		quoted(string(inHTML)), quoted(plain.String()), quoted(strconv.Quote(v)),
+	}
+	// What is JSON in a JSON string, such as a patch in a log.
+	again, _ := json.Marshal(quoted(plain.String())) // As above.
+	all = append(all, quoted(string(again)))
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
+// leaks says where one of the values is.
+func leaks(values []string, places map[string][]byte) []string {
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		for i, v := range values {
+			if slices.ContainsFunc(forms(v), func(form string) bool { return bytes.Contains(places[name], []byte(form)) }) {
+				found = append(found, fmt.Sprintf("%s has the value %d of a Secret", name, i))
+			}
+		}
+	}
+
+	return found
+}
+
+// everywhere is everything that Velero and the plugin have written, and what the commands write of a tenant.
+func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
+	t.Helper()
+	places := s.files(t)
+	for _, kind := range []string{"Backup", "Restore"} {
+		s.keep(t, places, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: kind}, "velero")
+	}
+	for _, namespace := range []string{"default", "velero", n.Namespace} {
+		s.keep(t, places, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace)
+	}
+	objects, err := n.Objects(t.Context(), s.target)
+	must(t, err)
+	for _, u := range objects {
+		b, err := json.Marshal(u.Object["metadata"])
+		must(t, err)
+		places["the metadata of "+u.GetKind()+" "+u.GetName()] = b
+	}
+	s.keepCommands(t, places, n)
+
+	return places
+}
+
+// files are the logs of Velero's process, in which the plugin's are, and what Velero has stored, but for the backups themselves.
+func (s *suite) files(t *testing.T) map[string][]byte {
+	t.Helper()
+	places := map[string][]byte{}
+	must(t, filepath.WalkDir(s.host.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		stored := strings.Contains(path, "/buckets/")
+		if !stored && d.Name() != stack.Velero+".log" || strings.HasSuffix(path, "/"+filepath.Base(filepath.Dir(path))+".tar.gz") {
+			return nil
+		}
+		b, err := os.ReadFile(path) //nolint:gosec // The directory is the test's own.
+		if err != nil {
+			return err
+		}
+		if strings.HasSuffix(path, "gz") {
+			z, err := gzip.NewReader(bytes.NewReader(b))
+			if err != nil {
+				return err
+			}
+			if b, err = io.ReadAll(z); err != nil {
+				return err
+			}
+		}
+		name, err := filepath.Rel(s.host.Dir(), path)
+		places[name] = b
+
+		return err
+	}))
+	for _, suffix := range []string{"velero.log", "-logs.gz", "-results.gz", "-resource-list.json.gz"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(places)), func(name string) bool { return strings.HasSuffix(name, suffix) }) {
+			t.Errorf("there is no file like %s", suffix)
+		}
+	}
+
+	return places
+}
+
+// keep keeps the objects of a kind.
+func (s *suite) keep(t *testing.T, places map[string][]byte, kind schema.GroupVersionKind, namespace string) {
+	t.Helper()
+	objects, err := list(t.Context(), s.target, kind, namespace, "")
+	must(t, err)
+	b, err := json.Marshal(unstructured.UnstructuredList{Items: objects})
+	must(t, err)
+	places[kind.Kind+"s in "+namespace] = b
+}
+
+// keepCommands keeps what each command writes, in each format, also when it fails.
+func (s *suite) keepCommands(t *testing.T, places map[string][]byte, n *tenant) {
+	t.Helper()
+	dir := t.TempDir()
+	file, cut := filepath.Join(dir, "backup.tar.gz"), filepath.Join(dir, "cut.tar.gz")
+	_, err := s.target.Velero(t.Context(), "backup", "download", n.Namespace, "-o", file)
+	must(t, err)
+	b, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(cut, b[:len(b)*2/3], 0o600))
+	var lines [][]string
+	for _, format := range []string{"table", "wide", "json", "yaml", "dot", "junit", "html"} {
+		lines = append(lines, []string{"inspect", file, "-o", format}, []string{"inspect", file, "--against", "-o", format}, []string{"validate", "-o", format})
+	}
+	for _, format := range []string{"table", "wide", "json", "yaml"} {
+		lines = append(lines, []string{"release", "--dry-run", "-o", format})
+	}
+	lines = append(lines, []string{"inspect", cut}, []string{"wait", "-n", n.Namespace, "--timeout", "0s"}, []string{"release", "-n", n.Namespace, "nobody"})
+	for _, args := range lines {
+		r := command(t, s.target, args...)
+		if r.stdout == "" && r.stderr == "" {
+			t.Errorf("%v has written nothing", args)
+		}
+		places["the command "+strings.Join(args, " ")] = []byte(r.stdout + r.stderr)
+	}
+}
