@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,6 +169,11 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 	if component != "" {
 		p.start(t, component)
 		defer p.stop(t, component)
+	}
+	if slices.ContainsFunc(frames, func(f frame) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
+		// Crossplane v2 deletes in the foreground, and a provider waits until Kubernetes has taken its own finalizer off.
+		p.start(t, stack.ControllerManager)
+		defer p.stop(t, stack.ControllerManager)
 	}
 	for _, f := range frames {
 		t.Log(f)
