@@ -181,7 +181,11 @@ func (p *process) kill() error {
 // environment is what every process gets. It holds nothing of the person's own but the search path, so that no proxy, credential or
 // kubeconfig of theirs is used.
 func environment(home, tmp string, extra ...string) []string {
-	return append([]string{"HOME=" + home, "TMPDIR=" + tmp, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "NO_COLOR=1", "GORACE=halt_on_error=1"}, extra...)
+	fixed := []string{
+		"HOME=" + home, "TMPDIR=" + tmp, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "NO_COLOR=1", "GORACE=halt_on_error=1",
+	}
+
+	return append(fixed, extra...)
 }
 
 func logFile(dir, name string) string { return filepath.Join(dir, name+".log") }
