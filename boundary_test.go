@@ -63,7 +63,7 @@ func TestItemsThatAreTooLong(t *testing.T) {
 			Item: u, ItemFromBackup: &unstructured.Unstructured{Object: u.Object}, Restore: &velerov1.Restore{},
 		})
 
-		return err //nolint:wrapcheck // It is looked at.
+		return err
 	}
 	const mib = 1 << 20
 	for range 2 {

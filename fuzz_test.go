@@ -19,7 +19,8 @@ import (
 func FuzzInspect(f *testing.F) {
 	n := uint8(0)
 	xptest.Seeds(func(animal uint8, patch []byte) {
-		if n++; n%4 == 0 { // Each takes a while.
+		n++
+		if n%4 == 0 { // Each takes a while.
 			f.Add(animal, patch, n/4)
 		}
 	})

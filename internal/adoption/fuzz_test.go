@@ -19,8 +19,10 @@ func victims() []*unstructured.Unstructured {
 	xr := xptest.ModernXR("x", xptest.In(other), xptest.Refs(bucket))
 	bucket = held(xptest.With(bucket, xptest.ControlledBy(xr)))
 
-	return []*unstructured.Unstructured{held(xptest.With(xr, xptest.SeenPaused())), bucket, xptest.Secret("s", xptest.In(other)),
-		held(xptest.Claim("o", xptest.In(other), xptest.OfXR(xptest.XR("y"))))}
+	return []*unstructured.Unstructured{
+		held(xptest.With(xr, xptest.SeenPaused())), bucket, xptest.Secret("s", xptest.In(other)),
+		held(xptest.Claim("o", xptest.In(other), xptest.OfXR(xptest.XR("y")))),
+	}
 }
 
 // FuzzNext carries on the adoption of all there is, with one object in which a tenant can have written anything.

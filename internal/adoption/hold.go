@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -114,15 +115,14 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
 // itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, Identity, Observes, Secret, Status and Reason; an empty Reason stands for that
-// of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up while it
-// was held: then that one has the person's own settings. It fails if the resourceRefs can't be read.
+// of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up
+// while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
-	h := &Hold{Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: of.Reason}
-	switch {
-	case h.Quarantine:
+	h := &Hold{
+		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: cmp.Or(of.Reason, reasonRestored),
+	}
+	if h.Quarantine {
 		h.Reason = reasonQuarantine + endQuarantine(h)
-	case h.Reason == "":
-		h.Reason = reasonRestored
 	}
 	earlier, err := HoldOf(u)
 	if err != nil {

@@ -296,10 +296,15 @@ func FuzzRead(f *testing.F) {
 	f.Add(tarOf(f, file{name: version, content: "1.1.0"}, file{name: here, content: bucket}), true)
 	f.Add(tarOf(f, file{name: "resources/secrets/namespaces/a/b.json", content: `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"b","namespace":"a"},"data":{"a":"Yg=="}}`}), true)
 	for _, h := range []file{
-		{name: "resources/../../etc/passwd", content: "x"}, {name: here, content: "/etc/passwd", kind: tar.TypeSymlink}, {name: here, content: version, kind: tar.TypeLink},
-		{name: here, kind: tar.TypeBlock}, {name: here, content: strings.Repeat("[", 20_000)}, {name: here, content: "\xff\xfe" + bucket},
+		{name: "resources/../../etc/passwd", content: "x"},
+		{name: here, content: "/etc/passwd", kind: tar.TypeSymlink},
+		{name: here, content: version, kind: tar.TypeLink},
+		{name: here, kind: tar.TypeBlock},
+		{name: here, content: strings.Repeat("[", 20_000)},
+		{name: here, content: "\xff\xfe" + bucket},
 		{name: here, content: strings.Replace(bucket, `"n":1`, `"n":`+strings.Repeat(`{"a":`, 9999)+"1"+strings.Repeat("}", 9999), 1)},
-		{name: strings.Repeat("resources/", 300) + "b.json"}, {name: "resources/buckets.cloud.example.org/cluster/\xff.json", content: bucket},
+		{name: strings.Repeat("resources/", 300) + "b.json"},
+		{name: "resources/buckets.cloud.example.org/cluster/\xff.json", content: bucket},
 	} {
 		f.Add(backupOf(f, h, file{name: here, content: bucket}), false)
 		f.Add(tarOf(f, file{name: here, content: bucket}, h, h), true)

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -88,7 +87,7 @@ func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, ns string
 	}
 	selector, err := labels.Parse(options.LabelSelector)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot list %s: %w", gvk.Kind, err)
 	}
 	var list []*unstructured.Unstructured
 	for id, u := range c.objects {
@@ -212,16 +211,6 @@ func (v *view) Terminating(_ context.Context, gk schema.GroupKind) (*unstructure
 	}
 
 	return nil, nil //nolint:nilnil // None is an answer.
-}
-
-// uids are those of all objects of the cluster.
-func (c *Cluster) uids() map[types.UID]xp.ID {
-	all := map[types.UID]xp.ID{}
-	for id, u := range c.objects {
-		all[u.GetUID()] = id
-	}
-
-	return all
 }
 
 // copied is a copy of the objects.

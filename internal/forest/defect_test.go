@@ -37,6 +37,7 @@ func unannotated(keys ...string) func(original, u *unstructured.Unstructured) {
 
 // A property that nothing can break says nothing: each deliberate defect must be found, by the property that is about it.
 func TestDefectsAreFound(t *testing.T) {
+	t.Parallel()
 	const enough = 300
 	path := func(u *unstructured.Unstructured, field string) []string {
 		if _, modern, _ := unstructured.NestedMap(u.Object, "spec", "crossplane"); modern {

@@ -137,7 +137,9 @@ func (g *grower) forge(o *Object) {
 	if o.Role == RoleClaim {
 		key = adoption.AnnotationClaimHold
 	}
-	annotate(o, key, one(g, "{", `{"restore":"x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`, "null", `{"paused":"true"}`))
+	annotate(o, key, one(g,
+		"{", "null", `{"paused":"true"}`, `{"restore":"x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
+	))
 	o.Own = o.DeepCopy()
 	if err := adoption.TakeOff(o.Own); err != nil {
 		panic(err) // The test is wrong.

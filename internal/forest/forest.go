@@ -3,6 +3,7 @@ package forest
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,7 +62,7 @@ type Soil struct {
 func Grow(seed uint64, soil Soil) *Forest {
 	g := &grower{
 		Forest: &Forest{Seed: seed, Namespaces: []string{"team-a", "team-b", "team-c", "infra"}, byID: map[xp.ID]*Object{}, byItem: map[xp.Item]*Object{}},
-		Rand:   rand.New(rand.NewPCG(seed, 6)), //nolint:gosec // It must be the same every time.
+		Rand:   rand.New(rand.NewPCG(seed, 6)),
 		soil:   soil,
 	}
 	switch n := g.IntN(100); {
@@ -129,8 +130,8 @@ func (g *grower) add(k Kind, role Role, ns, name string) *Object {
 		name = g.name(k, ns)
 	}
 	metadata := map[string]any{
-		"name": name, "uid": fmt.Sprintf("%08d-0000-4000-8000-%012d", g.Seed%1e8, g.count), "resourceVersion": fmt.Sprint(g.count + 1), "generation": int64(1 + g.IntN(9)),
-		"creationTimestamp": "2026-01-02T03:04:05Z",
+		"name": name, "uid": fmt.Sprintf("%08d-0000-4000-8000-%012d", g.Seed%1e8, g.count), "resourceVersion": strconv.Itoa(g.count + 1),
+		"generation": int64(1 + g.IntN(9)), "creationTimestamp": "2026-01-02T03:04:05Z",
 	}
 	if ns != "" {
 		metadata["namespace"] = ns
@@ -153,9 +154,10 @@ func own(o *Object, owner metav1.OwnerReference) {
 	for _, r := range o.GetOwnerReferences() {
 		fields[`k:{"uid":"`+string(r.UID)+`"}`] = map[string]any{}
 	}
+	labels := map[string]any{"f:crossplane.io/composite": map[string]any{}}
 	entry := map[string]any{
 		"manager": "crossplane", "operation": "Apply", "apiVersion": o.GetAPIVersion(), "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
-		"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:ownerReferences": fields, "f:labels": map[string]any{"f:crossplane.io/composite": map[string]any{}}}},
+		"fieldsV1": map[string]any{"f:metadata": map[string]any{"f:ownerReferences": fields, "f:labels": labels}},
 	}
 	set(o, []any{entry}, "metadata", "managedFields")
 }

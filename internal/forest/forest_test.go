@@ -2,8 +2,8 @@ package forest
 
 import (
 	"flag"
-	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -27,13 +27,14 @@ var open = map[uint64]string{1515: "P6-again", 2743: "P6-again"}
 
 // Random forests are backed up and restored, and all that is promised of that is judged.
 func TestForests(t *testing.T) {
+	t.Parallel()
 	const shards = 8
 	count := *countFlag
 	if testing.Short() {
 		count /= 10
 	}
 	for shard := range uint64(shards) {
-		t.Run(fmt.Sprint(shard), func(t *testing.T) {
+		t.Run(strconv.FormatUint(shard, 10), func(t *testing.T) {
 			t.Parallel()
 			for seed := *seedFlag + shard; seed < *seedFlag+count; seed += shards {
 				s := Play(seed, soil, Defect{})

@@ -290,7 +290,9 @@ func (g *grower) loner(ns string) {
 	}
 	o := g.native(one(g, widget, gadget, configMap, deployment), ns)
 	if g.chance(50) {
-		own(o, metav1.OwnerReference{APIVersion: "foreign.io/v1", Kind: one(g, "Widget", "Gadget"), Name: one(g, "a", "x-1"), UID: g.stranger(), Controller: ptr.To(g.chance(50))})
+		own(o, metav1.OwnerReference{
+			APIVersion: "foreign.io/v1", Kind: one(g, "Widget", "Gadget"), Name: one(g, "a", "x-1"), UID: g.stranger(), Controller: ptr.To(g.chance(50)),
+		})
 	}
 }
 
@@ -302,9 +304,10 @@ func (g *grower) native(k Kind, ns string) *Object {
 		o.Object["data"] = map[string]any{"key": "value"}
 	case deployment:
 		labels := map[string]any{"app": "grown"}
+		containers := []any{map[string]any{"name": "c", "image": "i"}}
 		set(o, map[string]any{
 			"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
-			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}}},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"containers": containers}},
 		}, "spec")
 	default:
 		set(o, map[string]any{"size": "small"}, "spec", "parameters")

@@ -24,7 +24,7 @@ func identity(s *Scenario) []string {
 		}
 		unsure := xp.IdentityOf(o.Own) != xp.Named && xp.IdentityOf(o.Own) != xp.Unborn && is == ""
 		if unsure && u.GetAnnotations()[xp.AnnotationPaused] != "true" && xp.MayCreate(u) {
-			broken = append(broken, fmt.Sprintf("%s would create a second external resource", xp.String(u)))
+			broken = append(broken, xp.String(u)+" would create a second external resource")
 		}
 	})
 

@@ -104,25 +104,7 @@ func foreign(s *Scenario) []string {
 
 // namedInRestore looks for what was left out in the log, and in the errors.
 func namedInRestore(s *Scenario) []string {
-	var broken []string
-	createdItems := map[xp.Item]bool{}
-	for _, c := range s.First.Created {
-		createdItems[c.Item] = true
-	}
-	for i := range s.First.Tried {
-		o := s.Forest.byItem[i]
-		if o == nil || createdItems[i] || s.First.Before[s.at(o)] != nil || s.First.After[s.at(o)] != nil {
-			continue
-		}
-		self, there := xp.String(o.Unstructured), s.at(o)
-		err := s.First.Failed[i]
-		if err != nil && (strings.Contains(err.Error(), self) || strings.Contains(err.Error(), there.Namespace+"/"+there.Name) || strings.Contains(err.Error(), "no matches for kind")) ||
-			s.First.Said.Names("ot restored", self, "reason=") || s.First.Said.Names("Not restored: ", self) ||
-			s.First.Said.Names("Not restored, like others of its kind", "name="+o.Kind.Kind+" ") {
-			continue
-		}
-		broken = append(broken, fmt.Sprintf("%s (%s) was left out, and nothing says so: %v", self, o.Shape, err))
-	}
+	broken := leftOutInSilence(s)
 	s.created(func(o *Object, u *unstructured.Unstructured) {
 		if !o.isCrossplanes() || o.Role == RolePlatform && o.Kind != revision || s.isCopy(o) {
 			return
@@ -142,6 +124,40 @@ func namedInRestore(s *Scenario) []string {
 	return broken
 }
 
+// leftOutInSilence are those that the restore came to and did not create, and nothing says so.
+func leftOutInSilence(s *Scenario) []string {
+	var broken []string
+	created := map[xp.Item]bool{}
+	for _, c := range s.First.Created {
+		created[c.Item] = true
+	}
+	for i := range s.First.Tried {
+		o := s.Forest.byItem[i]
+		if o == nil || created[i] || s.First.Before[s.at(o)] != nil || s.First.After[s.at(o)] != nil {
+			continue
+		}
+		self, err := xp.String(o.Unstructured), s.First.Failed[i]
+		if s.says(err, o) || s.First.Said.Names("ot restored", self, "reason=") || s.First.Said.Names("Not restored: ", self) ||
+			s.First.Said.Names("Not restored, like others of its kind", "name="+o.Kind.Kind+" ") {
+			continue
+		}
+		broken = append(broken, fmt.Sprintf("%s (%s) was left out, and nothing says so: %v", self, o.Shape, err))
+	}
+
+	return broken
+}
+
+// says tells whether an error of the restore names an object, or its kind if nothing serves that.
+func (s *Scenario) says(err error, o *Object) bool {
+	if err == nil {
+		return false
+	}
+	there := s.at(o)
+
+	return strings.Contains(err.Error(), xp.String(o.Unstructured)) || strings.Contains(err.Error(), there.Namespace+"/"+there.Name) ||
+		strings.Contains(err.Error(), "no matches for kind")
+}
+
 // isOwned tells whether the owners of an object are the plugin's to bring back.
 func (o *Object) isOwned() bool {
 	return o.Role == RoleSecret || o.Role == RoleUsage || o.Kind == revision || o.isComposed()
@@ -155,26 +171,35 @@ func order(s *Scenario) []string {
 			place[o] = n + 1
 		}
 	}
-	before := func(first, then *Object) {
-		if place[first] > place[then] && place[then] > 0 && !s.Forest.asks(first, then) {
-			broken = append(broken, fmt.Sprintf("%s (%s) was restored before %s (%s)", xp.String(then.Unstructured), then.Shape, xp.String(first.Unstructured), first.Shape))
-		}
-	}
 	for o := range place {
-		if o.Composer != nil && o.Controlled && o.isComposed() && !s.bringsComposed(o.Composer) {
-			before(o.Composer, o)
-		}
-		for _, b := range o.Brings {
-			switch {
-			case o.Role == RoleXR && b.Kind == revision, o.Role == RoleClaim && b.Role == RoleXR:
-				before(b, o)
-			case o.Publishes == b && !s.bringsComposed(o):
-				before(o, b)
+		for _, pair := range s.ordered(o) {
+			first, then := pair[0], pair[1]
+			if place[first] > place[then] && place[then] > 0 && !s.Forest.asks(first, then) {
+				broken = append(broken, fmt.Sprintf("%s (%s) was restored before %s (%s)",
+					xp.String(then.Unstructured), then.Shape, xp.String(first.Unstructured), first.Shape))
 			}
 		}
 	}
 
 	return broken
+}
+
+// ordered are the pairs with an object of which one has to come before the other.
+func (s *Scenario) ordered(o *Object) [][2]*Object {
+	var pairs [][2]*Object
+	if o.Composer != nil && o.Controlled && o.isComposed() && !s.bringsComposed(o.Composer) {
+		pairs = append(pairs, [2]*Object{o.Composer, o})
+	}
+	for _, b := range o.Brings {
+		switch {
+		case o.Role == RoleXR && b.Kind == revision, o.Role == RoleClaim && b.Role == RoleXR:
+			pairs = append(pairs, [2]*Object{b, o})
+		case o.Publishes == b && !s.bringsComposed(o):
+			pairs = append(pairs, [2]*Object{o, b})
+		}
+	}
+
+	return pairs
 }
 
 // asks tells whether an object asks for another, or for something that does: if each asks for the other, one of them must come first.

@@ -87,7 +87,7 @@ func Kinds() []Kind {
 	}
 }
 
-var kinds = func() map[schema.GroupKind]Kind { //nolint:gochecknoglobals // It is a constant map.
+var kinds = func() map[schema.GroupKind]Kind {
 	all := map[schema.GroupKind]Kind{}
 	for _, k := range Kinds() {
 		all[k.GroupKind()] = k

@@ -3,6 +3,7 @@ package forest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // A Property is a promise with the function that finds where a scenario breaks it.
@@ -68,9 +69,10 @@ func (s *Scenario) Describe() string {
 
 	return fmt.Sprintf("a forest of %d; backup of %v without %v, labels %v, cluster %v: %d items; restore of %v without %v, labels %v, resources %v without %v, "+
 		"cluster %v, mapping %v, policy %q, settings %v, over %d live objects: %d created, %d refused", len(s.Forest.Objects),
-		s.Archive.Of.Spec.IncludedNamespaces, s.Archive.Of.Spec.ExcludedNamespaces, s.Archive.Of.Spec.LabelSelector, deref(s.Archive.Of.Spec.IncludeClusterResources),
-		len(s.Archive.Items), s.First.Of.Spec.IncludedNamespaces, s.First.Of.Spec.ExcludedNamespaces, s.First.Of.Spec.LabelSelector, s.First.Of.Spec.IncludedResources,
-		s.First.Of.Spec.ExcludedResources, deref(s.First.Of.Spec.IncludeClusterResources), s.First.Of.Spec.NamespaceMapping, s.First.Of.Spec.ExistingResourcePolicy,
+		s.Archive.Of.Spec.IncludedNamespaces, s.Archive.Of.Spec.ExcludedNamespaces, s.Archive.Of.Spec.LabelSelector,
+		deref(s.Archive.Of.Spec.IncludeClusterResources), len(s.Archive.Items), s.First.Of.Spec.IncludedNamespaces, s.First.Of.Spec.ExcludedNamespaces,
+		s.First.Of.Spec.LabelSelector, s.First.Of.Spec.IncludedResources, s.First.Of.Spec.ExcludedResources,
+		deref(s.First.Of.Spec.IncludeClusterResources), s.First.Of.Spec.NamespaceMapping, s.First.Of.Spec.ExistingResourcePolicy,
 		s.First.Of.Annotations, len(s.First.Before), len(s.First.Created), len(s.First.Failed))
 }
 
@@ -79,5 +81,5 @@ func deref(b *bool) string {
 		return "auto"
 	}
 
-	return fmt.Sprint(*b)
+	return strconv.FormatBool(*b)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -98,7 +97,7 @@ func turn(i xp.Item) int {
 	}
 }
 
-var alphabet = func() []string { //nolint:gochecknoglobals // It is a constant list.
+var alphabet = func() []string {
 	var all []string
 	for _, k := range Kinds() {
 		all = append(all, k.Resource().String())
@@ -126,7 +125,8 @@ func (r *restore) selects(i xp.Item) bool {
 	}
 	some := len(r.Of.Spec.IncludedNamespaces) > 0 || len(r.Of.Spec.ExcludedNamespaces) > 0
 
-	return r.passes(i) && (i.Namespace != "" || i.GroupResource == namespace.Resource() || !some || isTrue(r.Of.Spec.IncludeClusterResources) || r.defect.BringBack)
+	return r.passes(i) &&
+		(i.Namespace != "" || i.GroupResource == namespace.Resource() || !some || isTrue(r.Of.Spec.IncludeClusterResources) || r.defect.BringBack)
 }
 
 // passes tells whether the restore's filters let an item through when something asks for it.
@@ -239,7 +239,9 @@ func (*restore) overwrite(live, u *unstructured.Unstructured) {
 // reset is what Velero gives to the first action: an item without what the API server writes.
 func reset(original *unstructured.Unstructured) *unstructured.Unstructured {
 	u := original.DeepCopy()
-	for _, field := range strings.Fields("generateName selfLink uid resourceVersion generation creationTimestamp deletionTimestamp deletionGracePeriodSeconds ownerReferences") {
+	for _, field := range []string{
+		"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
+	} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(u.Object, "status")

@@ -36,7 +36,7 @@ func Play(seed uint64, soil Soil, defect Defect) (s *Scenario) {
 			s.Panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
 		}
 	}()
-	random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // It must be the same every time.
+	random := rand.New(rand.NewPCG(seed, 7))
 	s.Forest = Grow(seed, soil)
 	s.Archive = BackUp(s.Forest, Backups(s.Forest, random), random, defect)
 	target, alive := lose(s.Forest, random)

@@ -258,9 +258,11 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	}
 	var u *unstructured.Unstructured
 	err = c.again(ctx.Done(), answering, func() error {
-		if u, err = c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{}); err != nil {
+		got, err := c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		if err != nil {
 			return fmt.Errorf("cannot get %s: %w", r, err)
 		}
+		u = got
 
 		return nil
 	})
@@ -316,9 +318,11 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	tries := 0
 	err = c.briefly(func() error {
 		tries++
-		if after, err = objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options); err != nil {
+		got, err := objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options)
+		if err != nil {
 			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 		}
+		after = got
 
 		return nil
 	})

@@ -134,8 +134,8 @@ func TestNothingIsObeyed(t *testing.T) {
 
 func FuzzPrint(f *testing.F) {
 	for n := range Formats() {
-		f.Add("orders", "nothing", uint16(80), 3, uint8(n))            //nolint:gosec // There are few.
-		f.Add("\x1b[31m\u202e\n\xff", "]]>", uint16(1), 100, uint8(n)) //nolint:gosec // There are few.
+		f.Add("orders", "nothing", uint16(80), 3, uint8(n))
+		f.Add("\x1b[31m\u202e\n\xff", "]]>", uint16(1), 100, uint8(n))
 	}
 	f.Fuzz(func(t *testing.T, name, message string, width uint16, children int, kind uint8) {
 		format := Format(Formats()[int(kind)%len(Formats())])

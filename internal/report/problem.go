@@ -83,9 +83,9 @@ const (
 
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
-	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack, Quarantined,
-	Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
-	NotRead,
+	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
+	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced,
+	NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

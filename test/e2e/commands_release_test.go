@@ -59,7 +59,7 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	must(t, s.target.Start(ctx, stack.CloudProvider))
 
 	t.Run("Adopts", func(t *testing.T) {
-		s.released(t, 0, "--restore", "gone")
+		s.released(t, "--restore", "gone")
 		s.settle(t, l.gone)
 		s.wantSound(t, l.gone)
 		s.wantStory(t, l.gone)
@@ -96,7 +96,7 @@ func (s *suite) wantLeaked(t *testing.T, n *tenant, why string) {
 
 // testReleaseUnderWay checks that nothing is done about holds whose Restore lifts them.
 func (s *suite) testReleaseUnderWay(t *testing.T, n *tenant) {
-	for _, r := range s.released(t, 0, "-n", n.Namespace) {
+	for _, r := range s.released(t, "-n", n.Namespace) {
 		if r["result"] != "left-alone" || !strings.Contains(fmt.Sprint(r["reason"]), "WaitingForPluginOperations") {
 			t.Errorf("%v", r)
 		}
@@ -189,7 +189,7 @@ func (s *suite) forceRelease(t *testing.T, n *tenant, missing string) {
 }
 
 // released runs release and returns what became of each hold.
-func (s *suite) released(t *testing.T, code int, args ...string) []map[string]any {
+func (s *suite) released(t *testing.T, args ...string) []map[string]any {
 	t.Helper()
 	r := command(t, s.target, append([]string{"release", "-o", "json"}, args...)...)
 	var report struct {
@@ -199,7 +199,7 @@ func (s *suite) released(t *testing.T, code int, args ...string) []map[string]an
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 		t.Fatalf("%v: %+v", err, r)
 	}
-	if r.code != code || report.Kind != "Release" || len(report.Releases) == 0 {
+	if r.code != 0 || report.Kind != "Release" || len(report.Releases) == 0 {
 		t.Errorf("release %v: %+v", args, r)
 	}
 

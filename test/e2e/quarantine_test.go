@@ -173,7 +173,7 @@ func (s *suite) testAway(t *testing.T, n *tenant) {
 		t.Errorf("validate names %d of %d", told, held)
 	}
 	for args, want := range map[string]string{"-n " + n.Namespace: "left-alone", "--dry-run --restore " + n.Namespace: "would-release"} {
-		releases := s.released(t, 0, strings.Fields(args)...)
+		releases := s.released(t, strings.Fields(args)...)
 		if len(releases) != held {
 			t.Errorf("release %s names %d of %d", args, len(releases), held)
 		}
@@ -260,7 +260,7 @@ func (s *suite) testNothingAsked(t *testing.T, free, away *tenant, since int64) 
 func (s *suite) testReleased(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	all := s.quarantined(t, n)
-	releases := s.released(t, 0, "--restore", n.Namespace)
+	releases := s.released(t, "--restore", n.Namespace)
 	for _, r := range releases {
 		if r["result"] != "released" {
 			t.Errorf("%v", r)
