@@ -23,9 +23,11 @@ import (
 )
 
 // planted is a value that nobody writes by chance, and that looks different in JSON.
-const planted = "pl4nted-Zx9\"<q>&\\7-s3cret" //nolint:gosec // It is nobody's.
+const planted = "pl4nted-Zx9\"<q>&\\7-s3cret"
 
 // plantedSecrets are Secrets beside those that the cloud's databases have: one that claims to be composed, and one that has the value also encoded twice.
+//
+//nolint:gosec // They are nobody's.
 const plantedSecrets = `
 apiVersion: v1
 kind: Secret
