@@ -9,8 +9,10 @@ FUZZ       ?= .
 PARALLEL   ?= 2
 RUN        ?= ^TestMatrix
 RACE       ?= ^Test(Crossplane|Identity)V2$$
+SEED       ?= 1000000
+FORESTS    ?= 100000
 
-MODULES       = . test test/cloud test/gate
+MODULES       = . test test/cloud test/gate test/restorer
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
@@ -33,15 +35,21 @@ unit: ## Run the tests that need no stack, which takes moments.
 
 .PHONY: test
 test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
+	cd test/restorer && go test -count=1 -timeout 10m -v .
 	cd test && go test -count=1 -timeout 60m -parallel 2 -v ./e2e/...
 
 .PHONY: race
 race: stack-build ## Run what needs no stack, and a tenth of the rest, with the race detector, which needs a C compiler (RACE='^TestCrossplaneV2$$').
-	@for module in $(MODULES); do \
+	@for module in $(filter-out test/restorer,$(MODULES)); do \
 		echo "testing $$module with the race detector"; \
 		(cd $$module && go test -race -short $$(go list ./... | grep -v '/e2e$$')) || exit 1; \
 	done
 	cd test && go test -race -count=1 -timeout 60m -run '$(RACE)' -v ./e2e
+
+.PHONY: forests
+forests: stack-build ## Judge more random forests, in memory and restored by Velero's own engine (SEED=1000000 FORESTS=100000).
+	go test -count=1 -timeout 10h -run '^TestForests$$' ./internal/forest -forest.seed $(SEED) -forest.count $(FORESTS)
+	cd test/restorer && go test -count=1 -timeout 10h -v . -forest.seed $(SEED) -forest.count $$(($(FORESTS) / 500))
 
 .PHONY: browser
 browser: ## Install Debian's Chromium, which test-browser needs, unless there is one (CHROMIUM=/path/to/it).
