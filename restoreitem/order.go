@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -164,14 +165,7 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	var refs []xp.Ref
-	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
-		refs = append(refs, xp.Owners(item)...)
-	}
-	if xp.IsUsage(item) {
-		refs = append(refs, xp.Uses(item)...)
-	}
-	first, err := o.ask(item, refs)
+	first, err := o.ask(item, o.named(item, restore))
 	if err != nil {
 		return nil, err
 	}
@@ -197,6 +191,29 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	more, err = o.ask(item, composed)
 
 	return append(first, more...), err
+}
+
+// named returns the owners of an item and what it uses.
+func (o *Order) named(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Ref {
+	var refs []xp.Ref
+	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
+		refs = append(refs, xp.Owners(item)...)
+	}
+	if xp.IsUsage(item) {
+		refs = append(refs, xp.Uses(item)...)
+	}
+
+	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		if ofNamespaces(restore) && xp.IsPlatformKind(r.GroupVersionKind()) {
+			// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it would be without it.
+			o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
+				r.Kind + " " + r.Name + ", which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true")
+
+			return true
+		}
+
+		return false
+	})
 }
 
 // bringsComposed tells whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and

@@ -246,6 +246,26 @@ func TestOrderAsksForNothingOutside(t *testing.T) {
 	})
 }
 
+// What XRs run on would be refused if anything but these asked for it, and Velero does not come to it again when they do.
+func TestOrderLeavesThePlatformToXRs(t *testing.T) {
+	composition := metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "orders"}
+	owned := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(composition))
+	usage := xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", xptest.JSON(
+		`{"spec":{"of":{"apiVersion":"apiextensions.crossplane.io/v1","kind":"Composition","resourceRef":{"name":"orders"}}}}`))
+	asked := ordering{First: []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "compositions", "", "orders")}}
+	left := func(who string) ordering {
+		return ordering{Warned: []string{"Not restored first: " + who +
+			" names Composition orders, which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true"}}
+	}
+	runOrders(t, map[string]orderCase{
+		"Owner":      {reason: "It comes with the XRs of the namespace.", item: owned, spec: teamA(), want: left("Bucket b")},
+		"Usage":      {reason: "The same.", item: usage, spec: teamA(), want: left("Usage u")},
+		"OwnerOfAll": {reason: "A restore of everything refuses nothing.", item: owned, want: asked},
+		"UsageOfAll": {reason: "The same.", item: usage, want: asked},
+		"XR":         {reason: "An XR asks for what it runs on.", item: xptest.XR("x"), spec: teamA(), want: ordering{First: platform()}},
+	})
+}
+
 func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 	b, gone := xptest.MR("b"), xptest.MR("gone")
 	labels := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}}

@@ -97,6 +97,9 @@ func TestDefectsAreFound(t *testing.T) {
 		"FollowsTheNewestRevision": {want: "P4-pinned", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
 			unstructured.RemoveNestedField(u.Object, path(u, "compositionUpdatePolicy")...)
 		}}},
+		"LeavesTheRevision": {want: "P4-pinned", defect: Defect{First: func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
+			return slices.DeleteFunc(slices.Clone(ids), func(id velero.ResourceIdentifier) bool { return id.GroupResource == revision.Resource() })
+		}}},
 		"DropsTheHold":      {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
 		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
 		"DropsThePause":     {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused)}},

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 // open are the forests that break a property for a reason that is not known yet. One that does not any more must be taken off.
-var open = map[uint64]string{1515: "P6-again", 2743: "P6-again"}
+var open = map[uint64]string{1515: "P6-again"}
 
 // Random forests are backed up and restored, and all that is promised of that is judged.
 func TestForests(t *testing.T) {

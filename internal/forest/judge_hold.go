@@ -144,7 +144,19 @@ func pinned(s *Scenario) []string {
 		if (o.Role == RoleXR || o.Role == RoleClaim) && !s.anew() && i.Revision() != "" && policy != xp.UpdateManual {
 			broken = append(broken, fmt.Sprintf("%s (%s) follows the newest revision while it is held", xp.String(u), o.Shape))
 		}
+		for _, b := range o.Brings {
+			if b.Kind == revision && s.isLost(b) {
+				broken = append(broken, fmt.Sprintf("%s (%s) is without its %s, which is in the backup", xp.String(u), o.Shape, xp.String(b.Unstructured)))
+			}
+		}
 	})
 
 	return broken
+}
+
+// isLost tells whether an object is not there after the restore, though it is in the backup and the filters let it through.
+func (s *Scenario) isLost(o *Object) bool {
+	i := itemOf(o.Unstructured)
+
+	return s.Archive.Items[i] != nil && (&restore{Run: s.First}).passes(i) && s.First.Failed[i] == nil && s.First.After[s.at(o)] == nil
 }

@@ -24,7 +24,7 @@ func Properties() []Property {
 		{"P2-controllers", "What an XR controlled it controls again, or nobody does and Crossplane takes it.", controllers},
 		{"P3-live-owners", "An owner reference has the UID of a live object, and no other old UID is left in what has to do with Crossplane.", liveOwners},
 		{"P3-true-owners", "An owner is written only if it was one, whatever anybody wrote.", trueOwners},
-		{"P4-pinned", "What is held stays on the revision of the backup.", pinned},
+		{"P4-pinned", "What is held stays on the revision of the backup, which comes back with it.", pinned},
 		{"P5-held", "Every XR and claim comes back held, marked, and with a reason.", held},
 		{"P5-given-back", "What a person had set can be got back exactly.", givenBack},
 		{"P6-again", "A second restore changes nothing.", again},

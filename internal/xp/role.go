@@ -134,10 +134,13 @@ func IsPackage(u *unstructured.Unstructured) bool {
 }
 
 // IsPlatform tells whether u is an XRD, a Composition or a CompositionRevision, which all XRs of a kind share.
-func IsPlatform(u *unstructured.Unstructured) bool {
-	switch u.GetKind() {
+func IsPlatform(u *unstructured.Unstructured) bool { return IsPlatformKind(u.GroupVersionKind()) }
+
+// IsPlatformKind tells whether XRDs, Compositions or CompositionRevisions are of a kind.
+func IsPlatformKind(gvk schema.GroupVersionKind) bool {
+	switch gvk.Kind {
 	case "CompositeResourceDefinition", "Composition", "CompositionRevision":
-		return u.GroupVersionKind().Group == GroupAPIExtensions
+		return gvk.Group == GroupAPIExtensions
 	default:
 		return false
 	}
