@@ -202,6 +202,7 @@ func (o *Order) named(item *unstructured.Unstructured, restore *velerov1.Restore
 	if xp.IsUsage(item) {
 		refs = append(refs, xp.Uses(item)...)
 	}
+	published, publishes := xp.SecretRef(item)
 
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
 		if ofNamespaces(restore) && xp.IsPlatformKind(r.GroupVersionKind()) {
@@ -212,7 +213,7 @@ func (o *Order) named(item *unstructured.Unstructured, restore *velerov1.Restore
 			return true
 		}
 
-		return false
+		return publishes && r.ID() == published.ID() // The Secret comes after what publishes in it: else it would be without its controller.
 	})
 }
 

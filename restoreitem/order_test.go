@@ -137,6 +137,13 @@ func TestOrder(t *testing.T) {
 			item: xptest.NamespacedMR("b", xptest.ControlledBy(x), xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper"})),
 			want: want{First: []velero.ResourceIdentifier{self, id("", "configmaps", "team-a", "helper")}},
 		},
+		"OwnSecret": {
+			reason: "Before its connection secret, even if that is one of its owners: the Secret would come back without its controller.", mapper: served,
+			item: xptest.NamespacedMR("b", xptest.ControlledBy(x), xptest.Field("s", "spec", "writeConnectionSecretToRef", "name"),
+				xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "s"}),
+				xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "another"})),
+			want: want{First: []velero.ResourceIdentifier{self, id("", "secrets", "team-a", "another")}},
+		},
 		"PackageRevision": {
 			reason: "After its package, which says whether it comes back at all.", mapper: served,
 			item: xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p"))),

@@ -22,9 +22,6 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// open are the forests that break a property for a reason that is not known yet. One that does not any more must be taken off.
-var open = map[uint64]string{1515: "P6-again"}
-
 // Random forests are backed up and restored, and all that is promised of that is judged.
 func TestForests(t *testing.T) {
 	t.Parallel()
@@ -38,14 +35,7 @@ func TestForests(t *testing.T) {
 			t.Parallel()
 			for seed := *seedFlag + shard; seed < *seedFlag+count; seed += shards {
 				s := Play(seed, soil, Defect{})
-				found := Judge(s)
-				if name, ok := open[seed]; ok {
-					if len(found[name]) == 0 {
-						t.Errorf("forest %d keeps %s now; take it off the open ones", seed, name)
-					}
-					delete(found, name)
-				}
-				for name, broken := range found {
+				for name, broken := range Judge(s) {
 					t.Errorf("%s is broken; to see it again: go test ./internal/forest -run TestForests -forest.seed %d -forest.count 1\n%s\n%d times, such as: %s", name, seed,
 						s.Describe(), len(broken), strings.Join(broken[:min(5, len(broken))], "\n"))
 				}

@@ -217,7 +217,9 @@ func (f *Forest) asks(of, other *Object) bool {
 			if k, ok := KindOf(r.GroupVersionKind().GroupKind()); ok && !k.Namespaced {
 				id.Namespace = ""
 			}
-			next = append(next, f.byID[id])
+			if other := f.byID[id]; other == nil || other != o.Publishes { // What publishes comes first, whoever owns it.
+				next = append(next, other)
+			}
 		}
 		if o.Role == RoleClaim {
 			next = append(next, o.Brings...)
