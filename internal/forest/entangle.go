@@ -54,7 +54,9 @@ func (g *grower) knot(root, xr *Object) bool {
 
 // held puts the hold of an earlier restore on an object that is backed up before it was adopted.
 func (g *grower) held(o *Object) {
-	o.Own = o.DeepCopy()
+	if o.Own == o.Unstructured { // Of one with a forged mark it is known already.
+		o.Own = o.DeepCopy()
+	}
 	h := adoption.Hold{Restore: "velero/earlier", Since: "2026-01-01T00:00:00Z"}
 	if o.Role == RoleMR {
 		h.Reason = adoption.ReasonSecret
