@@ -58,34 +58,64 @@ func (p Platform) environment(i int) *unstructured.Unstructured {
 // is neither.
 func (p Platform) AwaitReady(ctx context.Context, c *stack.Cluster, n int) error {
 	return c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
-		instances, err := p.Instances(ctx, c)
+		return p.ready(ctx, c, n)
+	})
+}
+
+// AwaitMade is AwaitReady in a cluster where nothing was restored. It deletes what is composed twice meanwhile, and returns what that was: see Scene.Prune.
+func (p Platform) AwaitMade(ctx context.Context, c *stack.Cluster, n int) ([]string, error) {
+	var pruned []string
+	err := c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
+		strays, err := p.strays(ctx, c)
 		if err != nil {
 			return err
 		}
-		if len(instances) != n {
-			return fmt.Errorf("there are %d", len(instances))
-		}
-		xrs, err := p.Composites(ctx, c)
+		names, err := remove(ctx, c, strays)
+		pruned = append(pruned, names...)
 		if err != nil {
 			return err
 		}
-		if len(xrs) != n {
-			return fmt.Errorf("there are %d XRs", len(xrs))
-		}
-		mrs, err := p.Managed(ctx, c)
-		if err != nil {
-			return err
-		}
-		var unready []error
-		for _, u := range slices.Concat(instances, xrs, mrs) {
-			if u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(&u) {
-				continue
-			}
-			unready = append(unready, stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True"))
+		if len(names) > 0 {
+			return fmt.Errorf("%s are not gone", strings.Join(names, ", "))
 		}
 
-		return summarize(unready)
+		return p.ready(ctx, c, n)
 	})
+
+	slices.Sort(pruned)
+
+	return slices.Compact(pruned), err
+}
+
+// ready returns why the instances are not ready.
+func (p Platform) ready(ctx context.Context, c *stack.Cluster, n int) error {
+	instances, err := p.Instances(ctx, c)
+	if err != nil {
+		return err
+	}
+	if len(instances) != n {
+		return fmt.Errorf("there are %d", len(instances))
+	}
+	xrs, err := p.Composites(ctx, c)
+	if err != nil {
+		return err
+	}
+	if len(xrs) != n {
+		return fmt.Errorf("there are %d XRs", len(xrs))
+	}
+	mrs, err := p.Managed(ctx, c)
+	if err != nil {
+		return err
+	}
+	var unready []error
+	for _, u := range slices.Concat(instances, xrs, mrs) {
+		if u.GetAnnotations()["crossplane.io/paused"] == "true" && !Held(&u) {
+			continue
+		}
+		unready = append(unready, stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True"))
+	}
+
+	return summarize(unready)
 }
 
 // summarize returns one error that says how many there are, and the first few.

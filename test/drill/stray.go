@@ -3,6 +3,7 @@ package drill
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,19 +20,51 @@ func (s Scene) Prune(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var pruned []string
-	for _, u := range all.strays() {
+
+	return remove(ctx, c, all.strays())
+}
+
+// remove deletes objects and returns what they were.
+func remove(ctx context.Context, c *stack.Cluster, strays []*unstructured.Unstructured) ([]string, error) {
+	var removed []string
+	for _, u := range strays {
 		resource, err := c.Resource(ctx, u.GroupVersionKind(), u.GetNamespace())
 		if err != nil {
-			return nil, err
+			return removed, err
 		}
 		if err := resource.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("cannot delete the stray %s: %w", idOf(u), err)
+			return removed, fmt.Errorf("cannot delete the stray %s: %w", idOf(u), err)
 		}
-		pruned = append(pruned, idOf(u).String())
+		removed = append(removed, idOf(u).String())
 	}
 
-	return pruned, nil
+	return removed, nil
+}
+
+// strays returns what an XR of the platform controls and does not list. What it composes is looked at before it: it is listed before it is created.
+func (p Platform) strays(ctx context.Context, c *stack.Cluster) ([]*unstructured.Unstructured, error) {
+	mrs, err := p.Managed(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	xrs, err := p.Composites(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[types.UID][]string{}
+	for i := range xrs {
+		listed[xrs[i].GetUID()] = p.Refs(&xrs[i])
+	}
+	var strays []*unstructured.Unstructured
+	for i := range mrs {
+		u := &mrs[i]
+		refs, ok := listed[controller(u)]
+		if ok && !slices.Contains(refs, u.GetKind()+"/"+u.GetName()) {
+			strays = append(strays, u)
+		}
+	}
+
+	return strays, nil
 }
 
 // strays returns what an XR controls and does not list.
