@@ -22,6 +22,9 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 
 		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}}
 	}
+	if t := (tree{w: w}); t.awaitKnown(r) {
+		return t.plan
+	}
 	u := w.Get(r)
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf(stays+"was not restored; restore again from a backup that has the XR, without "+
@@ -41,6 +44,9 @@ func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()
 	if !ok {
 		return true
+	}
+	if t.awaitKnown(r) {
+		return false
 	}
 	claim := t.w.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {

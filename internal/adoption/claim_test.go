@@ -50,6 +50,17 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			reason: "A claim that is not there is not waited for.",
 			world:  world(xr), ref: xp.RefTo(xr), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
+		"NotRead": {
+			reason: "One that could not be read may be there, and held.",
+			world: func() *World {
+				w := world(xr)
+				w.AddUnreadable(claim.GroupVersionKind(), "down")
+
+				return w
+			}(), ref: xp.RefTo(xr),
+			want: outcome{Waiting: []string{"OrderClaim team-a/o: it can't be read, so nobody knows whether it is there: down; have the API server answer for its " +
+				"kind, and run this with the right to list and patch OrderClaim.example.org"}},
+		},
 		"Unreadable": {
 			reason: "A claim whose marker can't be read is for a person.",
 			world:  world(xr, xptest.With(claim, xptest.Annotated(AnnotationClaimHold, "?"))), ref: xp.RefTo(xr),

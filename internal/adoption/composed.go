@@ -14,8 +14,9 @@ func (t *tree) checkComposed(observed bool) {
 	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
 		u := t.w.Get(r)
+		_, unknown := t.w.isUnknown(r)
 		switch {
-		case u == nil && err == nil && !listed[r.ID()]:
+		case u == nil && err == nil && !listed[r.ID()] && !unknown:
 			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
 			t.without = append(t.without, r.String())
 			t.plan.Total--
@@ -32,17 +33,27 @@ func (t *tree) checkComposed(observed bool) {
 }
 
 func (t *tree) checkMissing(r xp.Ref) {
-	switch gk := r.GroupVersionKind().GroupKind(); {
-	case t.w.unserved[gk]:
-		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
-
+	gk := r.GroupVersionKind().GroupKind()
+	if t.awaitKnown(r) {
 		return
-	case t.w.unreadable[gk]:
-		t.wait(false, "%s: it may not be read; run this with the right to list and patch %s", r, gk)
+	}
+	if t.w.unserved[gk] {
+		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
 
 		return
 	}
 	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
+}
+
+// awaitKnown waits for what could not be read, which may be there, and tells whether r is such.
+func (t *tree) awaitKnown(r xp.Ref) bool {
+	why, unknown := t.w.isUnknown(r)
+	if unknown {
+		t.wait(false, "%s: it can't be read, so nobody knows whether it is there: %s; have the API server answer for its kind, and run this with the right to list "+
+			"and patch %s", r, why, r.GroupVersionKind().GroupKind())
+	}
+
+	return unknown
 }
 
 func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed bool) {

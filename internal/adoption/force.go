@@ -145,13 +145,14 @@ func (f *forcing) composite() {
 
 func (f *forcing) composed(r xp.Ref, listed bool) {
 	u := f.w.Get(r)
+	why, unknown := f.w.isUnknown(r)
 	switch {
 	case u == nil && !listed: // Nobody looks for it any more.
 	case u == nil && f.w.unserved[r.GroupVersionKind().GroupKind()]:
 		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of "+
 			"its own if it is a managed resource")
-	case u == nil && f.w.unreadable[r.GroupVersionKind().GroupKind()]:
-		f.riskOf(r, "may not be read: if it is missing, or is not this one's own, Crossplane makes another in its place")
+	case unknown:
+		f.riskOf(r, "can't be read (%s): if it is missing, or is not this one's own, Crossplane makes another in its place", why)
 	case u == nil:
 		f.riskOf(r, "is missing: Crossplane makes it anew, under another name unless the Composition names it; if it is a managed resource, with another external "+
 			"resource, and nothing manages the one that it had")
@@ -238,8 +239,11 @@ func (f *forcing) managed() {
 func (f *forcing) claim() {
 	claim := xp.ClaimFrom(f.u)
 	r, ok := claim.CompositeRef()
+	why, unknown := f.w.isUnknown(r)
 	switch xr := f.w.Get(r); {
 	case !ok:
+	case xr == nil && unknown:
+		f.risk("%s can't be read (%s): if it is missing, Crossplane makes another XR, and all that it composes anew, with other external resources", r, why)
 	case xr == nil:
 		f.risk("%s is missing: Crossplane makes another XR, and all that it composes anew, with other external resources; nothing manages those that it had", r)
 	case !xp.Bound(claim, xp.CompositeFrom(xr)):

@@ -108,9 +108,9 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 // missingSecret returns the connection secret of an MR that the restore should have brought back, and whether it has not.
 func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) (xp.Ref, bool) {
 	r, ok := xp.SecretRef(u)
-	unknown := w.secretless || w.unreadable[r.GroupVersionKind().GroupKind()]
+	_, unknown := w.isUnknown(r)
 
-	return r, ok && h.Secret && !unknown && !h.ownPause() && xp.IsPaused(u) && w.Get(r) == nil
+	return r, ok && h.Secret && !unknown && !w.secretless && !h.ownPause() && xp.IsPaused(u) && w.Get(r) == nil
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.

@@ -83,13 +83,15 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		return w
 	}
 	unreadable := func(w *World) *World {
-		w.AddUnreadable(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
+		w.AddUnreadable(xptest.MR("b").GroupVersionKind(), "forbidden")
 
 		return w
 	}
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
+	const unknown = "Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its kind, and run this with the right " +
+		"to list and patch Bucket.cloud.example.org"
 	runPlans(t, map[string]planCase{
 		"Ready": {
 			reason: "All is there, its own and observed.",
@@ -132,7 +134,22 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Forbidden": {
 			reason: "What may not be read may be there, so nobody is told to restore it.",
 			world:  unreadable(world(paused, revision)), ref: xp.RefTo(x),
-			want: wait(0, false, "Bucket b: it may not be read; run this with the right to list and patch Bucket.cloud.example.org"),
+			want: wait(0, false, unknown),
+		},
+		"ForbiddenAndRemoved": {
+			reason: "What may be there is not given up, though the XR lists it no more.",
+			world:  unreadable(world(xptest.With(paused, xptest.Refs()), revision)), ref: xp.RefTo(x),
+			want: wait(0, false, unknown),
+		},
+		"ForbiddenInAnotherVersion": {
+			reason: "What was observed is known, and what another version of its kind says is nothing to this one.",
+			world: func() *World {
+				w := unreadable(world(paused, bucket, revision))
+				w.AddUnreadable(schema.GroupVersionKind{Group: "cloud.example.org", Version: "v9", Kind: "Bucket"}, "down")
+
+				return w
+			}(), ref: xp.RefTo(x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 		"SomebodyElses": {
 			reason: "Crossplane would ignore it and make another one.",

@@ -62,7 +62,7 @@ func TestNextForManaged(t *testing.T) {
 		"SecretUnreadable": {
 			reason: "Who may not read Secrets can't wait for one.", world: func() *World {
 				w := world(awaiting(mr))
-				w.AddUnreadable(schema.GroupKind{Kind: "Secret"})
+				w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
 
 				return w
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),

@@ -15,8 +15,8 @@ import (
 type World struct {
 	objects  map[xp.ID]*unstructured.Unstructured
 	unserved map[schema.GroupKind]bool
-	// unreadable are kinds that whoever observed may not read.
-	unreadable map[schema.GroupKind]bool
+	// unreadable are kinds that whoever observed could not read, with the reason.
+	unreadable map[schema.GroupVersionKind]string
 	// restored are the objects that a restore has created.
 	restored map[types.UID]bool
 	// secretless says that nobody has looked for connection secrets.
@@ -29,7 +29,7 @@ type World struct {
 // NewWorld returns a World in which nothing exists.
 func NewWorld() *World {
 	return &World{
-		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupKind]bool{},
+		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
 		restored: map[types.UID]bool{},
 	}
 }
@@ -54,9 +54,16 @@ func (w *World) AddUnserved(gk schema.GroupKind) {
 	w.unserved[gk] = true
 }
 
-// AddUnreadable says that nothing may be known of a kind.
-func (w *World) AddUnreadable(gk schema.GroupKind) {
-	w.unreadable[gk] = true
+// AddUnreadable says that a kind could not be read, and why: that an object is not there proves nothing.
+func (w *World) AddUnreadable(gvk schema.GroupVersionKind, why string) {
+	w.unreadable[gvk] = why
+}
+
+// isUnknown tells whether the object that r names may exist though it was not observed, and why that is.
+func (w *World) isUnknown(r xp.Ref) (why string, unknown bool) {
+	why, unknown = w.unreadable[r.GroupVersionKind()]
+
+	return why, unknown && w.Get(r) == nil
 }
 
 // WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
@@ -101,7 +108,7 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 		seen[r.ID()] = true
 		needs = append(needs, r)
 		if u := w.Get(r); u != nil {
-			for _, l := range links(u) {
+			for _, l := range append(composed(u), named(u)...) {
 				visit(l)
 			}
 		}
@@ -113,8 +120,37 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 	return needs
 }
 
-// links returns what must be observed to plan for an object.
-func links(u *unstructured.Unstructured) []xp.Ref {
+// Vital returns the kinds without which nothing can be planned: those of the XRs and claims among needs, and of what these name besides what they compose.
+// Of the other kinds a tenant can have named any. An XRD has one group for XRs and claims.
+func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
+	vital := map[schema.GroupVersionKind]bool{}
+	for _, r := range needs {
+		u := w.Get(r)
+		if u == nil || !xp.IsClaim(u) && !xp.IsComposite(u) {
+			continue
+		}
+		vital[u.GroupVersionKind()] = true
+		for _, l := range named(u) {
+			gvk := l.GroupVersionKind()
+			vital[gvk] = vital[gvk] || gvk.Group == u.GroupVersionKind().Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
+		}
+	}
+
+	return vital
+}
+
+// composed returns what a held XR composed when it was backed up.
+func composed(u *unstructured.Unstructured) []xp.Ref {
+	h, err := HoldOf(u)
+	if err != nil || h == nil || !xp.IsComposite(u) || xp.IsClaim(u) {
+		return nil
+	}
+
+	return h.Refs
+}
+
+// named returns what else must be observed to plan for an object.
+func named(u *unstructured.Unstructured) []xp.Ref {
 	claim, composite := xp.IsClaim(u), xp.IsComposite(u)
 	h, err := HoldOf(u)
 	held := err == nil && h != nil
@@ -137,11 +173,8 @@ func links(u *unstructured.Unstructured) []xp.Ref {
 		return refs
 	}
 	c := xp.CompositeFrom(u)
-	if held {
-		refs = append(refs, h.Refs...)
-		if c.Revision() != "" {
-			refs = append(refs, revisionRef(c))
-		}
+	if held && c.Revision() != "" {
+		refs = append(refs, revisionRef(c))
 	}
 	if r, ok := c.ClaimRef(); ok {
 		refs = append(refs, r)

@@ -88,6 +88,14 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 func (c *Cluster) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
+	return c.eachTrying(ctx, gvk, namespace, options, func(list func() error) error { return c.again(ctx.Done(), answering, list) }, do)
+}
+
+// eachTrying is each with requests that are tried as the given function does.
+func (c *Cluster) eachTrying(
+	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
+	do func(*unstructured.Unstructured),
+) error {
 	gvr, namespaced, err := c.Resource(gvk)
 	if err != nil {
 		return err
@@ -98,7 +106,7 @@ func (c *Cluster) each(
 	options.Limit = pageSize
 	for {
 		var list *unstructured.UnstructuredList
-		err := c.again(ctx.Done(), answering, func() (err error) {
+		err := try(func() (err error) {
 			if list, err = c.client.Resource(gvr).Namespace(namespace).List(ctx, options); err != nil {
 				return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
 			}

@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,13 +20,22 @@ const pageSize = 500
 
 // Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
 // needs. It lists each kind once: those objects that carry the label selector, which is how Velero marks what a restore created. Only when
-// one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too.
+// one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too. A kind that can't be read
+// and that is only composed is the World's to tell of; any other is an error.
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
-	o := &observer{cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{}}
+	o := &observer{
+		cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{},
+		unread: map[schema.GroupVersionKind]error{},
+	}
 	o.world.SetTime(time.Now())
 	o.label, _, _ = strings.Cut(selector, "=")
 	for {
-		more, err := o.observe(ctx, selector, o.world.Needs(append(o.world.Subjects(), refs...)))
+		needs := o.world.Needs(append(o.world.Subjects(), refs...))
+		o.vital = o.world.Vital(needs)
+		for _, r := range refs {
+			o.vital[r.GroupVersionKind()] = true
+		}
+		more, err := o.observe(ctx, selector, needs)
 		if err != nil {
 			return nil, err
 		}
@@ -39,6 +50,9 @@ type observer struct {
 	world    *adoption.World
 	labelled map[schema.GroupVersionKind]bool
 	whole    map[schema.GroupVersionKind]bool
+	// vital are the kinds without which nothing is known, and unread why others could not be read.
+	vital  map[schema.GroupVersionKind]bool
+	unread map[schema.GroupVersionKind]error
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
 }
@@ -57,6 +71,9 @@ func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref)
 	more := false
 	for _, r := range needs {
 		gvk := r.GroupVersionKind()
+		if err := o.unread[gvk]; err != nil && o.vital[gvk] {
+			return false, err
+		}
 		if o.world.Get(r) != nil || o.whole[gvk] {
 			continue
 		}
@@ -85,24 +102,46 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
-		err := o.cluster.each(ctx, gvk, "", options, o.add)
-		if apierrors.IsForbidden(err) && gvk.GroupKind() == kindSecret.GroupKind() {
-			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
-			o.world.AddUnreadable(gvk.GroupKind())
-			o.whole[gvk] = true
-
-			return nil
-		}
-		if isUnserved(err) {
+		err := o.read(ctx, gvk, options)
+		switch {
+		case err == nil:
+			continue
+		case isUnserved(err):
 			o.world.AddUnserved(gvk.GroupKind())
-			o.whole[gvk] = true
-
-			return nil
-		}
-		if err != nil {
+		case gvk == kindSecret && apierrors.IsForbidden(err):
+			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
+			o.world.AddUnreadable(gvk, err.Error())
+		case gvk != kindSecret && !o.vital[gvk] && isUnreadable(err):
+			// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
+			o.unread[gvk] = err
+			o.world.AddUnreadable(gvk, err.Error())
+		default:
 			return err
 		}
+		o.whole[gvk] = true
+
+		return nil
 	}
 
 	return nil
+}
+
+// read lists what the options select of a kind. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
+func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) error {
+	if o.vital[gvk] || gvk == kindSecret {
+		return o.cluster.each(ctx, gvk, "", options, o.add)
+	}
+
+	return o.cluster.eachTrying(ctx, gvk, "", options, o.cluster.briefly, o.add)
+}
+
+// isUnreadable tells whether it is the answer of the API server that a kind can't be read.
+func isUnreadable(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+
+	return code == http.StatusForbidden || code >= http.StatusInternalServerError
 }

@@ -147,6 +147,15 @@ func (s *server) failOn(verb, resource string, n int, err error) {
 	})
 }
 
+// refuseLists makes lists of a resource fail; with whole only those without a selector.
+func (s *server) refuseLists(resource string, whole bool, err error) {
+	s.PrependReactor("list", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		list, ok := a.(clienttesting.ListActionImpl)
+
+		return ok && (!whole || list.GetListRestrictions().Labels.Empty()), nil, err
+	})
+}
+
 // requests returns what was asked of a verb, as resource and label selector or name.
 func (s *server) requests(verb string) []string {
 	var asked []string
