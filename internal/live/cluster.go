@@ -216,9 +216,12 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 	return list, nil
 }
 
+// whatServes names what answers for a group and version.
+func whatServes(gv schema.GroupVersion) string { return "what serves " + gv.String() }
+
 // ask asks which kinds a group and version serves. Another server than that of the others may be the one to answer.
 func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
-	err = c.again(nil, "what serves "+gv.String(), func() error {
+	err = c.again(nil, whatServes(gv), func() error {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
 
 		return err

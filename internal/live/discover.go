@@ -2,7 +2,9 @@ package live
 
 import (
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -30,9 +32,15 @@ func (c *Cluster) Discover() error {
 		return err
 	})
 	// A group that failed is asked for by itself when it is needed.
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+	failed, inPart := discovery.GroupDiscoveryFailedErrorGroups(err)
+	if err != nil && !inPart {
 		return fmt.Errorf("cannot ask which kinds are served: %w", err)
 	}
+	c.asking.Lock()
+	for gv := range failed {
+		c.silent[whatServes(gv)] = true
+	}
+	c.asking.Unlock()
 	c.groups = &metav1.APIGroupList{}
 	for _, g := range groups {
 		c.groups.Groups = append(c.groups.Groups, *g)
@@ -43,6 +51,42 @@ func (c *Cluster) Discover() error {
 			return fmt.Errorf("cannot read which kinds are served: %w", err)
 		}
 		c.kinds[gv] = list
+	}
+
+	return nil
+}
+
+// isKnown tells whether a kind was among those that were served when its group was last asked for.
+func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list, ok := c.kinds[gvk.GroupVersion()]
+	if ok {
+		_, ok = find(list, gvk.Kind)
+	}
+
+	return ok
+}
+
+// lookUp fails with an error that isUnserved knows if a kind is not among those that were served when that was last asked. It asks for no group and version but for
+// those that were served and did not answer, or if the server could not tell all at once.
+func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
+	groups, err := c.groupList()
+	if err != nil {
+		return err
+	}
+	unknown := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	if !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
+		return g.Name == gvk.Group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == gvk.Version })
+	}) {
+		return unknown
+	}
+	list, err := c.kindsOf(gvk.GroupVersion())
+	if err != nil {
+		return err
+	}
+	if _, ok := find(list, gvk.Kind); !ok {
+		return unknown
 	}
 
 	return nil

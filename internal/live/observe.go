@@ -25,7 +25,7 @@ const pageSize = 500
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
 	o := &observer{
 		cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{},
-		unread: map[schema.GroupVersionKind]error{},
+		unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{},
 	}
 	o.world.SetTime(time.Now())
 	o.label, _, _ = strings.Cut(selector, "=")
@@ -53,6 +53,9 @@ type observer struct {
 	// vital are the kinds without which nothing is known, and unread why others could not be read.
 	vital  map[schema.GroupVersionKind]bool
 	unread map[schema.GroupVersionKind]error
+	// discovered says that all kinds were looked for since it began, and unanswered why it is not known what some groups and versions serve.
+	discovered bool
+	unanswered map[schema.GroupVersion]error
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
 }
@@ -96,6 +99,13 @@ func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref)
 }
 
 func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, selector string) error {
+	// A tenant can name thousands of kinds that do not exist, so all are asked for at once.
+	if !o.discovered && !o.cluster.isKnown(gvk) {
+		if err := o.cluster.Discover(); err != nil {
+			return err
+		}
+		o.discovered = true
+	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
 	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
 		// No other Secrets of the cluster are anybody's business here.
@@ -128,6 +138,19 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 
 // read lists what the options select of a kind. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
 func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) error {
+	if !o.cluster.isKnown(gvk) {
+		gv := gvk.GroupVersion()
+		if err := o.unanswered[gv]; err != nil {
+			return err
+		}
+		if err := o.cluster.lookUp(gvk); err != nil {
+			if !isUnserved(err) {
+				o.unanswered[gv] = err
+			}
+
+			return err
+		}
+	}
 	if o.vital[gvk] || gvk == kindSecret {
 		return o.cluster.each(ctx, gvk, "", options, o.add)
 	}

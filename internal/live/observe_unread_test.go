@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -87,5 +88,76 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 				t.Errorf("%s\ngot %+v, want that it waits for Bucket b because of %q", tc.reason, plan, tc.want)
 			}
 		})
+	}
+}
+
+// A tenant's XR can list as many kinds as etcd takes objects. All adoptions wait for each request.
+func TestObserveAsksOnceForAllKinds(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))
+	theirs := restored(xptest.XR("y", xptest.Refs(bucket)))
+	down := schema.GroupVersion{Group: "down.example.org", Version: "v1"}
+	observe := func(t *testing.T, made int, of func(*server) *Cluster) int {
+		t.Helper()
+		var listed []*unstructured.Unstructured
+		for i := range made {
+			n := fmt.Sprint(i)
+			listed = append(listed, xptest.Object("group"+n+".org/v1", "K", "", "a"), xptest.Object(xptest.ManagedVersion, "K"+n, "", "a"),
+				xptest.Object("cloud.example.org/v"+n, "Bucket", "", "a"), xptest.Object(down.String(), "K"+n, "", "a"))
+		}
+		mine := restored(xptest.XR("x", xptest.Refs(listed...)))
+		s := newServer(theirs, mine, restored(bucket), restored(xptest.Revision(xptest.RevisionName, mine)))
+		s.kinds[down.String()] = nil
+		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
+		c := of(s)
+		c.pauses = wait.Backoff{Steps: 1}
+		w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.requests("list")) != 3 || w.Get(xp.RefTo(bucket)) == nil {
+			t.Errorf("what there is was observed with the lists %v", s.requests("list"))
+		}
+		if waiting := adoption.Next(w, xp.RefTo(mine)).Waiting; len(waiting) < len(listed) {
+			t.Errorf("of %d that are not there %d are waited for", len(listed), len(waiting))
+		}
+
+		return len(s.asked) + s.groupings
+	}
+	cases := map[string]struct {
+		reason string
+		of     func(*server) *Cluster
+	}{
+		"AtOnce": {"It tells all at once, but for what is down.", func(s *server) *Cluster {
+			g := &generous{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
+
+			return NewCluster(g, g)
+		}},
+		"InParts": {"It tells each group by itself.", (*server).cluster},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			few, many := observe(t, 2, tc.of), observe(t, 500, tc.of)
+			if few != many {
+				t.Errorf("%s\n%d requests for few kinds and %d for many", tc.reason, few, many)
+			}
+		})
+	}
+}
+
+func TestObserveFindsKindsThatHaveCome(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
+	xr := restored(xptest.XR("x", xptest.Refs(bucket)))
+	s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
+	served := s.kinds[xptest.ManagedVersion]
+	c := s.cluster()
+	for _, there := range []bool{false, true} {
+		delete(s.kinds, xptest.ManagedVersion)
+		if there {
+			s.kinds[xptest.ManagedVersion] = served
+		}
+		w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(xr)})
+		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
+			t.Errorf("its provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
+		}
 	}
 }

@@ -37,6 +37,8 @@ type server struct {
 	groupings int
 	// down is what discovery fails with.
 	down error
+	// undiscoverable are the groups and versions that discovery fails for.
+	undiscoverable map[string]error
 }
 
 var (
@@ -225,6 +227,9 @@ func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.AP
 	}
 	if groupVersion == "" {
 		return nil, errors.New("groupVersion shouldn't be empty") // As client-go does.
+	}
+	if err := s.undiscoverable[groupVersion]; err != nil {
+		return nil, err
 	}
 	list, ok := s.kinds[groupVersion]
 	if !ok {
