@@ -27,6 +27,7 @@ func TestTreeOfAComposite(t *testing.T) {
 	}
 	modernItems := append(slices.Clone(platformItems[:2]), id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"))
 	theirTree := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "m"))
+	const again = "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again"
 	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 		return append(slices.Clip(platformItems), items...)
 	}
@@ -150,10 +151,19 @@ func TestTreeOfAComposite(t *testing.T) {
 			want:    result{Left: []string{"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR"}},
 		},
 		"Malformed": {
-			reason:  "An XR whose refs can't be read is not backed up as if it had none.",
-			cluster: on(),
-			item:    xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":[1]}}`)),
-			want:    result{Err: cmpopts.AnyError},
+			reason:  "An XR whose refs can't be read is stored, and named.",
+			cluster: on(mine, claim, xptest.Secret("s", xptest.ControlledBy(published))),
+			item:    xptest.With(published, xptest.ClaimedBy(claim), xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"b"},1]}}`)),
+			want: result{
+				Items: with(id("example.org", "orderclaims", "team-a", "o"), id("", "secrets", "team-a", "s")), Before: platformItems,
+				Left: []string{"resourceRefs: " + "cannot read resourceRef 1 of XOrder x: it is a int64, not an object" + again},
+			},
+		},
+		"MalformedList": {
+			reason: "Also if they are no list.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":"b"}}`)),
+			want: result{
+				Items: platformItems, Before: platformItems, Left: []string{"resourceRefs: cannot read the resourceRefs of XOrder x: they are a string, not a list" + again},
+			},
 		},
 		"APIOfComposed": {
 			reason:  "A tree that could not be read whole is an error.",

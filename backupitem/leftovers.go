@@ -15,7 +15,7 @@ import (
 func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) error {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // Which ones it does not list any more can't be told.
 	}
 	listed := map[xp.ID]bool{}
 	for _, r := range refs {

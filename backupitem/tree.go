@@ -73,6 +73,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	beyond := found.leaveOut(u, backup)
 	found.warn(t.log)
 	found.warnLeft(t.log)
+	found.warnUnknown(t.log)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
 		xp.WithoutNotes(u)
@@ -115,6 +116,14 @@ type found struct {
 	warnings []warning
 	// left are the Usages of an XR that a restore would not bring back.
 	left []warning
+	// unknown is what could not be found out, and is not worth to lose the item for.
+	unknown []gap
+}
+
+// A gap is what is not known of an object.
+type gap struct {
+	of        xp.Ref
+	what, why string
 }
 
 type warning struct {
@@ -192,6 +201,13 @@ func (f *found) warnLeft(log logrus.FieldLogger) {
 	for _, w := range f.left {
 		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
 			Warn("A Usage is left behind: " + w.to.String() + ": " + w.why)
+	}
+}
+
+func (f *found) warnUnknown(log logrus.FieldLogger) {
+	for _, g := range f.unknown {
+		log.WithFields(logrus.Fields{"object": g.of.String(), "reference": g.what, "reason": g.why}).
+			Warn("Not all of what belongs to " + g.of.String() + " is known: its " + g.what + " were not looked at: " + g.why)
 	}
 }
 

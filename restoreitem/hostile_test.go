@@ -66,6 +66,46 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 	}
 }
 
+// An XR whose refs can't be read is in a backup as it was. Without knowing what it composes nobody could tell when it may be reconciled.
+func TestUnreadableRefsDoNotComeBack(t *testing.T) {
+	young := xptest.Without("metadata", "finalizers")
+	xrs := map[string]*unstructured.Unstructured{
+		"Legacy": xptest.XR("x"), "Young": xptest.XR("x", young), "Modern": xptest.ModernXR("m"), "YoungModern": xptest.ModernXR("m", young),
+		"Composed": xptest.XR("x", xptest.ControlledBy(xptest.XR("parent"))),
+	}
+	for name, xr := range xrs {
+		path := []string{"spec", "resourceRefs"}
+		if xr.GetKind() == xptest.ModernKind {
+			path = []string{"spec", "crossplane", "resourceRefs"}
+		}
+		for form, refs := range map[string]any{
+			"Number": int64(7), "Object": map[string]any{}, "Entries": []any{int64(1)}, "Nameless": []any{map[string]any{"name": "b"}},
+			"Typed": []any{map[string]any{"apiVersion": "v1", "kind": "Secret", "name": int64(1)}},
+		} {
+			t.Run(name+form, func(t *testing.T) {
+				item := xptest.With(xr, xptest.Field(refs, path...))
+				named := func(err error) bool {
+					return err != nil && strings.Contains(err.Error(), "cannot read the resourceRef") || err != nil && strings.Contains(err.Error(), "cannot read resourceRef ")
+				}
+				for _, settings := range []map[string]string{nil, {"hold": "none"}, {"hold": "all"}} {
+					c := live()
+					c.config = settings
+					if got := adopt(t, c, item, restoreOf(nil)); !named(got.err) || !strings.Contains(got.err.Error(), xp.String(item)) || got.object != nil {
+						t.Errorf("with the settings %v it comes back as %v; got error %v, want one that names it", settings, got.object, got.err)
+					}
+				}
+				log, _ := logtest.NewNullLogger()
+				for _, spec := range []velerov1.RestoreSpec{{}, {LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}} {
+					_, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(item, &velerov1.Restore{Spec: spec}))
+					if err != nil && (!named(err) || !strings.Contains(err.Error(), xp.String(item))) {
+						t.Errorf("got error %v, want none or one that names it", err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // What this plugin can't read it must not write: the rest of it would be gone.
 func TestAdoptRefusesWhatIsOfTheWrongType(t *testing.T) {
 	cases := map[string]struct {
