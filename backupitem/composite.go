@@ -24,7 +24,7 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) erro
 	}
 	f.composed = composed
 	if _, err := xr.ResourceRefs(); err != nil {
-		f.unknown = append(f.unknown, gap{of: xp.RefTo(xr.Unstructured), what: "resourceRefs", why: err.Error() + "; it is stored as it is, without what it composes, and a " +
+		f.unknown = append(f.unknown, gap{of: xp.RefTo(xr.Unstructured), what: "its resourceRefs", why: err.Error() + "; it is stored as it is, without what it composes, and a " +
 			"restore refuses it. Have its spec list references again, then back up again"})
 	}
 	for _, u := range composed {
@@ -37,9 +37,7 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) erro
 	if err := l.claim(ctx, f, xr); err != nil {
 		return err
 	}
-	if err := l.leftovers(ctx, f, xr); err != nil {
-		return err
-	}
+	l.leftovers(ctx, f, xr)
 
 	return l.secret(ctx, f, xr.Unstructured)
 }

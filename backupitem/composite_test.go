@@ -156,13 +156,13 @@ func TestTreeOfAComposite(t *testing.T) {
 			item:    xptest.With(published, xptest.ClaimedBy(claim), xptest.JSON(`{"spec":{"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"b"},1]}}`)),
 			want: result{
 				Items: with(id("example.org", "orderclaims", "team-a", "o"), id("", "secrets", "team-a", "s")), Before: platformItems,
-				Left: []string{"resourceRefs: " + "cannot read resourceRef 1 of XOrder x: it is a int64, not an object" + again},
+				Left: []string{"its resourceRefs: " + "cannot read resourceRef 1 of XOrder x: it is a int64, not an object" + again},
 			},
 		},
 		"MalformedList": {
 			reason: "Also if they are no list.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":"b"}}`)),
 			want: result{
-				Items: platformItems, Before: platformItems, Left: []string{"resourceRefs: cannot read the resourceRefs of XOrder x: they are a string, not a list" + again},
+				Items: platformItems, Before: platformItems, Left: []string{"its resourceRefs: cannot read the resourceRefs of XOrder x: they are a string, not a list" + again},
 			},
 		},
 		"APIOfComposed": {

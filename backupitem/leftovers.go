@@ -5,25 +5,28 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // leftovers names the Usages of an XR that a restore would not bring back: those that it does not list any more, and those that are being deleted, of
-// which Velero says in its log that there is one, but not which.
-func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) error {
+// which Velero says in its log that there is one, but not which. That they can't be listed is a warning too: the XR would be missing in the backup otherwise.
+func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
-		return nil //nolint:nilerr // Which ones it does not list any more can't be told.
+		return // Which ones it does not list any more can't be told.
 	}
 	listed := map[xp.ID]bool{}
 	for _, r := range refs {
 		listed[r.ID()] = true
 	}
-	usages, err := l.usages(ctx, xr.GetNamespace())
-	if err != nil {
-		return err
+	usages := l.usages(ctx, xr.GetNamespace())
+	for _, u := range usages.unread {
+		f.unknown = append(f.unknown, gap{
+			of: xp.RefTo(xr.Unstructured), what: u.kind, why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: kubectl get " + u.kind + " -A",
+		})
 	}
 	for _, u := range usages.controlled[xr.GetUID()] {
 		switch {
@@ -34,21 +37,27 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) error 
 		}
 	}
 	if _, composed := xp.Controller(xr.Unstructured); composed {
-		return nil // The label names the XR at the top of the tree.
+		return // The label names the XR at the top of the tree.
 	}
 	for _, u := range usages.lost[xr.GetName()] {
 		if u.GetDeletionTimestamp() != nil {
 			f.leave(xr, u, "it is being deleted, so Velero does not back it up")
 		}
 	}
-
-	return nil
 }
 
 // composedUsages are the Usages that XRs composed: by the XR that controls them and, those that nobody does, by the name of the XR in their label.
 type composedUsages struct {
 	controlled map[types.UID][]*unstructured.Unstructured
 	lost       map[string][]*unstructured.Unstructured
+	// unread are the kinds of Usages that could not be listed.
+	unread []unlisted
+}
+
+// unlisted is a kind that could not be listed, as kubectl names it.
+type unlisted struct {
+	kind string
+	err  error
 }
 
 func (c composedUsages) add(u *unstructured.Unstructured) {
@@ -61,29 +70,17 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 	c.lost[root] = append(c.lost[root], u)
 }
 
-// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once.
-func (l *Links) usages(ctx context.Context, namespace string) (composedUsages, error) {
+// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once, whether that succeeds or not.
+func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
 	key := shelf{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
 	if all, ok := l.shelves.Get(key); ok {
-		return all.(composedUsages), nil //nolint:forcetypeassert // Nothing else is put in.
+		return all.(composedUsages) //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
 	for _, gk := range xp.UsageKinds() {
-		gvk, ok, err := l.reader.Served(gk)
+		found, err := l.usagesOf(ctx, gk, namespace)
 		if err != nil {
-			return composedUsages{}, err
-		}
-		if !ok {
-			continue
-		}
-		if _, namespaced, err := l.reader.Resource(gvk); err != nil {
-			return composedUsages{}, err
-		} else if namespace != "" && !namespaced {
-			continue // An XR in a namespace composes nothing outside of it.
-		}
-		found, err := l.reader.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
-		if err != nil {
-			return composedUsages{}, err
+			all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
 		}
 		for _, u := range found {
 			all.add(u)
@@ -91,7 +88,19 @@ func (l *Links) usages(ctx context.Context, namespace string) (composedUsages, e
 	}
 	l.shelves.Add(key, all)
 
-	return all, nil
+	return all
+}
+
+func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string) ([]*unstructured.Unstructured, error) {
+	gvk, ok, err := l.reader.Served(gk)
+	if err != nil || !ok {
+		return nil, err
+	}
+	if _, namespaced, err := l.reader.Resource(gvk); err != nil || namespace != "" && !namespaced {
+		return nil, err // An XR in a namespace composes nothing outside of it.
+	}
+
+	return l.reader.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
 }
 
 // leave remembers a Usage to warn of.

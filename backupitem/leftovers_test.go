@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +23,8 @@ type protected struct {
 
 	usages []*unstructured.Unstructured
 	lists  int
+	// refusal is what a list of them fails with.
+	refusal error
 }
 
 func (p *protected) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
@@ -35,11 +40,8 @@ func (p *protected) List(ctx context.Context, gvk schema.GroupVersionKind, names
 		return p.cluster.List(ctx, gvk, namespace, options)
 	}
 	p.lists++
-	if p.down {
-		return nil, errAPI
-	}
 
-	return p.usages, nil
+	return p.usages, p.refusal
 }
 
 func TestLeftovers(t *testing.T) {
@@ -68,9 +70,7 @@ func TestLeftovers(t *testing.T) {
 			p := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{tc.usage}}
 			links, f := NewLinks(p), &found{}
 			for range 2 {
-				if err := links.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr)); err != nil {
-					t.Fatal(err)
-				}
+				links.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr))
 			}
 			got := ""
 			if len(f.left) > 0 {
@@ -82,10 +82,32 @@ func TestLeftovers(t *testing.T) {
 		})
 	}
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
-	if err := NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x"))); err != nil || p.lists+len(namespaced.left) > 0 {
-		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, err)
+	if NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x"))); p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
+		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
 	}
-	if err := NewLinks(&protected{cluster: &cluster{down: true}}).leftovers(t.Context(), &found{}, xp.CompositeFrom(x)); err == nil {
-		t.Error("no answer is not a no")
+}
+
+// What is only warned of must not cost the backup what it is warned of.
+func TestLeftoversThatCannotBeListed(t *testing.T) {
+	x := xptest.XR("x")
+	objects, items := platform()
+	p := &protected{cluster: clusterOf(objects...), refusal: errAPI}
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(p), log)
+	for range 2 {
+		stored, with, _, _, err := tree.Execute(x.DeepCopy(), &velerov1.Backup{})
+		if diff := cmp.Diff(items, with); err != nil || stored == nil || diff != "" {
+			t.Fatalf("it is stored with the rest; got error %v, -want, +got:\n%s", err, diff)
+		}
+	}
+	if p.lists != 1 || len(hook.AllEntries()) != 2 {
+		t.Errorf("it was tried %d times, and named %d times", p.lists, len(hook.AllEntries()))
+	}
+	for _, e := range hook.AllEntries() {
+		for _, part := range []string{"XOrder x", "Usage.apiextensions.crossplane.io", errAPI.Error(), "kubectl get Usage.apiextensions.crossplane.io -A"} {
+			if e.Level != logrus.WarnLevel || !strings.Contains(e.Message, part) {
+				t.Errorf("what was not looked at is named; got %s %q without %q", e.Level, e.Message, part)
+			}
+		}
 	}
 }

@@ -207,7 +207,7 @@ func (f *found) warnLeft(log logrus.FieldLogger) {
 func (f *found) warnUnknown(log logrus.FieldLogger) {
 	for _, g := range f.unknown {
 		log.WithFields(logrus.Fields{"object": g.of.String(), "reference": g.what, "reason": g.why}).
-			Warn("Not all of what belongs to " + g.of.String() + " is known: its " + g.what + " were not looked at: " + g.why)
+			Warn("Not all of what belongs to " + g.of.String() + " is known: " + g.what + " could not be looked at: " + g.why)
 	}
 }
 
