@@ -34,10 +34,7 @@ func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *
 	items := slices.Clone(b.Items)
 	slices.SortStableFunc(items, func(a, b archive.Item) int { return cmp.Compare(turn(a.Item), turn(b.Item)) })
 	for _, i := range items {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := r.restoreItem(ctx, i.Item, i.Object, nil); err != nil {
+		if err := r.restoreItem(ctx, i.Item, i.Object); err != nil {
 			return nil, err
 		}
 	}
@@ -92,56 +89,113 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 	return nil
 }
 
-// restoreItem does what Velero's function of that name does. The Ref is of what has asked for the item, nil if it is its turn. It fails only if
-// the cluster can't be read.
-func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstructured.Unstructured, asker *xp.Ref) error {
-	if r.done[i] {
-		return nil
+// A visit is an item while the rehearsal is at it.
+type visit struct {
+	item     xp.Item
+	original *unstructured.Unstructured
+	// asker is what has asked for the item, nil if it is its turn.
+	asker *xp.Ref
+	// updated is what the actions have made of it so far, left those that are still to come, and said what those before have said.
+	updated *unstructured.Unstructured
+	left    []casting
+	said    []*logrus.Entry
+	// first are what the last action has asked for.
+	first []velero.ResourceIdentifier
+	// outcome is what becomes of it; nil until that is known.
+	outcome *report.Outcome
+}
+
+// restoreItem does what Velero's function of that name does, with an item and all that it asks for: whoever has made the backup decides how deep that goes, so
+// it does not call itself. It fails only if the cluster can't be read.
+func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstructured.Unstructured) error {
+	path := r.enter(nil, i, original, nil)
+	for len(path) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		v := path[len(path)-1]
+		switch {
+		case len(v.first) > 0:
+			id := v.first[0]
+			v.first = v.first[1:]
+			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
+			// Velero warns of what is not in the backup.
+			if u := r.backup.Get(next); u != nil {
+				asker := xp.RefTo(v.original)
+				path = r.enter(path, next, u, &asker)
+			}
+		case v.outcome != nil:
+			r.leave(v)
+			path = path[:len(path)-1]
+		default:
+			if err := r.step(ctx, v); err != nil {
+				return err
+			}
+		}
 	}
-	r.done[i] = true
-	fate := report.Fate{Item: xp.RefTo(original), Resource: i.GroupResource.String(), For: asker}
-	if to := targetNamespace(i.Namespace, r.restore); to != i.Namespace {
-		fate.Namespace = to
-	}
-	outcome, err := r.outcome(ctx, i, original)
-	if err != nil {
-		return err
-	}
-	fate.Outcome = outcome
-	r.fates = append(r.fates, fate)
 
 	return nil
 }
 
-func (r *rehearsal) outcome(ctx context.Context, i xp.Item, original *unstructured.Unstructured) (report.Outcome, error) {
-	if why := unrestorable(i, original); why != "" {
-		return report.Outcome{Action: report.Skip, Reason: why}, nil
+// enter puts an item on the path, unless it was there before.
+func (r *rehearsal) enter(path []*visit, i xp.Item, original *unstructured.Unstructured, asker *xp.Ref) []*visit {
+	if r.done[i] {
+		return path
 	}
-	u := reset(original)
-	var said []*logrus.Entry
-	for _, c := range r.actions {
-		if !c.applies(i, u) {
-			continue
-		}
-		input := &velero.RestoreItemActionExecuteInput{Item: u.DeepCopy(), ItemFromBackup: original.DeepCopy(), Restore: r.restore}
-		out, entries, err := r.execute(c, input)
-		said = append(said, entries...)
-		switch {
-		case r.stage.failed != nil:
-			return report.Outcome{}, r.stage.failed
-		case err != nil:
-			return report.Outcome{Action: report.Refuse, Reason: err.Error()}, nil //nolint:nilerr // It is what the restore would say.
-		case out.SkipRestore:
-			return left(said), nil
-		case out.UpdatedItem != nil:
-			u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
-		}
-		if err := r.additional(ctx, original, out.AdditionalItems); err != nil {
-			return report.Outcome{}, err
-		}
+	r.done[i] = true
+	v := &visit{item: i, original: original, asker: asker}
+	if why := unrestorable(i, original); why != "" {
+		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
+	} else {
+		v.updated, v.left = reset(original), r.actions
 	}
 
-	return r.create(ctx, i, u, said)
+	return append(path, v)
+}
+
+// leave says what becomes of an item.
+func (r *rehearsal) leave(v *visit) {
+	fate := report.Fate{Item: xp.RefTo(v.original), Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
+	if to := targetNamespace(v.item.Namespace, r.restore); to != v.item.Namespace {
+		fate.Namespace = to
+	}
+	r.fates = append(r.fates, fate)
+}
+
+// step runs the next action on an item, or creates it if there is none.
+func (r *rehearsal) step(ctx context.Context, v *visit) error {
+	if len(v.left) == 0 {
+		outcome, err := r.create(ctx, v.item, v.updated, v.said)
+		v.outcome = &outcome
+
+		return err
+	}
+	c := v.left[0]
+	v.left = v.left[1:]
+	if !c.applies(v.item, v.updated) {
+		return nil
+	}
+	input := &velero.RestoreItemActionExecuteInput{Item: v.updated.DeepCopy(), ItemFromBackup: v.original.DeepCopy(), Restore: r.restore}
+	out, entries, err := r.execute(c, input)
+	v.said = append(v.said, entries...)
+	switch {
+	case r.stage.failed != nil:
+		return r.stage.failed
+	case err != nil:
+		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()} // It is what the restore would say.
+
+		return nil
+	case out.SkipRestore:
+		outcome := left(v.said)
+		v.outcome = &outcome
+
+		return nil
+	case out.UpdatedItem != nil:
+		v.updated = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+	}
+	v.first = out.AdditionalItems
+
+	return nil
 }
 
 func (r *rehearsal) execute(c casting, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
@@ -149,23 +203,6 @@ func (r *rehearsal) execute(c casting, input *velero.RestoreItemActionExecuteInp
 	out, err := c.action.Execute(input)
 
 	return out, r.said.entries, err //nolint:wrapcheck // It is what the restore would say.
-}
-
-// additional restores what an action has asked for with an item. Velero warns of what is not in the backup.
-func (r *rehearsal) additional(ctx context.Context, of *unstructured.Unstructured, ids []velero.ResourceIdentifier) error {
-	self := xp.RefTo(of)
-	for _, id := range ids {
-		i := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
-		u := r.backup.Get(i)
-		if u == nil {
-			continue
-		}
-		if err := r.restoreItem(ctx, i, u, &self); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }
 
 // create says what becomes of an item that the actions have let through.

@@ -1,0 +1,48 @@
+package restoreitem
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Whoever has made a backup decides how long a chain of owners is in it, and must not decide how deep the stack of a rehearsal gets.
+func TestRehearseOfAChain(t *testing.T) {
+	depth := func(t *testing.T, length int) int {
+		t.Helper()
+		var chain []*unstructured.Unstructured
+		name := func(n int) string { return fmt.Sprintf("x%05d", n) }
+		for n := range length {
+			chain = append(chain, xptest.XR(name(n), xptest.ControlledBy(xptest.XR(name(n+1))), xptest.NeverComposed()))
+		}
+		deepest := 0
+		stack := make([]uintptr, 100_000)
+		cluster := &scene{cluster: &cluster{}, resources: func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+			deepest = max(deepest, runtime.Callers(0, stack))
+
+			return anything(gvk)
+		}}
+		fates, err := Rehearse(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(fates) != length {
+			t.Fatalf("got %d fates of %d items", len(fates), length)
+		}
+		for i, f := range fates {
+			if want := name(length - 1 - i); f.Item.Name != want || (f.For == nil) != (i == length-1) {
+				t.Errorf("fate %d is that of %s for %v, want %s: an owner comes before what it owns", i, f.Item, f.For, want)
+			}
+		}
+
+		return deepest
+	}
+	if short, long := depth(t, 2), depth(t, 300); short != long {
+		t.Errorf("a chain of 300 is rehearsed %d calls deep, and one of 2 only %d", long, short)
+	}
+}
