@@ -24,8 +24,10 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) erro
 	}
 	f.composed = composed
 	if _, err := xr.ResourceRefs(); err != nil {
-		f.unknown = append(f.unknown, gap{of: xp.RefTo(xr.Unstructured), what: "its resourceRefs", why: err.Error() + "; it is stored as it is, without what it composes, and a " +
-			"restore refuses it. Have its spec list references again, then back up again"})
+		f.unknown = append(f.unknown, gap{
+			of: xp.RefTo(xr.Unstructured), what: "its resourceRefs",
+			why: err.Error() + "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again",
+		})
 	}
 	for _, u := range composed {
 		item, err := l.item(u)

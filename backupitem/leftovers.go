@@ -25,7 +25,8 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	usages := l.usages(ctx, xr.GetNamespace())
 	for _, u := range usages.unread {
 		f.unknown = append(f.unknown, gap{
-			of: xp.RefTo(xr.Unstructured), what: u.kind, why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: kubectl get " + u.kind + " -A",
+			of: xp.RefTo(xr.Unstructured), what: u.kind,
+			why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: kubectl get " + u.kind + " -A",
 		})
 	}
 	for _, u := range usages.controlled[xr.GetUID()] {

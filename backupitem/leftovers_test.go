@@ -82,7 +82,8 @@ func TestLeftovers(t *testing.T) {
 		})
 	}
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
-	if NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x"))); p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
+	NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x")))
+	if p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
 		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
 	}
 }

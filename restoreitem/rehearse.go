@@ -182,9 +182,9 @@ func (r *rehearsal) step(ctx context.Context, v *visit) error {
 	case r.stage.failed != nil:
 		return r.stage.failed
 	case err != nil:
-		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()} // It is what the restore would say.
+		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
 
-		return nil
+		return nil //nolint:nilerr // It is what the restore would say.
 	case out.SkipRestore:
 		outcome := left(v.said)
 		v.outcome = &outcome

@@ -68,8 +68,8 @@ func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
-// lookUp fails with an error that isUnserved knows if a kind is not among those that were served when that was last asked. It asks for no group and version but for
-// those that were served and did not answer, or if the server could not tell all at once.
+// lookUp fails with an error that isUnserved knows if a kind is not among those that were served when that was last asked. It asks only for groups and
+// versions that are served, if these did not answer or the server could not tell all at once.
 func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	groups, err := c.groupList()
 	if err != nil {

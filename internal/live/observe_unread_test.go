@@ -2,7 +2,7 @@ package live
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -100,7 +100,7 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 		t.Helper()
 		var listed []*unstructured.Unstructured
 		for i := range made {
-			n := fmt.Sprint(i)
+			n := strconv.Itoa(i)
 			listed = append(listed, xptest.Object("group"+n+".org/v1", "K", "", "a"), xptest.Object(xptest.ManagedVersion, "K"+n, "", "a"),
 				xptest.Object("cloud.example.org/v"+n, "Bucket", "", "a"), xptest.Object(down.String(), "K"+n, "", "a"))
 		}
