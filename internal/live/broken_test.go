@@ -1,0 +1,137 @@
+package live
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A patch can have been carried out though there was no answer. That it then is in conflict with itself is no reason to do it again, nor one to say that
+// nothing was done; that somebody else was faster is.
+func TestPatchWithoutAnAnswer(t *testing.T) {
+	pause := map[string]any{"metadata": map[string]any{
+		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.io/hold": nil}, "labels": map[string]any{"gone": nil},
+	}, "spec": map[string]any{"names": []any{"a"}}}
+	cases := map[string]struct {
+		reason string
+		// done is what becomes of the object while there is no answer.
+		done []xptest.Option
+		want bool
+	}{
+		"Done": {
+			reason: "It is as the patch makes it.", want: true,
+			done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names")},
+		},
+		"DoneAndMore": {
+			reason: "Somebody has changed something else since.", want: true,
+			done: []xptest.Option{
+				xptest.Annotated("crossplane.io/paused", "true"), xptest.Field([]any{"a"}, "spec", "names"), xptest.Synced("False", "ReconcilePaused", ""),
+			},
+		},
+		"Undone": {reason: "Somebody else has changed it.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
+		"Half": {reason: "What was to be removed is there.", done: []xptest.Option{
+			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := xptest.MR("b", xptest.Annotated("velero.crossplane.io/hold", "{}"))
+			s := newServer(before)
+			unanswered := true
+			s.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if !unanswered {
+					return false, nil, nil
+				}
+				unanswered = false
+				s.put(buckets, xptest.With(xptest.MR("b", xptest.Version("1")), tc.done...))
+
+				return true, nil, &url.Error{Op: "Patch", Err: io.EOF}
+			})
+			after, err := rushed(s.cluster()).Patch(t.Context(), before, pause)
+			if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// What a connection says when it breaks is what a client makes of it, so these are real ones.
+func TestBrokenConnections(t *testing.T) {
+	list := metav1.APIResourceList{GroupVersion: xptest.ManagedVersion, APIResources: []metav1.APIResource{{Name: "buckets", Kind: xptest.ManagedKind}}}
+	cases := map[string]struct {
+		reason string
+		fail   func(w http.ResponseWriter, r *http.Request, whole []byte)
+	}{
+		"Reset": {reason: "The connection is reset.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			_ = conn.(*net.TCPConn).SetLinger(0) //nolint:forcetypeassert // It is plain HTTP.
+			_ = conn.Close()
+		}},
+		"Closed": {reason: "The connection is closed.", fail: func(http.ResponseWriter, *http.Request, []byte) { panic(http.ErrAbortHandler) }},
+		"Truncated": {reason: "The answer ends in the middle.", fail: func(w http.ResponseWriter, _ *http.Request, whole []byte) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", strconv.Itoa(len(whole)))
+			_, _ = w.Write(whole[:len(whole)/2])
+		}},
+		"Silent": {reason: "There is no answer for longer than is waited for.", fail: func(_ http.ResponseWriter, r *http.Request, _ []byte) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}},
+		"Unavailable": {reason: "What is before the API server says so.", fail: func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+			http.Error(w, "<html>Bad Gateway</html>", http.StatusBadGateway)
+		}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var calls atomic.Int64
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var answer any = list
+				if strings.HasSuffix(r.URL.Path, "/b") {
+					answer = xptest.MR("b", xptest.UID("u"))
+				}
+				whole, err := json.Marshal(answer)
+				if err != nil {
+					panic(err)
+				}
+				if n := calls.Add(1); n%2 == 1 {
+					tc.fail(w, r, whole)
+
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(whole)
+			}))
+			defer s.Close()
+			c, err := connectTo(&rest.Config{Host: s.URL, Timeout: 200 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := rushed(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			if err != nil || u.GetUID() != "u" {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+			if n := calls.Load(); n != 4 {
+				t.Errorf("%s %d calls were made, of which every other one failed", tc.reason, n)
+			}
+		})
+	}
+}
