@@ -25,6 +25,20 @@ func asked(t *testing.T, c *stack.Cluster, after int) []stack.Request {
 	return requests[after:]
 }
 
+// wantOnlyRead checks that what the plugin has asked for, after the given number of requests, was nothing but to read.
+func wantOnlyRead(t *testing.T, c *stack.Cluster, what string, after int) {
+	t.Helper()
+	requests := asked(t, c, after)
+	if len(requests) == 0 {
+		t.Errorf("%s has asked for nothing", what)
+	}
+	for _, r := range requests {
+		if r.Verb != "get" && r.Verb != "list" {
+			t.Errorf("%s has asked to %s %s", what, r.Verb, r.URI)
+		}
+	}
+}
+
 // wantCheap checks that none of the requests is for one object of these resources, and none is made twice.
 func wantCheap(t *testing.T, what string, items int64, requests []stack.Request, never ...string) {
 	t.Helper()
