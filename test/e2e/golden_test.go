@@ -24,6 +24,11 @@ var random = []struct {
 	{regexp.MustCompile(`\b(\w+(?:-\d\d)?-abcde-)[a-z0-9]{5}\b`), "${1}fghij"},
 	{regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-z]{12}\b`), "01234567-89ab-cdef-0123-456789abcdef"},
 	{regexp.MustCompile(`(; the first for \w+) \S+`), "$1 NAME"}, // On v1 the first Secret is the one with the lowest UID for its name.
+	// That can be one of the XR whose revision is gone, and then revisions come later.
+	{
+		regexp.MustCompile(` 4\. (compositions\..*\n) 5\. (compositeresourcedefinitions\..*\n) 6\. (xenvironments\..*\n) 7\. (secrets .*\n) 8\. (compositionrevisions\..*\n)`),
+		" 4. $5 5. $1 6. $2 7. $3 8. $4",
+	},
 	{regexp.MustCompile(`\b(environments-\w+-)[0-9a-f]{7}\b`), "${1}0123456"},
 	{regexp.MustCompile(`\b\d+ skip\b`), "N skip"}, // Most are Events.
 	{regexp.MustCompile(`(Velero restores none of its kind; there are )\d+`), "${1}N"},
