@@ -99,6 +99,6 @@ func TestExplorerFindsOpenRaces(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s: it was not found that %s", w, damages[created])
 		}
-		t.Logf("%s, which nothing helps against:\n%s", w, x.tell(at))
+		t.Logf("%s, which is open:\n%s", w, x.tell(at))
 	}
 }

@@ -71,7 +71,15 @@ func (c *Cluster) briefly(do func() error) error {
 	pauses := c.pauses
 	pauses.Steps = min(pauses.Steps, brief)
 
-	return retry.OnError(pauses, isPassing, do) //nolint:wrapcheck // It is what was done's.
+	// One that hangs was waited for long enough.
+	return retry.OnError(pauses, func(err error) bool { return isPassing(err) && !isTimeout(err) }, do) //nolint:wrapcheck // It is what was done's.
+}
+
+// isTimeout tells whether an answer was waited for in vain.
+func isTimeout(err error) bool {
+	slow := net.Error(nil)
+
+	return errors.As(err, &slow) && slow.Timeout()
 }
 
 // A gaveUpError is one that was tried again often enough.

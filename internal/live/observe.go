@@ -121,7 +121,7 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		case gvk == kindSecret && apierrors.IsForbidden(err):
 			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
 			o.world.AddUnreadable(gvk, err.Error())
-		case gvk != kindSecret && !o.vital[gvk] && isUnreadable(err):
+		case gvk != kindSecret && !o.vital[gvk] && (isUnreadable(err) || isTimeout(err) && ctx.Err() == nil):
 			// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
 			o.unread[gvk] = err
 			o.world.AddUnreadable(gvk, err.Error())

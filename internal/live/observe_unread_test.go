@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -46,6 +47,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 		"DownWhole": {reason: "What was there before the restore can't be read.", object: mine, fails: "buckets", whole: true, with: down, want: "its server is down"},
 		"Dropped":   {reason: "What may be there is not given up.", object: dropped, fails: "buckets", with: down, want: "its server is down"},
 		"NotAnXR":   {reason: "A claim can name anything.", object: strange, fails: "buckets", with: down, want: "its server is down"},
+		"Hangs":     {reason: "It may be its server alone that gives no answer.", object: mine, fails: "buckets", with: context.DeadlineExceeded, want: "deadline exceeded"},
 		"Unanswered": {
 			reason: "A connection that breaks says nothing of a kind.", object: mine, fails: "buckets", with: errDown,
 		},

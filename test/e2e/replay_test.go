@@ -118,7 +118,7 @@ func (p *play) wantDamage(t *testing.T) {
 	}
 }
 
-// restoreTwin restores the same with the plugin as it is, while everybody runs, and what is changed in the replay is changed at the worst moment.
+// restoreTwin restores the same with the plugin as it is, while everybody runs, and what is changed in the replay is changed before.
 func (p *play) restoreTwin(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
