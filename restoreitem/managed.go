@@ -92,14 +92,7 @@ func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
 
 // canObserve tells whether an MR does more than to observe, and there is something to observe.
 func (i *item) canObserve(own *unstructured.Unstructured) bool {
-	return i.identity() != xp.Unborn && !xp.IsPaused(own) && changes(own) && !xp.OnlyObserves(i.Unstructured)
-}
-
-// changes tells whether an MR's provider does more than to observe.
-func changes(mr *unstructured.Unstructured) bool {
-	policies, ok := xp.ManagementPolicies(mr)
-
-	return (!ok || len(policies) > 0) && !xp.OnlyObserves(mr)
+	return i.identity() != xp.Unborn && !xp.IsPaused(own) && xp.Changes(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
 // holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.

@@ -199,7 +199,7 @@ func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error 
 	switch {
 	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
 		h.Observes, h.Policies = true, earlier.Policies
-	case of.Observes && !xp.OnlyObserves(u):
+	case of.Observes && xp.Changes(u):
 		h.Observes = true
 		if _, _, err := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies"); err != nil {
 			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)

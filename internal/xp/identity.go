@@ -100,6 +100,13 @@ func OnlyObserves(mr *unstructured.Unstructured) bool {
 	return slices.Equal(policies, []string{PolicyObserve})
 }
 
+// Changes tells whether an MR's provider does more than to observe. Without any policy it does not even do that.
+func Changes(mr *unstructured.Unstructured) bool {
+	policies, ok := ManagementPolicies(mr)
+
+	return (!ok || len(policies) > 0) && !OnlyObserves(mr)
+}
+
 // MayCreate tells whether an MR's provider creates an external resource if it finds none.
 func MayCreate(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
