@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,6 +46,14 @@ type Proxy struct {
 	calls    map[Call]int
 	repeated map[Call]fate
 	injected map[Injection]int
+	watches  map[*openWatch]struct{}
+}
+
+// An openWatch is one that is under way.
+type openWatch struct {
+	Call
+
+	cancel context.CancelFunc
 }
 
 // newProxy makes a Proxy of an API server that is reached with the configuration of TLS.
@@ -52,7 +61,7 @@ func newProxy(target *url.URL, client *tls.Config) *Proxy {
 	transport := &http.Transport{
 		TLSClientConfig: client, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100, DisableCompression: true, // What is compressed is passed on as it is.
 	}
-	p := &Proxy{next: &httputil.ReverseProxy{
+	p := &Proxy{watches: map[*openWatch]struct{}{}, next: &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1, // A watch must not wait.
@@ -136,11 +145,32 @@ func (c *component) replace(path, by string) {
 // Kubeconfig returns the path of a kubeconfig file of the user who may do everything, through the Proxy.
 func (p *Proxy) Kubeconfig() string { return p.kubeconfig }
 
-// Set has the Proxy inject faults, or none if they are nil, and counts anew.
+// Set has the Proxy inject faults, or none if they are nil, and counts anew. A watch goes on for hours, so if they can be closed too early, all that
+// are under way are.
 func (p *Proxy) Set(f *Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults, p.calls, p.repeated, p.injected = f, map[Call]int{}, map[Call]fate{}, map[Injection]int{}
+	if f == nil || !slices.Contains(f.Kinds, WatchClosed) {
+		return
+	}
+	for o := range p.watches {
+		if f.concern(o.Program) {
+			time.AfterFunc(untilClosed(f.sourceOf(o.Call, 0).Float64()), o.cancel)
+			p.count(WatchClosed, o.Call)
+		}
+	}
+}
+
+// count counts a fault, without what tells calls for a kind of object apart.
+func (p *Proxy) count(f Fault, c Call) {
+	c.path = ""
+	p.injected[Injection{f, c}]++
+}
+
+// untilClosed is for how long a watch goes on, by a part of the time.
+func untilClosed(early float64) time.Duration {
+	return shortestWatch + time.Duration(early*float64(longestWatch-shortestWatch))
 }
 
 // Stop has the Proxy inject no more faults, and returns how often it has injected which, without what tells calls for a kind of object apart.
@@ -176,8 +206,7 @@ func (p *Proxy) draw(c Call) (fate, time.Duration) {
 	}
 	p.repeated[c] = drawn
 	if drawn.Fault != "" {
-		c.path = ""
-		p.injected[Injection{drawn.Fault, c}]++
+		p.count(drawn.Fault, c)
 	}
 
 	return drawn, p.faults.Hang
@@ -189,7 +218,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	drawn, hang := p.draw(call)
 	switch drawn.Fault {
 	case "":
-		p.next.ServeHTTP(w, r)
+		p.pass(w, r, call)
 	case Reset:
 		cut(w, true)
 	case Unanswered:
@@ -210,12 +239,31 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.next.ServeHTTP(a, r)
 		a.truncate(w)
 	case WatchClosed:
-		ctx, cancel := context.WithTimeout(r.Context(), shortestWatch+time.Duration(drawn.early*float64(longestWatch-shortestWatch)))
+		ctx, cancel := context.WithTimeout(r.Context(), untilClosed(drawn.early))
 		defer cancel()
 		p.next.ServeHTTP(w, r.WithContext(ctx))
 	case Conflict, TooMany, Internal, Unavailable:
 		refuse(w, call, drawn.Fault)
 	}
+}
+
+// pass passes a call on. A watch can be closed later.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, call Call) {
+	if call.isWatch() {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		o := &openWatch{Call: call, cancel: cancel}
+		p.mu.Lock()
+		p.watches[o] = struct{}{}
+		p.mu.Unlock()
+		defer func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.watches, o)
+		}()
+		r = r.WithContext(ctx)
+	}
+	p.next.ServeHTTP(w, r)
 }
 
 // cut ends the connection of a call without an answer: with a reset, or as if the other side had gone away.

@@ -89,14 +89,25 @@ type fate struct {
 	repeats int
 }
 
-// fateOf returns what becomes of the n-th call of its kind; no Fault is none.
-func (f *Faults) fateOf(c Call, n int) fate {
-	if len(f.Programs) > 0 && !slices.Contains(f.Programs, c.Program) {
-		return fate{}
-	}
+// concern tells whether the faults happen to the calls of a program.
+func (f *Faults) concern(program string) bool {
+	return len(f.Programs) == 0 || slices.Contains(f.Programs, program)
+}
+
+// sourceOf returns a random source for the n-th call of its kind, which is the same each time.
+func (f *Faults) sourceOf(c Call, n int) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, c.Program, c.Verb, c.path, n) // A hash takes all.
-	source := rand.New(rand.NewPCG(f.Seed, h.Sum64()))   //nolint:gosec // It must be the same each time.
+
+	return rand.New(rand.NewPCG(f.Seed, h.Sum64())) //nolint:gosec // It is to be the same each time.
+}
+
+// fateOf returns what becomes of the n-th call of its kind; no Fault is none.
+func (f *Faults) fateOf(c Call, n int) fate {
+	if !f.concern(c.Program) {
+		return fate{}
+	}
+	source := f.sourceOf(c, n)
 	if source.Float64() >= f.Rate {
 		return fate{}
 	}

@@ -218,18 +218,23 @@ func TestProxyWatch(t *testing.T) {
 	}
 	events := watch(t.Context())
 	u.next <- "first"
-	for _, want := range []string{"first", "second", "third"} {
+	for _, want := range []string{"first", "second"} {
 		line, err := events.ReadString('\n')
 		if line != want+"\n" {
 			t.Fatalf("the watch says %q, not %q: %v", line, want, err)
 		}
-		switch want {
-		case "first":
+		if want == "first" {
 			u.next <- "second"
-		case "second":
-			p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1}) // It does nothing to a watch that goes on.
-			u.next <- "third"
 		}
+	}
+	p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1, Programs: []string{"another"}})
+	u.next <- "third"
+	if line, err := events.ReadString('\n'); line != "third\n" {
+		t.Errorf("the watch of another program was closed: %q, %v", line, err)
+	}
+	p.Set(&Faults{Kinds: []Fault{WatchClosed}, Rate: 1})
+	if line, err := events.ReadString('\n'); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		t.Errorf("the watch that was under way was not closed: %q, %v", line, err)
 	}
 	events = watch(t.Context())
 	if line, err := events.ReadString('\n'); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
