@@ -150,7 +150,7 @@ func FuzzPrint(f *testing.F) {
 		}
 		r.Source = message
 		r.Problems = append(r.Problems, report.Problem{Code: report.Code(message), Object: n.Ref, Reason: message, Next: name})
-		if format == JSON && utf8.ValidString(name+message) {
+		if format == JSON && utf8.ValidString(name) && utf8.ValidString(message) {
 			var back report.Report
 			text := printed(t, r, JSON, Options{})
 			if err := json.Unmarshal([]byte(text), &back); err != nil {
