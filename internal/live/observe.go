@@ -121,7 +121,7 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		case gvk == kindSecret && apierrors.IsForbidden(err):
 			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
 			o.world.AddUnreadable(gvk, err.Error())
-		case gvk != kindSecret && !o.vital[gvk] && (isUnreadable(err) || isTimeout(err) && ctx.Err() == nil):
+		case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err):
 			// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
 			o.unread[gvk] = err
 			o.world.AddUnreadable(gvk, err.Error())
@@ -158,11 +158,11 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 	return o.cluster.eachTrying(ctx, gvk, "", options, o.cluster.briefly, o.add)
 }
 
-// isUnreadable tells whether it is the answer of the API server that a kind can't be read.
-func isUnreadable(err error) bool {
+// isUnreadable tells whether a kind can't be read: the API server says so, or gives no answer.
+func isUnreadable(ctx context.Context, err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
-		return false
+		return isTimeout(err) && ctx.Err() == nil
 	}
 	code := status.Status().Code
 
