@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
@@ -152,7 +153,7 @@ func (w *world) execute(look sight, by instance) made {
 	return m
 }
 
-// mutate takes out of an item what the plugin has put in.
+// mutate takes out of an item what the plugin has put in, and the time.
 func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.noHold {
 		must(adoption.TakeOff(u))
@@ -163,14 +164,12 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.oldUIDs {
 		u.SetOwnerReferences(item.GetOwnerReferences())
 	}
-	if !w.noStatus && !w.noWell {
-		return
-	}
 	h, err := adoption.HoldOf(u)
 	must(err)
 	if h == nil {
 		return
 	}
+	h.Since = noon.Format(time.RFC3339) // The action has a clock, which would make two states of one.
 	if w.noStatus {
 		h.Status = nil
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationRestoreStatus)
