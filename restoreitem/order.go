@@ -42,11 +42,12 @@ type Order struct {
 	log      logrus.FieldLogger
 }
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, and the connection secrets that the restore has come to.
-// A nil one has none.
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
+// the owners that it has found live. A nil one has none.
 type Asks struct {
 	items   sync.Map
 	secrets sync.Map
+	live    sync.Map
 }
 
 // brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
@@ -55,6 +56,20 @@ func (a *Asks) brings(secret xp.Ref) bool {
 		return false
 	}
 	_, ok := a.secrets.Load(secret.ID())
+
+	return ok
+}
+
+// found takes note of an object that is live.
+func (a *Asks) found(u *unstructured.Unstructured) {
+	if a != nil {
+		a.live.Store(xp.RefTo(u).ID(), true)
+	}
+}
+
+// has tells whether an object was found live.
+func (a *Asks) has(r xp.Ref) bool {
+	_, ok := a.live.Load(r.ID())
 
 	return ok
 }
@@ -165,7 +180,7 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.named(item, restore))
+	first, err := o.ask(item, o.named(item, restore), restore)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +190,7 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
 	}
 	if !listed {
-		if more, err = o.unlisted(item); err != nil {
+		if more, err = o.unlisted(item, restore); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +203,7 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	if err != nil {
 		return nil, err
 	}
-	more, err = o.ask(item, composed)
+	more, err = o.ask(item, composed, restore)
 
 	return append(first, more...), err
 }
@@ -226,25 +241,25 @@ func bringsComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) boo
 }
 
 // unlisted is what is best known to come before an item without the plugin at backup time.
-func (o *Order) unlisted(item *unstructured.Unstructured) ([]xp.Item, error) {
+func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	switch {
 	case xp.IsComposite(item):
 		return o.prerequisites(xp.CompositeFrom(item))
 	case xp.IsClaim(item):
-		return o.composite(item)
+		return o.composite(item, restore)
 	default:
 		return nil, nil
 	}
 }
 
 // composite returns the XR that a claim names. Only a custom resource of the claim's own group can be one.
-func (o *Order) composite(claim *unstructured.Unstructured) ([]xp.Item, error) {
+func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	ref, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
 		return nil, nil // An XRD has one group for both.
 	}
 
-	return o.ask(claim, []xp.Ref{ref})
+	return o.ask(claim, []xp.Ref{ref}, restore)
 }
 
 func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
@@ -267,8 +282,10 @@ func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
 }
 
 // ask returns what an item names as Velero names it. An unserved kind can't be restored, so there is nothing to wait for. What a namespaced
-// item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name.
-func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref) ([]xp.Item, error) {
+// item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
+// that an XR composes do, Velero is told until it is live: before Velero sees that it has restored an item already, it reads it from the backup again, and asks
+// the API server for its namespace (velero pkg/restore/restore.go, restoreItem), which is one request in four.
+func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	for _, r := range refs {
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
@@ -292,6 +309,11 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref) ([]xp.Item, 
 		}
 		if !namespaced {
 			o.asks.items.Store(r.ID(), true)
+		}
+		target := r
+		target.Namespace = targetNamespace(r.Namespace, restore)
+		if o.asks.has(target) {
+			continue
 		}
 		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
 	}

@@ -115,6 +115,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	if err != nil {
 		return nil, "", err
 	}
+	a.asks.found(owner)
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}

@@ -52,7 +52,7 @@ type Cluster struct {
 	mu          sync.Mutex
 	groups      *metav1.APIGroupList
 	kinds       map[schema.GroupVersion]*metav1.APIResourceList
-	owners      map[xp.ID]*unstructured.Unstructured
+	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
 	definitions definitions
 
@@ -134,7 +134,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		client:      client,
 		discovery:   resources,
 		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
-		owners:      map[xp.ID]*unstructured.Unstructured{},
+		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},
@@ -278,32 +278,6 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 
 func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
 	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
-}
-
-// Owner finds the live object that an owner reference of an object in the namespace means, by group, kind and name: its UID is whatever it is
-// now. It asks once for each owner that is there. Errors are those of Get.
-func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
-	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
-	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
-		return nil, err
-	} else if !namespaced {
-		r.Namespace = "" // Objects of all namespaces share such an owner.
-	}
-	c.mu.Lock()
-	u, ok := c.owners[r.ID()]
-	c.mu.Unlock()
-	if ok {
-		return u, nil
-	}
-	u, err := c.Get(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owners[r.ID()] = u
-
-	return u, nil
 }
 
 // Patch carries out a merge patch on the object as it was observed, and returns it as it is then.

@@ -1,0 +1,56 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Owner finds the live object that an owner reference of an object in the namespace means, by group, kind and name: its UID is whatever it is
+// now. It asks once for each owner that is there. What it returns is the caller's own, and has no status and no managedFields. Errors are those of Get.
+func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
+	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {
+		return nil, err
+	} else if !namespaced {
+		r.Namespace = "" // Objects of all namespaces share such an owner.
+	}
+	c.mu.Lock()
+	kept, ok := c.owners[r.ID()]
+	c.mu.Unlock()
+	if ok {
+		return unpacked(kept, r)
+	}
+	u, err := c.Get(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}} {
+		unstructured.RemoveNestedField(u.Object, path...)
+	}
+	// A restore can have thousands of owners, and they are much smaller as bytes.
+	if kept, err = json.Marshal(u.Object); err != nil {
+		return nil, fmt.Errorf("cannot keep %s: %w", r, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.owners[r.ID()] = kept
+
+	return u, nil
+}
+
+func unpacked(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(kept, &u.Object); err != nil {
+		return nil, fmt.Errorf("cannot read what was kept of %s: %w", r, err)
+	}
+
+	return u, nil
+}

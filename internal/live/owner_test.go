@@ -1,0 +1,84 @@
+package live
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestOwner(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	ref := metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: "old"}
+	if _, err := c.Owner(context.Background(), ref, "team-a"); !apierrors.IsNotFound(err) {
+		t.Errorf("An owner that is not live is not found; got %v", err)
+	}
+	xr := xptest.XR("x", xptest.UID("new"), xptest.Generation(3), xptest.Refs(xptest.MR("b")))
+	s.put(xorders, xptest.With(xr, xptest.Synced("True", "ReconcileSuccess", ""),
+		xptest.Field([]any{map[string]any{"manager": "crossplane"}}, "metadata", "managedFields")))
+	for range 3 {
+		owner, err := c.Owner(context.Background(), ref, "team-a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(xr.Object, xptest.With(owner, xptest.Without("metadata", "resourceVersion")).Object); diff != "" {
+			t.Errorf("An owner is as it is now, without what nobody reads of it, and the same each time: -want, +got:\n%s", diff)
+		}
+		owner.SetUID("changed by whoever has it")
+	}
+	if diff := cmp.Diff([]string{"xorders /x", "xorders /x"}, s.requests("get")); diff != "" {
+		t.Errorf("An owner that is there is asked for once, one that is not can come: -want, +asked:\n%s", diff)
+	}
+}
+
+// Objects of a thousand namespaces can have the same owner.
+func TestOwnerOfObjectsInDifferentNamespaces(t *testing.T) {
+	of := func(kind, name string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: kind, Name: name, UID: "old"}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		ref    metav1.OwnerReference
+		// want are the UIDs of the owners of objects in team-a, team-b, nowhere and team-a again.
+		want  []string
+		asked []string
+	}{
+		"Cluster": {
+			reason: "A cluster-scoped owner is asked for once.", ref: of(xptest.LegacyKind, "x"), want: []string{"x", "x", "x", "x"}, asked: []string{"xorders /x"},
+		},
+		"Namespaced": {
+			reason: "A namespaced one is another in each.", ref: of(xptest.ClaimKind, "o"), want: []string{"a", "b", "", "a"},
+			asked: []string{"orderclaims team-a/o", "orderclaims team-b/o", "orderclaims /o"},
+		},
+		"Unserved": {reason: "One of a kind that is not served is nowhere, and not asked for.", ref: of("Gone", "g"), want: []string{"", "", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xptest.XR("x", xptest.UID("x")), xptest.Claim("o", xptest.UID("a")), xptest.Claim("o", xptest.In("team-b"), xptest.UID("b")))
+			c := s.cluster()
+			var got []string
+			for _, namespace := range []string{"team-a", "team-b", "", "team-a"} {
+				owner, err := c.Owner(context.Background(), tc.ref, namespace)
+				if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+					t.Fatal(err)
+				}
+				uid := ""
+				if owner != nil {
+					uid = string(owner.GetUID())
+				}
+				got = append(got, uid)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.asked, s.requests("get")); diff != "" {
+				t.Errorf("%s\n-want, +asked:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestOrderAsksUntilLive(t *testing.T) {
+	xr := xptest.ModernXR("orders", xptest.UID("old"), xptest.Refs(xptest.NamespacedMR("a"), xptest.NamespacedMR("b")))
+	a, b := xptest.NamespacedMR("a", xptest.ControlledBy(xr)), xptest.NamespacedMR("b", xptest.ControlledBy(xr))
+	mapped := velerov1.RestoreSpec{NamespaceMapping: map[string]string{xptest.Namespace: "team-b"}}
+	there := id("example.org", "orders", xptest.Namespace, "orders")
+
+	cases := map[string]struct {
+		reason string
+		live   []*unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		// then is what the restore comes to after the composed resource a.
+		then *unstructured.Unstructured
+		want []velero.ResourceIdentifier
+	}{
+		"Live": {
+			reason: "What Velero has restored for one composed resource need not be asked for again for the next.",
+			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
+			then:   b,
+		},
+		"NotLive": {
+			reason: "The XR may have failed to come back for the one, or Velero may never have got the answer.",
+			then:   b,
+			want:   []velero.ResourceIdentifier{there},
+		},
+		"LiveElsewhere": {
+			reason: "An XR of the same name in another namespace is not the one that is asked for.",
+			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
+			then:   xptest.With(b, xptest.In("team-c")),
+			want:   []velero.ResourceIdentifier{id("example.org", "orders", "team-c", "orders")},
+		},
+		"LiveWhereItIsMappedTo": {
+			reason: "With a namespace mapping, live is what is in the namespace that the backup's is mapped to.",
+			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"), xptest.In("team-b"))},
+			spec:   mapped,
+			then:   b,
+		},
+		"LiveWhereItIsMappedFrom": {
+			reason: "What is live in the namespace that was backed up says nothing of the one that it is mapped to.",
+			live:   []*unstructured.Unstructured{xptest.With(xr, xptest.UID("new"))},
+			spec:   mapped,
+			then:   b,
+			want:   []velero.ResourceIdentifier{there},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			asks, restore := &Asks{}, &velerov1.Restore{Spec: tc.spec}
+			order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
+			first, err := order.Execute(inputFor(a, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]velero.ResourceIdentifier{there}, first.AdditionalItems); diff != "" {
+				t.Fatalf("The first that names an XR must always ask for it\n-want, +got:\n%s", diff)
+			}
+			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log).Knowing(asks).Execute(inputFor(a, restore)); err != nil {
+				t.Fatal(err)
+			}
+			then, err := order.Execute(inputFor(tc.then, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, then.AdditionalItems, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
