@@ -3,6 +3,7 @@ package backupitem
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +37,9 @@ type Links struct {
 	shelves *lru.Cache
 	// missed counts what was not on a shelf.
 	missed map[shelf]int
-	mu     sync.Mutex
+	// asked counts how often Velero was asked for what many objects run on.
+	asked map[xp.Item]int
+	mu    sync.Mutex
 }
 
 // Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
@@ -45,11 +48,15 @@ const (
 	shelves    = 64
 	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
 	patience = 50
+	// often is how often Velero is asked for what many objects run on. It gets what is not of their block from the API server each time, and only then sees
+	// that it has it (velero pkg/backup/item_backupper.go, executeActions). An item that it fails to get costs it the object that asked, so one time
+	// is not enough.
+	often = 3
 )
 
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
-	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}}
+	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}}
 }
 
 func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
@@ -160,6 +167,21 @@ func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 
 	return t
+}
+
+// due returns the items without those of the shared ones that Velero was asked for often enough.
+func (l *Links) due(items, shared []xp.Item) []xp.Item {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return slices.DeleteFunc(items, func(i xp.Item) bool {
+		if !slices.Contains(shared, i) {
+			return false
+		}
+		l.asked[i]++
+
+		return l.asked[i] > often
+	})
 }
 
 // item returns a live object as Velero names it.

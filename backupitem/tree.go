@@ -69,7 +69,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 			t.links.credentials(found, u)
 		}
 	}
-	found.items = append(found.shared, found.items...)
+	found.items = slices.Concat(found.shared, found.items)
 	beyond := found.leaveOut(u, backup)
 	found.warn(t.log)
 	found.warnLeft(t.log)
@@ -88,7 +88,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		return nil, nil, "", nil, err
 	}
 
-	return u, identifiers(found.items), "", nil, nil
+	return u, identifiers(t.links.due(found.items, found.shared)), "", nil, nil
 }
 
 // Progress has nothing to tell: the action starts no operation.
