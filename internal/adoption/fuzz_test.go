@@ -77,7 +77,7 @@ func sayAll(t *testing.T, w *World, r xp.Ref) {
 	_ = w.Needs([]xp.Ref{r})
 	plan := Next(w, r)
 	plans := map[xp.ID]Plan{r.ID(): plan}
-	for _, n := range append(Arrivals(w, []xp.Ref{r}), Changes(w, plans)...) {
+	for _, n := range append(Arrivals(w, []xp.Ref{r}), Changes(w, plans, nil)...) {
 		if n.Message == "" {
 			t.Errorf("nothing is told of %s", r)
 		}

@@ -25,7 +25,7 @@ const (
 type News struct {
 	// Target has the hold.
 	Target *unstructured.Unstructured
-	// Event is the reason of the Event, and Message what it says. Bad says that somebody has to do something.
+	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad says that somebody has to do something.
 	Event, Message string
 	Bad            bool
 	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for anything yet.
@@ -34,6 +34,9 @@ type News struct {
 
 // CauseStuck is the cause of what waits for a word that probably doesn't come.
 const CauseStuck = "stuck"
+
+// arrived is what somebody was told of last if that was only that the hold is on.
+const arrived = "arrived"
 
 // stopped is what somebody was told of last if nothing works on a hold any more.
 const stopped = "stopped"
@@ -58,19 +61,22 @@ func Arrivals(w *World, refs []xp.Ref) []News {
 	return news
 }
 
-// Changes returns what is to be told of those that are held and wait for something else than when somebody was told last, in a stable order.
-func Changes(w *World, plans map[xp.ID]Plan) []News {
+// Changes returns what is to be told of those that are held and wait for something else than when somebody was told last, in a stable order. Of those that have
+// not waited for it for long, passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
+func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 	var news []News
 	for _, u := range w.held() {
-		plan, ok := plans[xp.RefTo(u).ID()]
+		id := xp.RefTo(u).ID()
+		plan, ok := plans[id]
 		r, isBound := boundXR(w, u)
 		if !ok && isBound {
-			plan, ok = plans[r.ID()]
+			id = r.ID()
+			plan, ok = plans[id]
 		}
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := newsOf(u, plan); ok {
+		if n, ok := newsOf(u, plan, passing[id]); ok {
 			news = append(news, n)
 		}
 	}
@@ -79,17 +85,22 @@ func Changes(w *World, plans map[xp.ID]Plan) []News {
 }
 
 // newsOf returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
-func newsOf(u *unstructured.Unstructured, plan Plan) (n News, ok bool) {
+func newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
 	h, err := HoldOf(u)
-	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 {
+	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
+	if passing {
+		p, err := Explain(u, h.Reason, arrived)
+
+		return News{Target: u, Patch: p}, err == nil
+	}
 	n = News{Target: u, Event: EventWaiting, Message: "not adopted yet, waiting for " + Few(plan.Waiting)}
-	told := digest(plan.Causes)
+	told := plan.Gist()
 	reason := n.Message
 	switch {
 	case plan.Failed != "":
-		n.Event, n.Message, n.Bad, told = EventStopped, plan.Failed, true, digest([]string{plan.Failed})
+		n.Event, n.Message, n.Bad = EventStopped, plan.Failed, true
 		reason = plan.Failed
 	case slices.Contains(plan.Causes, CauseStuck):
 		n.Event, n.Bad = EventStuck, true
@@ -151,6 +162,15 @@ func Few(waiting []string) string {
 	}
 
 	return s
+}
+
+// Gist is the same for two Plans that wait for the same, or have failed with the same, in general.
+func (p Plan) Gist() string {
+	if p.Failed != "" {
+		return digest([]string{p.Failed})
+	}
+
+	return digest(p.Causes)
 }
 
 // digest is short and the same for the same causes, whatever their order and however often each comes.

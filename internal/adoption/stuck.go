@@ -30,7 +30,7 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := fmt.Sprintf(`run "kubectl -n %s rollout restart deployment/%s"`, i.Namespace, i.Name)
 	switch {
-	case xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u):
+	case IsProviders(u):
 		return "it is asked again; see whether the Deployment of its provider runs, and its log"
 	case i.Hidden && isCircuitOpen(u):
 		return "its circuit breaker is open, with which Crossplane drops events of what changes often (crossplane #7703); it is asked again until it lets one " +
@@ -57,6 +57,14 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 		return fmt.Sprintf("%s runs and says nothing of it; it is asked again. See Crossplane's log and the conditions of the XRD; if it stays so, %s",
 			running, restart)
 	}
+}
+
+// IsDown tells whether no replica of a Crossplane that is installed is ready.
+func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
+
+// IsProviders tells whether it is a provider that reconciles u, and not Crossplane.
+func IsProviders(u *unstructured.Unstructured) bool {
+	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }
 
 func isCircuitOpen(u *unstructured.Unstructured) bool {

@@ -18,7 +18,7 @@ type view struct {
 	revised   uint8
 }
 
-// A plan is what the plugin writes after it has looked: the objects as they are then, one after the other.
+// A plan is what the plugin writes after it has looked: the objects as they are then.
 type plan []write
 
 type write struct {
@@ -29,8 +29,8 @@ type write struct {
 // noon is when everything is observed: what a hold says of time is only said to people.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// pluginSteps are those of a poll (internal/live/adopt.go, pass): it looks, and then writes one object after the other, as long as each is as it was when
-// it looked. One that is killed has written some of them.
+// pluginSteps are those of a poll (internal/live/poll.go, take): it looks, and then writes one object after another, in any order, as long as each is as it was
+// when it looked. One that is killed has written some of them.
 func (w *world) pluginSteps(s *state, emit func(step)) {
 	if s.plan != 0 {
 		next := *s
@@ -71,8 +71,6 @@ func (w *world) write(s *state, emit func(step)) {
 			verb = "unpauses"
 		}
 		emit(step{label: label{plugin, verb, int8(change.instance)}, next: next, damage: harm})
-
-		return
 	}
 }
 

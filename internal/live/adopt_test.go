@@ -23,7 +23,7 @@ import (
 // hasty is an Adopter whose time is short.
 func hasty(s *server) *Adopter {
 	a := NewAdopter(s.cluster(), quiet())
-	a.patience, a.limit, a.pause = 50*time.Millisecond, 5*time.Second, time.Millisecond
+	a.glance, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
 
 	return a
 }

@@ -26,11 +26,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Plugins don't get Velero's client flags (velero issue #7806), and client-go's own limit of 5 requests a second would hold a restore up.
-const (
-	clientQPS   = 200
-	clientBurst = 400
-)
+// unlimited is the rate of requests for client-go, whose own limit of 5 a second would hold a restore up. What bounds the load is how many requests there are
+// at once, and the API server shares itself out among those who ask (API Priority and Fairness). Plugins don't get Velero's client flags (velero issue #7806).
+const unlimited = -1
 
 // FieldManager names this plugin in managedFields.
 const FieldManager = "velero-plugin-for-crossplane"
@@ -103,7 +101,7 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 }
 
 func connectTo(config *rest.Config) (*Cluster, error) {
-	config.QPS, config.Burst = clientQPS, clientBurst
+	config.QPS = unlimited
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
 	client, err := dynamic.NewForConfig(config)

@@ -84,11 +84,12 @@ func cut(s string, limit int, end string) string {
 // tell writes what is to be told into the mark of what it is about, and an Event. What can't be told is logged, and is no reason to stop: what has
 // changed since it was observed is told at the next poll, if it is true then.
 func (a *Adopter) tell(ctx context.Context, news []adoption.News) {
-	for _, n := range news {
+	a.together(len(news), func(i int) {
+		n := news[i]
 		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
 		}
-	}
+	})
 }
 
 func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
@@ -98,6 +99,9 @@ func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
 			return err
 		}
 		n.Target.Object = after.Object // Who goes on with it must know that it has changed.
+	}
+	if n.Event == "" {
+		return nil
 	}
 	if n.Bad {
 		return a.cluster.Warn(ctx, n.Target, n.Event, n.Message)

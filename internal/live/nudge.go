@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -21,26 +22,62 @@ const (
 	someTime = 20 * time.Second // A poll and what it takes.
 )
 
-// urge says in the plans why there probably is no word of Crossplane where one is waited for, tells what has changed of what is waited for, and asks
-// Crossplane to look at what has heard none for a while.
-func (a *Adopter) urge(ctx context.Context, world *adoption.World, plans map[xp.ID]adoption.Plan) {
-	now, look := time.Now(), a.lookOnce(ctx)
-	due := map[types.UID]*unstructured.Unstructured{}
-	for id, plan := range plans {
+// few is how many are asked for at a time. Crossplane may be silent of a thousand because it does not run, or has much to do, and then requests are but more of
+// that; so the next are asked for when one of these has helped.
+const few = 10
+
+// ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing can be done but to wait, and again when that has helped and
+// nothing moves any more.
+func (p *poll) ask(ctx context.Context, look time.Duration) {
+	if p.steps > 0 || len(p.asked) > 0 && (!p.heard || p.goesOn(look)) {
+		return
+	}
+	now := time.Now()
+	due := p.due(now)
+	if len(due) == 0 {
+		return
+	}
+	// Another few each time, lest those that nothing helps keep the others waiting.
+	begin := int(now.Unix()/int64(p.silence.Seconds()+1)*few) % len(due)
+	due = append(due[begin:], due[:begin]...)
+	due = due[:min(few, len(due))]
+	for _, u := range due {
+		p.asked[u.GetUID()] = now
+	}
+	p.together(len(due), func(n int) { p.askFor(ctx, due[n], now) })
+	p.moved, p.patience, p.heard = time.Now(), p.glance, false
+}
+
+// due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.
+func (p *poll) due(now time.Time) []*unstructured.Unstructured {
+	found := map[types.UID]*unstructured.Unstructured{}
+	for _, plan := range p.plans {
 		for _, s := range plan.Silent {
-			age := now.Sub(s.Since)
-			if age >= a.stuck {
-				plan = named(plan, s, look())
-			}
-			if a.isDue(age) {
-				due[s.Target.GetUID()] = s.Target
+			if last, asked := p.asked[s.Target.GetUID()]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.silence) {
+				found[s.Target.GetUID()] = s.Target
 			}
 		}
-		plans[id] = plan
 	}
-	a.tell(ctx, adoption.Changes(world, plans))
-	for _, u := range due {
-		a.ask(ctx, u, now)
+	var due []*unstructured.Unstructured
+	for _, u := range found {
+		if adoption.IsProviders(u) || !p.installed().IsDown() {
+			due = append(due, u)
+		}
+	}
+	slices.SortFunc(due, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetUID(), b.GetUID()) })
+
+	return due
+}
+
+// name says in the plans why there probably is no word of Crossplane where one was waited for long enough.
+func (p *poll) name() {
+	for id, plan := range p.plans {
+		for _, s := range plan.Silent {
+			if time.Since(s.Since) >= p.stuck {
+				plan = named(plan, s, p.installed())
+			}
+		}
+		p.plans[id] = plan
 	}
 }
 
@@ -76,13 +113,14 @@ func named(plan adoption.Plan, s adoption.Silence, i adoption.Installation) adop
 	return plan
 }
 
-// ask asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.
-func (a *Adopter) ask(ctx context.Context, u *unstructured.Unstructured, now time.Time) {
+// askFor asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.
+func (a *Adopter) askFor(ctx context.Context, u *unstructured.Unstructured, now time.Time) {
 	log := a.log.WithField("object", xp.String(u))
 	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.Ask(u, now), true })
 	if err == nil {
-		_, err = a.change(ctx, asked, adoption.TakeBack)
+		asked, err = a.change(ctx, asked, adoption.TakeBack)
 	}
+	u.Object = asked.Object // Who goes on with it must know that it has changed.
 	if err != nil {
 		log.WithError(err).Warn("Cannot ask Crossplane to reconcile it")
 

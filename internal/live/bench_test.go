@@ -1,0 +1,158 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// composedEach is how many MRs each XR of a benchmark composes.
+const composedEach = 10
+
+// realistic gives an object what every real one has besides: who owns which field, and some spec.
+func realistic(u *unstructured.Unstructured) *unstructured.Unstructured {
+	var fields []any
+	for _, manager := range []string{"velero", "crossplane", "provider"} {
+		owned := map[string]any{}
+		for n := range 12 {
+			owned[fmt.Sprintf("f:field%02d", n)] = map[string]any{".": map[string]any{}, "f:value": map[string]any{}}
+		}
+		fields = append(fields, map[string]any{
+			"manager": manager, "operation": "Update", "apiVersion": u.GetAPIVersion(), "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:metadata": owned, "f:spec": owned},
+		})
+	}
+
+	return xptest.With(u, xptest.Field(fields, "metadata", "managedFields"), xptest.Field(time.Now().UTC().Format(time.RFC3339), "metadata", "creationTimestamp"))
+}
+
+// platformOf is what XRs of the kind of package xptest need.
+func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
+	return []*unstructured.Unstructured{
+		xptest.XRD("xorders.example.org", xptest.Field("example.org", "spec", "group"), xptest.Field(map[string]any{"kind": xptest.LegacyKind}, "spec", "names"),
+			xptest.Field([]any{map[string]any{"type": xp.ConditionEstablished, "status": "True"}}, "status", "conditions")),
+		restored(xptest.Revision(xptest.RevisionName, xr)),
+	}
+}
+
+// forest puts held XRs with what they compose into a server, and returns the first. Since is when the holds were put on.
+func (s *apiServer) forest(tb testing.TB, xrs int, since time.Time) xp.Ref {
+	tb.Helper()
+	s.put(tb, platformOf(xptest.XR("x"))...)
+	for n := range xrs {
+		x := xptest.XR(fmt.Sprintf("x%05d", n))
+		composed := make([]*unstructured.Unstructured, 0, composedEach)
+		for m := range composedEach {
+			composed = append(composed, xptest.MR(fmt.Sprintf("%s-%d", x.GetName(), m), xptest.ControlledBy(x), xptest.Reconciled()))
+		}
+		held := xptest.With(x, xptest.Refs(composed...), xptest.Labelled("velero.io/restore-name", "monday"))
+		if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: since.UTC().Format(time.RFC3339)}); err != nil {
+			tb.Fatal(err)
+		}
+		held = realistic(held)
+		held.SetCreationTimestamp(metav1.NewTime(since))
+		s.put(tb, held)
+		for _, u := range composed {
+			s.put(tb, realistic(restored(u)))
+		}
+	}
+
+	return xp.Ref{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x00000"}
+}
+
+// atWork is a Crossplane that reconciles XRs at once.
+func atWork(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if !xp.IsComposite(u) {
+		return nil
+	}
+	want := xptest.Reconciled()
+	reason := "ReconcileSuccess"
+	if xp.IsPaused(u) {
+		want, reason = xptest.SeenPaused(), xp.ReasonReconcilePaused
+	}
+	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok && c.Reason == reason {
+		return nil
+	}
+
+	return xptest.With(u, want)
+}
+
+// tally sums requests up: lists of the kind that was listed most, all lists, and all writes.
+func tally(asked map[string]int) (most, lists, writes int) {
+	for what, n := range asked {
+		verb, _, _ := strings.Cut(what, " ")
+		switch verb {
+		case "list":
+			most, lists = max(most, n), lists+n
+		case "patch", "create":
+			writes += n
+		}
+	}
+
+	return most, lists, writes
+}
+
+// BenchmarkPoll is a poll of held XRs while nobody reconciles them.
+func BenchmarkPoll(b *testing.B) {
+	for _, xrs := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
+			s := newAPIServer(b)
+			first := s.forest(b, xrs, time.Now().Add(-time.Hour))
+			poll := func() {
+				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), selector, first); err != nil {
+					b.Fatal(err)
+				}
+			}
+			poll() // The first tells of each.
+			s.takeRequests()
+			for b.Loop() {
+				poll()
+			}
+			_, lists, writes := tally(s.takeRequests())
+			b.ReportMetric(float64(lists)/float64(b.N), "lists/op")
+			b.ReportMetric(float64(writes)/float64(b.N), "writes/op")
+		})
+	}
+}
+
+// BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane that takes no time.
+func BenchmarkAdoption(b *testing.B) {
+	for _, xrs := range []int{100, 1000, 10000} {
+		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
+			lists, writes := 0, 0
+			for b.Loop() {
+				b.StopTimer()
+				s := newAPIServer(b)
+				s.controllers = atWork
+				first := s.forest(b, xrs, time.Now())
+				b.StartTimer()
+				for done := false; !done; {
+					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), selector, first)
+					if err != nil {
+						b.Fatal(err)
+					}
+					done = true
+					for _, p := range plans {
+						done = done && p.Done
+					}
+				}
+				b.StopTimer()
+				_, l, w := tally(s.takeRequests())
+				lists, writes = lists+l, writes+w
+				s.stop()
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(lists)/float64(b.N), "lists/op")
+			b.ReportMetric(float64(writes)/float64(b.N*xrs), "writes/xr")
+		})
+	}
+}

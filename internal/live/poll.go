@@ -1,0 +1,198 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// writes is how many objects are written at a time. The API server shares itself out among those who ask (API Priority and Fairness), so what bounds the load
+// is how much of it there is at once.
+const writes = 8
+
+// A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be taken then.
+type poll struct {
+	*Adopter
+
+	began, moved time.Time
+	// patience is for how long it looks on after the last that has moved.
+	patience time.Duration
+	// last sums up the latest plans, and steps is how many were taken in the latest pass.
+	last  string
+	steps int
+	plans map[xp.ID]adoption.Plan
+	// first says what each waited for at the first look.
+	first map[xp.ID]string
+	// asked says when Crossplane was asked to look at something, and heard that something has moved since it was asked last.
+	asked map[types.UID]time.Time
+	heard bool
+	left  *leftovers
+	// installed finds Crossplane when it is called first.
+	installed func() adoption.Installation
+}
+
+func (a *Adopter) newPoll(ctx context.Context) *poll {
+	now := time.Now()
+
+	return &poll{
+		Adopter: a, began: now, moved: now, patience: a.glance, asked: map[types.UID]time.Time{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+	}
+}
+
+// pass plans for what refs name and takes the steps that can be taken now.
+func (p *poll) pass(ctx context.Context, world *adoption.World, refs []xp.Ref) {
+	p.arrive(ctx, world, refs)
+	p.plans, p.steps = p.take(ctx, world, refs)
+	p.left.see(world, p.plans)
+	now := summary(p.plans)
+	if p.steps > 0 || p.last != "" && now != p.last {
+		p.moved, p.patience, p.heard = time.Now(), p.Adopter.patience, true
+	}
+	p.last = now
+	if p.first == nil {
+		p.first = map[xp.ID]string{}
+		for id, plan := range p.plans {
+			p.first[id] = plan.Gist()
+		}
+	}
+}
+
+// goesOn tells whether there is anything more to see in this poll, if a look takes as long as given.
+func (p *poll) goesOn(look time.Duration) bool {
+	if time.Since(p.began) > p.limit {
+		return false
+	}
+	moving := false
+	for _, plan := range p.plans {
+		moving = moving || plan.Moving
+	}
+
+	return p.steps > 0 || moving && time.Since(p.moved) <= p.patience && look <= p.patience
+}
+
+// end tells what has become of all.
+func (p *poll) end(ctx context.Context, world *adoption.World) {
+	passing := p.passing()
+	p.name()
+	p.tell(ctx, adoption.Changes(world, p.plans, passing))
+	p.left.report(ctx, p.Adopter, p.plans)
+}
+
+// passing returns what did not wait for the same when the poll began, and has not failed: nobody has to be told of what may pass within a poll.
+func (p *poll) passing() map[xp.ID]bool {
+	passing := map[xp.ID]bool{}
+	for id, plan := range p.plans {
+		passing[id] = plan.Failed == "" && plan.Gist() != p.first[id]
+	}
+
+	return passing
+}
+
+// summary is the same for two passes between which nothing moved.
+func summary(plans map[xp.ID]adoption.Plan) string {
+	adopted, waiting := 0, 0
+	for _, p := range plans {
+		adopted += p.Adopted
+		waiting += len(p.Waiting)
+	}
+
+	return fmt.Sprint(len(plans), adopted, waiting)
+}
+
+// A task is a step of the Plan for what id names.
+type task struct {
+	adoption.Change
+
+	id xp.ID
+}
+
+// take plans for each of what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
+func (a *Adopter) take(ctx context.Context, world *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
+	plans = map[xp.ID]adoption.Plan{}
+	changed := map[*unstructured.Unstructured]bool{}
+	var tasks []task
+	for _, r := range refs {
+		id := r.ID()
+		if _, ok := plans[id]; ok {
+			continue
+		}
+		plan := adoption.Next(world, r)
+		plans[id] = plan
+		for _, change := range append(plan.Also, plan.Change) {
+			// The plan of a claim is that of its XR.
+			if change.Patch != nil && !changed[change.Target] {
+				changed[change.Target] = true
+				tasks = append(tasks, task{Change: change, id: id})
+			}
+		}
+	}
+	refusals := make([]error, len(tasks))
+	a.together(len(tasks), func(n int) { refusals[n] = a.step(ctx, tasks[n].Change) })
+	for n, err := range refusals {
+		if err == nil {
+			taken++
+
+			continue
+		}
+		// An admission policy can refuse one for ever. The others go on.
+		plan := plans[tasks[n].id]
+		plan.Waiting, plan.Causes = append(plan.Waiting, err.Error()), append(plan.Causes, "refused")
+		plan.Blocked = true
+		plans[tasks[n].id] = plan
+	}
+
+	return plans, taken
+}
+
+// together does n things, some of them at a time, and returns when all are done. If there are only some it does them in their order, which whoever looks on can
+// follow.
+func (a *Adopter) together(n int, do func(n int)) {
+	if n <= a.writes {
+		for i := range n {
+			do(i)
+		}
+
+		return
+	}
+	var wg sync.WaitGroup
+	tickets := make(chan struct{}, a.writes)
+	for i := range n {
+		tickets <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-tickets }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
+	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
+	after, err := a.cluster.Patch(ctx, change.Target, change.Patch)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// It has changed since it was observed; the next pass plans anew.
+		log.WithError(err).Debug("Looking again")
+
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	log.WithField("step", change.Step).Info("Adoption step taken")
+	a.stepping.Lock()
+	a.stepped(change)
+	a.stepping.Unlock()
+	a.released(ctx, change.Target, after, "its hold is lifted: "+strings.Replace(change.Step, "give its own settings back", "its own settings are back", 1))
+
+	return nil
+}

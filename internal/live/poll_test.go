@@ -1,0 +1,125 @@
+package live
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// brisk is an Adopter of a process of its own, which does not look on for long.
+func brisk(tb testing.TB, s *apiServer) *Adopter {
+	tb.Helper()
+	a := NewAdopter(s.connect(tb), quiet())
+	a.glance, a.pause = 20*time.Millisecond, time.Millisecond
+
+	return a
+}
+
+// A poll in which nothing moves looks once and writes nothing, however much is held. What it asks Crossplane for is not more if more is held.
+func TestPollsInWhichNothingMoves(t *testing.T) {
+	long := time.Now().Add(-5 * time.Minute)
+	cases := map[string]struct {
+		reason  string
+		since   time.Time
+		objects []*unstructured.Unstructured
+		change  func(s *apiServer)
+		// writes is how many there may be at most.
+		writes int
+	}{
+		"Fresh":   {reason: "Crossplane has not been silent for long.", since: time.Now().Add(time.Hour)},
+		"Stopped": {reason: "What does not run can't be asked.", since: long, objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}},
+		"Silent":  {reason: "A few are asked for, and the request is taken back.", since: long, writes: 2 * few},
+		"Missing": {
+			reason: "What a person has to do is not told again.", since: long,
+			objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
+			change:  func(s *apiServer) { s.remove(xptest.MR("x00000-0")) },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, xrs := range []int{2 * few, 10 * few} {
+				s := newAPIServer(t)
+				first := s.forest(t, xrs, tc.since)
+				s.put(t, tc.objects...)
+				if tc.change != nil {
+					tc.change(s)
+				}
+				for n := range 3 {
+					s.takeRequests()
+					if _, err := brisk(t, s).Adopt(context.Background(), selector, first); err != nil {
+						t.Fatal(err)
+					}
+					most, _, writes := tally(s.takeRequests())
+					if n == 0 {
+						if told := 3*xrs + tc.writes; writes > told {
+							t.Errorf("%s\nThe first poll tells of each of %d: it is held, and waits, which is marked; got %d writes", tc.reason, xrs, writes)
+						}
+
+						continue
+					}
+					if writes > tc.writes || most > 2 {
+						t.Errorf("%s\npoll %d of %d XRs: got %d writes and %d lists of a kind, want at most %d and 2", tc.reason, n, xrs, writes, most, tc.writes)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An XR costs four writes from the end of the restore to its release, however many there are: that it is held, and that it no longer is, in an Event each, and the
+// two steps between.
+func TestAdoptionsCostTheSameForEach(t *testing.T) {
+	for _, xrs := range []int{10, 100} {
+		s := newAPIServer(t)
+		s.controllers = atWork
+		first := s.forest(t, xrs, time.Now())
+		plans, err := brisk(t, s).Adopt(context.Background(), selector, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id, p := range plans {
+			if !p.Done || p.Adopted != composedEach {
+				t.Fatalf("%v: got %+v", id, p)
+			}
+		}
+		_, _, writes := tally(s.takeRequests())
+		if diff := cmp.Diff(4*xrs, writes); diff != "" {
+			t.Errorf("writes for %d XRs, -want, +got:\n%s", xrs, diff)
+		}
+	}
+}
+
+// Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have been heard.
+func TestPollsAskForAll(t *testing.T) {
+	s := newAPIServer(t)
+	const xrs = 3 * few
+	s.controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		if _, asked := u.GetAnnotations()[xp.AnnotationReconcileRequested]; !asked {
+			return nil
+		}
+
+		return atWork(u)
+	}
+	first := s.forest(t, xrs, time.Now().Add(-time.Minute))
+	a := brisk(t, s)
+	a.glance = time.Second
+	if _, err := a.Adopt(context.Background(), selector, first); err != nil {
+		t.Fatal(err)
+	}
+	unpaused := 0
+	for _, u := range s.all(xorders) {
+		if h, err := adoption.HoldOf(u); err != nil || h == nil || !xp.IsPaused(u) {
+			unpaused++
+		}
+	}
+	if unpaused != xrs {
+		t.Errorf("%d of %d were heard", unpaused, xrs)
+	}
+}
