@@ -64,10 +64,10 @@ func serve() {
 
 			return backupitem.NewDiscovery(cluster, log), err
 		}).
-		RegisterItemBlockAction("velero.crossplane.io/block", func(logrus.FieldLogger) (any, error) {
+		RegisterItemBlockAction("velero.crossplane.io/block", func(log logrus.FieldLogger) (any, error) {
 			l, err := links()
 
-			return backupitem.NewBlock(l), err
+			return backupitem.NewBlock(l, log), err
 		})
 	for _, r := range restoreitem.Orders() {
 		server.RegisterRestoreItemActionV2(r.Name, order(r.Selector))

@@ -3,9 +3,13 @@ package backupitem
 import (
 	"context"
 
+	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	ibav1 "github.com/vmware-tanzu/velero/pkg/plugin/velero/itemblockaction/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -16,23 +20,38 @@ import (
 // the tree's kinds, which it doesn't for what only a BackupItemAction names (velero pkg/backup/backup.go, backupItemBlock).
 type Block struct {
 	links *Links
+	log   logrus.FieldLogger
 }
 
 var _ ibav1.ItemBlockAction = &Block{}
 
-// NewBlock returns the action.
-func NewBlock(links *Links) *Block {
-	return &Block{links: links}
+// NewBlock returns the action. Velero uses it for one backup.
+func NewBlock(links *Links, log logrus.FieldLogger) *Block {
+	return &Block{links: links, log: log}
 }
 
 // Name is not called by Velero.
 func (b *Block) Name() string { return "tree" }
 
-// AppliesTo selects what XRs, claims and MRs can be.
+// AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only they bring others of its kind. Velero asks when the backup
+// begins. If the XRDs can't be read, it selects all that Tree does.
 func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
-	include, exclude := xp.Custom()
+	xrds, err := b.links.reader.List(context.Background(), xp.KindDefinition, "", metav1.ListOptions{})
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		b.log.WithError(err).Warn("Cannot find out which kinds XRs and claims have; asking of each custom resource what belongs into one block with it")
+		include, exclude := xp.Custom()
 
-	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
+		return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
+	}
+	// Velero takes none for all, and there is one of these for each of the others.
+	include := []string{xp.ResourceXRD.String()}
+	for _, xrd := range xrds {
+		for _, r := range xp.DefinitionResources(xrd) {
+			include = append(include, r.String())
+		}
+	}
+
+	return velero.ResourceSelector{IncludedResources: include}, nil
 }
 
 // GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it would make

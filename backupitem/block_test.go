@@ -1,6 +1,7 @@
 package backupitem
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -9,7 +10,10 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -42,7 +46,7 @@ func TestBlock(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.item.DeepCopy()
-			items, err := NewBlock(NewLinks(tc.cluster)).GetRelatedItems(tc.item, &velerov1.Backup{})
+			items, err := NewBlock(NewLinks(tc.cluster), nil).GetRelatedItems(tc.item, &velerov1.Backup{})
 			if diff := cmp.Diff(tc.want, want{Items: items, Err: err}, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -53,12 +57,55 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-func TestBlockAppliesToWhatTreeDoes(t *testing.T) {
-	block, _ := NewBlock(nil).AppliesTo()
-	tree, _ := NewTree(nil, nil).AppliesTo()
-	if diff := cmp.Diff(tree, block); diff != "" {
-		t.Errorf("-tree, +block:\n%s", diff)
+func TestBlockAppliesTo(t *testing.T) {
+	wide, _ := NewTree(nil, nil).AppliesTo()
+	xrd := func(plural, claims string) *unstructured.Unstructured {
+		o := []xptest.Option{xptest.Field("example.org", "spec", "group"), xptest.Field(plural, "spec", "names", "plural")}
+		if claims != "" {
+			o = append(o, xptest.Field(claims, "spec", "claimNames", "plural"))
+		}
+
+		return xptest.XRD(plural+".example.org", o...)
 	}
+	const xrds = "compositeresourcedefinitions.apiextensions.crossplane.io"
+	down := clusterOf(xrd("xorders", ""))
+	down.down = true
+	cases := map[string]struct {
+		reason  string
+		cluster Reader
+		want    velero.ResourceSelector
+	}{
+		"XRDs": {
+			reason: "XRs and claims bring others, and no call is spent on what does not.", cluster: clusterOf(xrd("xorders", "orderclaims")),
+			want: velero.ResourceSelector{IncludedResources: []string{xrds, "xorders.example.org", "orderclaims.example.org"}},
+		},
+		"None": {
+			reason: "Velero takes an empty list for all resources.", cluster: clusterOf(), want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+		},
+		"Unserved": {
+			reason: "A cluster without Crossplane has none either.", cluster: unserved{clusterOf()}, want: velero.ResourceSelector{IncludedResources: []string{xrds}},
+		},
+		"API": {reason: "A call too many is better than a block too small.", cluster: down, want: wide},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			got, err := NewBlock(NewLinks(tc.cluster), log).AppliesTo()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// unserved is a cluster that serves none of the kinds that are listed.
+type unserved struct{ *cluster }
+
+func (unserved) List(_ context.Context, gvk schema.GroupVersionKind, _ string, _ metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+	return nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 }
 
 // The two actions ask for the same, one right after the other.
@@ -72,7 +119,7 @@ func TestBlockAndTreeAskOnce(t *testing.T) {
 	links := NewLinks(c)
 	log, _ := logtest.NewNullLogger()
 	for _, item := range []*unstructured.Unstructured{claim, xr} {
-		if _, err := NewBlock(links).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+		if _, err := NewBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {

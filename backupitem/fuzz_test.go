@@ -54,7 +54,7 @@ func FuzzTree(f *testing.F) {
 		before := u.DeepCopy()
 		log, _ := logtest.NewNullLogger()
 		links := NewLinks(c)
-		if _, err := NewBlock(links).GetRelatedItems(u.DeepCopy(), nil); err != nil {
+		if _, err := NewBlock(links, nil).GetRelatedItems(u.DeepCopy(), nil); err != nil {
 			checkNames(t, err, u)
 		}
 		stored, items, _, _, err := NewTree(links, log).Execute(u, hostileBackup(backup))

@@ -39,6 +39,8 @@ type Links struct {
 	missed map[shelf]int
 	// asked counts how often Velero was asked for what many objects run on.
 	asked map[xp.Item]int
+	// begun are the items that Velero has begun to back up.
+	begun map[xp.Item]bool
 	mu    sync.Mutex
 }
 
@@ -48,15 +50,14 @@ const (
 	shelves    = 64
 	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
 	patience = 50
-	// often is how often Velero is asked for what many objects run on. It gets what is not of their block from the API server each time, and only then sees
-	// that it has it (velero pkg/backup/item_backupper.go, executeActions). An item that it fails to get costs it the object that asked, so one time
-	// is not enough.
+	// often is how often Velero is asked for what many objects run on. An item that it fails to get costs it the object that asked, so one time is
+	// not enough.
 	often = 3
 )
 
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
-	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}}
+	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}}
 }
 
 func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
@@ -169,14 +170,28 @@ func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// due returns the items without those of the shared ones that Velero was asked for often enough.
+// begin takes note that Velero backs up an item, which it does once for each, if anything could ask for it. An item whose kind is not known is asked for again.
+func (l *Links) begin(u *unstructured.Unstructured) {
+	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
+		return
+	}
+	if i, err := l.item(u); err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.begun[i] = true
+	}
+}
+
+// due returns those of the items that Velero is to be asked for: not what it has begun to back up, nor those of the shared ones that it was asked for
+// often enough. What is not in the block of the object that asks it gets from the API server each time, before it sees that it has it
+// (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in another, which came before.
 func (l *Links) due(items, shared []xp.Item) []xp.Item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
 	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		if !slices.Contains(shared, i) {
-			return false
+		if l.begun[i] || !slices.Contains(shared, i) {
+			return l.begun[i]
 		}
 		l.asked[i]++
 

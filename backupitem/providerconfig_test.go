@@ -80,7 +80,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 // All MRs of a backup share what they are reconciled with, so it is in no block of theirs.
 func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
-	items, err := NewBlock(NewLinks(clusterOf(config))).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
+	items, err := NewBlock(NewLinks(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
 	if err != nil || len(items) > 0 {
 		t.Errorf("got %v, %v", items, err)
 	}

@@ -14,21 +14,31 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero gets what an XR runs on from the API server each time that it is asked for it, which is three requests for each XR.
-func TestTreeAsksForSharedAFewTimes(t *testing.T) {
+// Velero gets what it is asked for from the API server each time, also if it has it.
+func TestTreeAsksForWhatIsDue(t *testing.T) {
 	objects, shared := platform()
 	const many = 10
-	var xrs []*unstructured.Unstructured
+	var xrs, early []*unstructured.Unstructured
 	want := map[velero.ResourceIdentifier]int{}
 	for n := range many {
 		name := fmt.Sprint("b", n)
 		xr := xptest.XR(fmt.Sprint("x", n), xptest.Refs(xptest.MR(name)))
-		xrs, objects = append(xrs, xr), append(objects, xr, xptest.MR(name, xptest.ControlledBy(xr)))
-		want[bucket(name)] = 1
+		mr := xptest.MR(name, xptest.ControlledBy(xr))
+		xrs, objects = append(xrs, xr), append(objects, xr, mr)
+		if n%2 == 0 {
+			early = append(early, mr)
+		} else {
+			want[bucket(name)] = 1
+		}
 	}
 	links := NewLinks(clusterOf(objects...))
 	log, _ := logtest.NewNullLogger()
 	tree := NewTree(links, log)
+	for _, mr := range early {
+		if _, _, _, _, err := tree.Execute(mr.DeepCopy(), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	got, lists := map[velero.ResourceIdentifier]int{}, map[velero.ResourceIdentifier]int{}
 	for _, xr := range xrs {
 		stored, items, _, _, err := tree.Execute(xr.DeepCopy(), &velerov1.Backup{})
@@ -50,7 +60,7 @@ func TestTreeAsksForSharedAFewTimes(t *testing.T) {
 		want[i] = often
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("What is shared is asked for a few times, in case that Velero fails to get it once: -want, +got:\n%s", diff)
+		t.Errorf("What is shared is asked for a few times, in case that Velero fails to get it once, and what Velero has begun to back up not at all: -want, +got:\n%s", diff)
 	}
 	for _, i := range shared {
 		if lists[i] != many {

@@ -56,6 +56,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	u := &unstructured.Unstructured{Object: item.UnstructuredContent()}
+	t.links.begin(u)
 	found, err := t.links.of(context.Background(), u)
 	if err != nil {
 		return nil, nil, "", nil, err

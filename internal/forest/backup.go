@@ -43,7 +43,7 @@ func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *A
 	source := f.source()
 	links := backupitem.NewLinks(source)
 	b := &backup{
-		Archive: a, forest: f, source: source, tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewBlock(links), tried: map[xp.Item]bool{},
+		Archive: a, forest: f, source: source, tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewBlock(links, a.Said.Log()), tried: map[xp.Item]bool{},
 		defect: defect,
 	}
 	selector, _ := b.tree.AppliesTo() // It has no error.

@@ -35,6 +35,19 @@ func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
 	return kinds
 }
 
+// DefinitionResources returns the resources that an XRD defines, as DefinitionKinds does the kinds.
+func DefinitionResources(xrd *unstructured.Unstructured) []schema.GroupResource {
+	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
+	var resources []schema.GroupResource
+	for _, names := range []string{"names", "claimNames"} {
+		if plural, _, _ := unstructured.NestedString(xrd.Object, "spec", names, "plural"); plural != "" {
+			resources = append(resources, schema.GroupResource{Group: group, Resource: plural})
+		}
+	}
+
+	return resources
+}
+
 // Defines tells whether an XRD defines a kind, be it of its XRs or of their claims. It need not be served.
 func Defines(xrd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return slices.Contains(DefinitionKinds(xrd), gk)
