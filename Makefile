@@ -11,6 +11,12 @@ RUN        ?= ^TestMatrix
 RACE       ?= ^Test(Crossplane|Identity)V2$$
 SEED       ?= 1000000
 FORESTS    ?= 100000
+XRS        ?= 500
+MRS        ?= 10
+PAIRS      ?= 5
+LARGE      ?= 5000
+HELD       ?= 1000
+OBJECTS    ?= 100000
 
 MODULES       = . test test/cloud test/gate test/restorer
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
@@ -72,6 +78,11 @@ matrix: stack-build ## Run the tests that are too long for every change: more ve
 .PHONY: explore
 explore: ## Explore every order of steps of larger worlds, which takes longer than what "make unit" explores.
 	go test -count=1 -timeout 2h -v -run '^TestExplore' ./internal/explorer -args -large
+
+.PHONY: bench
+bench: ## Measure what the plugin costs on the real stack, and write docs/performance.md (XRS=500 MRS=10 PAIRS=5 LARGE=5000 HELD=1000 OBJECTS=100000 ONLY= KEEP=).
+	cd test && go run ./cmd/bench --xrs $(XRS) --mrs $(MRS) --pairs $(PAIRS) --large $(LARGE) --held $(HELD) --objects $(OBJECTS) \
+		--only '$(ONLY)' $(if $(KEEP),--keep)
 
 .PHONY: demo
 demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 VELERO=v1.18|v1.17|v1.16 COUNT=10 NATIVE=1).

@@ -28,8 +28,8 @@ rules:
 
 // A Request is one that the API server answered.
 type Request struct {
-	// At is when it came.
-	At time.Time
+	// At is when it came, and Done when it was answered.
+	At, Done time.Time
 	// User is who asked, with the prefix system:serviceaccount: if it was a ServiceAccount, and UserAgent the program.
 	User      string
 	UserAgent string
@@ -50,6 +50,7 @@ type Request struct {
 // An auditEvent is what this package reads of an Event of audit.k8s.io/v1.
 type auditEvent struct {
 	RequestReceivedTimestamp time.Time `json:"requestReceivedTimestamp"`
+	StageTimestamp           time.Time `json:"stageTimestamp"`
 	UserAgent                string    `json:"userAgent"`
 	User                     struct {
 		Username string `json:"username"`
@@ -71,54 +72,65 @@ type auditEvent struct {
 // Requests returns the requests that the API server has answered until now, in the order in which it did. A watch is answered when it ends.
 // It fails for a Cluster made without Audit.
 func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
+	all, _, err := c.RequestsSince(ctx, 0)
+
+	return all, err
+}
+
+// RequestsSince is Requests without those that an earlier call has returned, which gave the place to go on from; 0 is the beginning.
+func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Request, next int64, err error) {
 	if !c.options.Audit {
-		return nil, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
+		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
 	}
 	// The API server writes a request down just after it has answered it, so what is there when a later one is written down is all.
 	last := "/version?last=" + rand.Text()
 	client, err := rest.HTTPClientFor(c.config)
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a client of the API server: %w", err)
+		return nil, 0, fmt.Errorf("cannot make a client of the API server: %w", err)
 	}
 	if err := answers(client, c.config.Host+last)(ctx, nil); err != nil {
-		return nil, fmt.Errorf("cannot mark the end of the requests of cluster %s: %w", c.options.Name, err)
+		return nil, 0, fmt.Errorf("cannot mark the end of the requests of cluster %s: %w", c.options.Name, err)
 	}
-	var all []Request
 	err = c.Wait(ctx, readyTimeout, "the requests of cluster "+c.options.Name, func(context.Context) error {
 		f, err := os.Open(c.auditFile())
 		if err != nil {
 			return fmt.Errorf("cannot open the audit log: %w", err)
 		}
 		defer f.Close() //nolint:errcheck // It was only read.
-		all, err = requestsBefore(f, last)
+		if _, err := f.Seek(place, io.SeekStart); err != nil {
+			return fmt.Errorf("cannot go on in the audit log: %w", err)
+		}
+		var read int64
+		requests, read, err = requestsBefore(f, last)
+		next = place + read
 
 		return err
 	})
 
-	return all, err
+	return requests, next, err
 }
 
-// requestsBefore reads an audit log up to the request for a URI. It fails if that is not in it.
-func requestsBefore(log io.Reader, uri string) ([]Request, error) {
-	var all []Request
+// requestsBefore reads an audit log up to the request for a URI, and says how much of it that was. It fails if that is not in it.
+func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err error) {
 	lines := bufio.NewReader(log)
 	for {
 		line, err := lines.ReadBytes('\n')
+		read += int64(len(line))
 		if errors.Is(err, io.EOF) { // A line without an end is not all of it.
-			return nil, fmt.Errorf("cannot find the request for %s in the audit log", uri)
+			return nil, 0, fmt.Errorf("cannot find the request for %s in the audit log", uri)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot read the audit log: %w", err)
+			return nil, 0, fmt.Errorf("cannot read the audit log: %w", err)
 		}
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("cannot parse the audit log: %w", err)
+			return nil, 0, fmt.Errorf("cannot parse the audit log: %w", err)
 		}
 		if e.RequestURI == uri {
-			return all, nil
+			return all, read, nil
 		}
 		all = append(all, Request{
-			At: e.RequestReceivedTimestamp, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
+			At: e.RequestReceivedTimestamp, Done: e.StageTimestamp, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
 			Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 			URI: e.RequestURI, Code: e.ResponseStatus.Code,
 		})

@@ -51,6 +51,7 @@ func (c *Cluster) startEtcd(ctx context.Context, client, peer string) error {
 			"--name=stack", "--data-dir=data", "--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=stack=" + peer,
 			"--unsafe-no-fsync", "--log-level=warn",
+			"--quota-backend-bytes=8589934592", // 8 GiB, the most that etcd advises; the default of 2 GiB ends at some 100,000 objects with their history.
 		},
 	})
 }

@@ -15,6 +15,15 @@ import (
 
 // UsePlugin gives Velero the plugin that this repository is about, or takes it away, and restarts it.
 func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
+	if err := c.LinkPlugin(use); err != nil {
+		return err
+	}
+
+	return c.RestartVelero(ctx)
+}
+
+// LinkPlugin gives Velero the plugin or takes it away, from its next start on.
+func (c *Cluster) LinkPlugin(use bool) error {
 	link := filepath.Join(c.dir, "plugins", "plugin")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot take the plugin away from Velero: %w", err)
@@ -30,7 +39,7 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	}
 	c.options.Plugin = use
 
-	return c.RestartVelero(ctx)
+	return nil
 }
 
 // Plugin runs the plugin as a command on this cluster, with the kubeconfig or, if that is "", the administrator's, and returns what it wrote and its

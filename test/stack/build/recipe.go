@@ -83,11 +83,15 @@ func recipes() []Recipe {
 	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
 	x24, x21 := crossplane("crossplane-v2.4", crossplaneV24), olderCrossplane("crossplane-v2.1", "v2.1.0")
+	kubectl := Recipe{
+		Name: "kubectl", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kubectl", Staging: true, OnDemand: true,
+		Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
+	}
 	v17.OnDemand, v16.OnDemand, x24.OnDemand, x21.OnDemand = true, true, true, true
 
 	return append(list,
 		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16,
-		olderCrossplane("crossplane-v2.0", crossplaneV20), x21, x24, Recipe{
+		olderCrossplane("crossplane-v2.0", crossplaneV20), x21, x24, kubectl, Recipe{
 			Name: "crossplane-v1.18", Module: "github.com/crossplane/crossplane", Version: crossplaneV118, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics}, OnDemand: true,
 		})

@@ -1,0 +1,146 @@
+package copies
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	xr = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"tree-000000","namespace":"bench","uid":"465b9a29-e812-4f54-a402-e6de6897b10b",` +
+		`"note":[{"kind":"Network","name":"tree-000000-aa"}]},"spec":{"crossplane":{"resourceRefs":[{"kind":"Network","name":"tree-000000-aa"}]}}}`
+	// The manager is what sha256sum says of "tree-000000Shop.example.org".
+	network = `{"kind":"Network","apiVersion":"cloud.org/v1","metadata":{"annotations":{"crossplane.io/external-name":"net-12"},"name":"tree-000000-aa","namespace":"bench",` +
+		`"uid":"35153086-95e6-4e17-a048-13515c6d3be6","ownerReferences":[{"name":"tree-000000","uid":"465b9a29-e812-4f54-a402-e6de6897b10b"}],` +
+		`"managedFields":[{"manager":"apiextensions.crossplane.io/composed/MANAGER","f:ownerReferences":{"k:{\"uid\":\"465b9a29-e812-4f54-a402-e6de6897b10b\"}":{}}}]},` +
+		`"status":{"atProvider":{"id":"net-12"}}}`
+	bucket = `{"kind":"Bucket","apiVersion":"cloud.org/v1","metadata":{"annotations":{"crossplane.io/external-name":"tree-000000-bb"},"name":"tree-000000-bb","uid":"1-2-3"}}`
+)
+
+func small(t *testing.T) *Template {
+	t.Helper()
+	b := archive(t, map[string]string{
+		"metadata/version":                                                                  "1.1.0\n",
+		"resources/namespaces/cluster/bench.json":                                           `{"kind":"Namespace","metadata":{"name":"bench","uid":"9"}}`,
+		"resources/namespaces/v1-preferredversion/cluster/bench.json":                       `{"kind":"Namespace","metadata":{"name":"bench","uid":"9"}}`,
+		"resources/events/namespaces/bench/tree-000000.18ea.json":                           `{"kind":"Event"}`,
+		"resources/shops.example.org/namespaces/bench/tree-000000.json":                     xr,
+		"resources/shops.example.org/v1-preferredversion/namespaces/bench/tree-000000.json": xr,
+		"resources/networks.cloud.org/namespaces/bench/tree-000000-aa.json":                 strings.Replace(network, "MANAGER", "1ee1d38d7dd2582a69d8f60886115c2f9779f7a97ef3913e1150922e221dbcc1", 1),
+		"resources/buckets.cloud.org/namespaces/bench/tree-000000-bb.json":                  bucket,
+	})
+	template, err := Read(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return template
+}
+
+func TestRead(t *testing.T) {
+	template := small(t)
+	want := []External{{Kind: "Bucket", Name: "tree-000000-bb"}, {Kind: "Network", Name: "net-12"}}
+	got := slices.SortedFunc(slices.Values(template.Externals()), func(a, b External) int { return strings.Compare(a.Kind, b.Kind) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("What the cloud must have is what the tree's external names say.\n-want, +got:\n%s", diff)
+	}
+	if template.Size() != 3 || template.Shared() != 1 {
+		t.Errorf("a tree of %d objects and %d others; there are 3 and 1, each of them once or twice in the file", template.Size(), template.Shared())
+	}
+	if _, err := Read(bytes.NewReader(archive(t, map[string]string{"resources/shops/cluster/other.json": xr}))); err == nil {
+		t.Error("A backup without the tree gives no copies, and must not pass for one.")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	template := small(t)
+	var b bytes.Buffer
+	if err := template.Write(&b, 3, func(i int, of External) string { return fmt.Sprintf("%s-%d", of.Name, i) }); err != nil {
+		t.Fatal(err)
+	}
+	files := unpack(t, &b)
+	wantNames := []string{"metadata/version", "resources/namespaces/cluster/bench.json", "resources/namespaces/v1-preferredversion/cluster/bench.json"}
+	for i := range 3 {
+		wantNames = append(wantNames,
+			"resources/shops.example.org/namespaces/bench/"+Name(i)+".json", "resources/shops.example.org/v1-preferredversion/namespaces/bench/"+Name(i)+".json",
+			"resources/networks.cloud.org/namespaces/bench/"+Name(i)+"-aa.json", "resources/buckets.cloud.org/namespaces/bench/"+Name(i)+"-bb.json")
+	}
+	slices.Sort(wantNames)
+	if diff := cmp.Diff(wantNames, slices.Sorted(maps.Keys(files))); diff != "" {
+		t.Errorf("What is in the tree must be there three times and the rest once, but for Events.\n-want, +got:\n%s", diff)
+	}
+
+	uid := func(of string) string { return otherUID(of, 2) }
+	wantXR := strings.NewReplacer("tree-000000", "tree-000002", "465b9a29-e812-4f54-a402-e6de6897b10b", uid("465b9a29-e812-4f54-a402-e6de6897b10b")).Replace(xr)
+	if diff := cmp.Diff(wantXR, files["resources/shops.example.org/namespaces/bench/tree-000002.json"]); diff != "" {
+		t.Errorf("Names, references and the plugin's notes must be those of the copy.\n-want, +got:\n%s", diff)
+	}
+	wantNetwork := strings.NewReplacer("tree-000000", "tree-000002", "net-12", "net-12-2", "MANAGER", template.manager("tree-000002"),
+		"465b9a29-e812-4f54-a402-e6de6897b10b", uid("465b9a29-e812-4f54-a402-e6de6897b10b"), "35153086-95e6-4e17-a048-13515c6d3be6", uid("35153086-95e6-4e17-a048-13515c6d3be6"),
+	).Replace(network)
+	if diff := cmp.Diff(wantNetwork, files["resources/networks.cloud.org/namespaces/bench/tree-000002-aa.json"]); diff != "" {
+		t.Errorf("The owner, the managers of fields and the external name must be those of the copy.\n-want, +got:\n%s", diff)
+	}
+}
+
+func TestOtherUID(t *testing.T) {
+	seen := map[string]string{}
+	for _, of := range []string{"465b9a29-e812-4f54-a402-e6de6897b10b", "35153086-95e6-4e17-a048-13515c6d3be6"} {
+		for i := range 1000 {
+			uid := otherUID(of, i)
+			if other, twice := seen[uid]; twice || len(uid) != 36 {
+				t.Fatalf("copy %d of %s has the UID %q, which is no UID or that of %s", i, of, uid, other)
+			}
+			seen[uid] = of
+		}
+	}
+}
+
+func archive(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	zipped := gzip.NewWriter(&b)
+	w := tar.NewWriter(zipped)
+	for name, content := range files {
+		if err := write(w, file{name: name, content: []byte(content)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	return b.Bytes()
+}
+
+func unpack(t *testing.T, r io.Reader) map[string]string {
+	t.Helper()
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(zipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[header.Name] = string(content)
+	}
+}

@@ -1,0 +1,199 @@
+package lab
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+)
+
+// A Backup is what was measured of a backup of the namespace.
+type Backup struct {
+	Items int `json:"items"`
+	// Seconds from its beginning until all items were backed up and it is in the bucket.
+	Seconds float64 `json:"seconds"`
+	// Plugin and Velero count their requests meanwhile.
+	Plugin map[string]int `json:"plugin"`
+	Velero map[string]int `json:"velero"`
+	// Peak is the most memory that the plugin's process has had, in bytes.
+	Peak int64 `json:"peak"`
+}
+
+// Backups are two of the same cluster.
+type Backups struct {
+	Plugin *Backup `json:"plugin"`
+	Alone  *Backup `json:"alone"`
+	// More are the objects that only the backup with the plugin has, and Less those that only the other has; not more than twenty of each.
+	More []string `json:"more"`
+	Less []string `json:"less"`
+}
+
+// Backups backs the namespace up with the plugin and without, while that many trees are in it and Crossplane is stopped.
+func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backups, error) {
+	if err := l.adopted(ctx, trees); err != nil {
+		return nil, err
+	}
+	b := &Backups{}
+	objects := map[bool][]string{}
+	for _, plugin := range []bool{pluginFirst, !pluginFirst} {
+		if err := l.cluster.UsePlugin(ctx, plugin); err != nil {
+			return nil, err
+		}
+		one, in, err := l.backUp(ctx, trees, plugin)
+		if err != nil {
+			return nil, err
+		}
+		objects[plugin] = in
+		if plugin {
+			b.Plugin = one
+		} else {
+			b.Alone = one
+		}
+	}
+	b.More, b.Less = missing(objects[true], objects[false]), missing(objects[false], objects[true])
+
+	return b, nil
+}
+
+// adopted brings the cluster into the state that that many trees are adopted, and Crossplane is stopped.
+func (l *Lab) adopted(ctx context.Context, trees int) error {
+	if l.live != trees {
+		l.Say("restoring %d trees, for what is to be measured of them", trees)
+		if err := l.count(ctx, trees); err != nil {
+			return err
+		}
+		r, run, err := l.restore(ctx, trees, How{Plugin: true, Live: true})
+		if err != nil {
+			return err
+		}
+		defer run.record.End()
+		if _, _, err := run.record.Until(ctx, 2*l.timeout(trees), meter.Over); err != nil {
+			return fmt.Errorf("cannot release %d items: %w", r.Items, err)
+		}
+		if err := l.quiet(ctx); err != nil {
+			return err
+		}
+		l.live = trees
+	}
+	if err := l.stop(); err != nil {
+		return err
+	}
+
+	// How many Events there are depends on what else happened, and they are nothing to the plugin.
+	events, err := l.cluster.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace)
+	if err != nil {
+		return err
+	}
+	if err := events.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		return fmt.Errorf("cannot delete the Events: %w", err)
+	}
+
+	return nil
+}
+
+// backUp makes one backup and returns the objects that are in it.
+func (l *Lab) backUp(ctx context.Context, trees int, plugin bool) (*Backup, []string, error) {
+	name := l.unique("backup")
+	_, place, err := l.cluster.RequestsSince(ctx, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	record, err := meter.Begin(ctx, l.cluster, "Backup", name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer record.End()
+	if _, err := l.cluster.Velero(ctx, "backup", "create", name, "--include-namespaces", namespace); err != nil {
+		return nil, nil, err
+	}
+	_, phases, err := record.Until(ctx, l.timeout(trees), meter.Over)
+	if err != nil {
+		logs, _ := l.cluster.Velero(ctx, "backup", "logs", name)
+
+		return nil, nil, fmt.Errorf("%w\n%s", err, tail(logs))
+	}
+	begun, err := phases.Begun()
+	if err != nil {
+		return nil, nil, err
+	}
+	left, err := phases.Left()
+	if err != nil {
+		return nil, nil, err
+	}
+	requests, _, err := l.cluster.RequestsSince(ctx, place)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := objectsIn(l.host.BackupFile(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	b := &Backup{
+		Items: len(objects), Seconds: left.Sub(begun).Seconds(),
+		Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, begun, left)), Velero: meter.Kinds(meter.Between(requests, meter.Velero, begun, left)),
+		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)),
+	}
+	l.Say("%d items backed up in %.2f s (plugin: %v); %d requests of Velero, %d of the plugin; %d MB",
+		b.Items, b.Seconds, plugin, Calls(b.Velero), Calls(b.Plugin), b.Peak>>20)
+
+	return b, objects, nil
+}
+
+// objectsIn names the objects in the tar file of a backup, each once.
+func objectsIn(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a backup: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // It was only read.
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("cannot unzip %s: %w", path, err)
+	}
+	var names []string
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w", path, err)
+		}
+		if strings.HasSuffix(header.Name, ".json") && !strings.Contains(header.Name, "-preferredversion/") {
+			names = append(names, strings.TrimSuffix(strings.TrimPrefix(header.Name, "resources/"), ".json"))
+		}
+	}
+	slices.Sort(names)
+
+	return names, nil
+}
+
+// missing returns up to twenty of the names that the other list does not have.
+func missing(names, from []string) []string {
+	some := []string{}
+	for _, name := range names {
+		if _, found := slices.BinarySearch(from, name); !found && len(some) < 20 {
+			some = append(some, name)
+		}
+	}
+
+	return some
+}
+
+// tail returns the last lines of a log.
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}

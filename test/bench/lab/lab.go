@@ -1,0 +1,245 @@
+// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default settings, in which backups of any size are restored that were made of
+// a small one.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+const (
+	// empty is the state in which the platform is installed and nothing is made of it.
+	empty = "empty"
+	// seed is the small backup.
+	seed = "seed"
+
+	namespace = "bench"
+	patience  = 5 * time.Minute
+)
+
+// Options are those of the cluster of a Lab. Crossplane and the provider poll seldom, so that what a figure is about is not done besides.
+func Options() stack.Options {
+	return stack.Options{
+		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"},
+	}
+}
+
+// A Lab has one cluster, which it puts back to where it was before each measurement.
+type Lab struct {
+	set     build.Set
+	host    *stack.Host
+	cluster *stack.Cluster
+	cloud   *api.Client
+	watch   *meter.Watch
+	out     io.Writer
+	began   time.Time
+
+	dir      string // For tar files.
+	composed int
+	template *copies.Template
+	backups  map[int]string // What was uploaded, by the number of XRs.
+	runs     int
+	cloudHad map[string]bool
+	live     int // The number of XRs that are adopted and not changed since; 0 if there are others.
+}
+
+// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. The context is for the start only.
+func Start(ctx context.Context, set build.Set, composed int, out io.Writer) (l *Lab, err error) {
+	l = &Lab{set: set, out: out, began: time.Now(), composed: composed, backups: map[int]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	if l.watch, err = meter.Follow(set["plugin"].Path); err != nil {
+		return nil, err
+	}
+	if l.host, err = stack.NewHost(ctx, set, "", out); err != nil {
+		return nil, err
+	}
+	l.dir, l.cloud = filepath.Join(l.host.Dir(), "tarballs"), api.NewClient(l.host.CloudURL())
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return nil, fmt.Errorf("cannot make the directory of the backups: %w", err)
+	}
+	if l.cluster, err = stack.NewCluster(ctx, l.host, Options()); err != nil {
+		return nil, err
+	}
+
+	return l, l.plant(ctx)
+}
+
+// Close destroys the Lab.
+func (l *Lab) Close() error {
+	if l.watch != nil {
+		l.watch.Close()
+	}
+	if l.host == nil {
+		return nil
+	}
+
+	return l.host.Close()
+}
+
+// plant makes the small backup, and saves the state before that.
+func (l *Lab) plant(ctx context.Context) error {
+	if err := l.install(ctx); err != nil {
+		return err
+	}
+	if err := l.cluster.Save(ctx, empty); err != nil {
+		return err
+	}
+	if err := l.grow(ctx); err != nil {
+		return err
+	}
+	if _, err := l.cluster.Velero(ctx, "backup", "create", seed, "--include-namespaces", namespace, "--wait"); err != nil {
+		return err
+	}
+	f, err := os.Open(l.host.BackupFile(seed))
+	if err != nil {
+		return fmt.Errorf("cannot open the backup of one tree: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // It was only read.
+	if l.template, err = copies.Read(f); err != nil {
+		return err
+	}
+	if want := l.composed + 1; l.template.Size() != want {
+		return fmt.Errorf("cannot copy a tree of %d objects: it should have %d", l.template.Size(), want)
+	}
+	l.backups[1] = seed
+
+	return nil
+}
+
+// Tarball writes a backup with that many trees, and returns its path and how many objects are in it.
+func (l *Lab) Tarball(ctx context.Context, trees int) (path string, objects int, err error) {
+	path, objects = filepath.Join(l.dir, fmt.Sprintf("%d.tar.gz", trees)), l.template.Shared()+trees*l.template.Size()
+	if _, err := os.Stat(path); err == nil {
+		return path, objects, nil
+	}
+	l.Say("making a backup of %d trees, %d objects", trees, objects)
+	names, err := l.stock(ctx, trees)
+	if err != nil {
+		return "", 0, err
+	}
+	part := path + ".part"
+	f, err := os.Create(part)
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
+	}
+	err = l.template.Write(f, trees, func(i int, of copies.External) string { return names[external{i, of}] })
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", 0, fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
+	}
+
+	return path, objects, os.Rename(part, path)
+}
+
+// external is a cloud resource of the i-th copy, which has its own name.
+type external struct {
+	copied int
+	of     copies.External
+}
+
+// stock makes in the cloud what the copies have there, and returns the names that the cloud gave it.
+func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error) {
+	names := map[external]string{}
+	for _, e := range l.template.Externals() {
+		model, err := l.cloud.Get(ctx, api.Kind(e.Kind), e.Name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range trees {
+			id, chosen := e.Renamed(i)
+			if !chosen {
+				id = ""
+			}
+			r, err := l.cloud.Create(ctx, model.Kind, id, model.Spec)
+			if chosen && api.IsConflict(err) { // It is of a backup that was made before.
+				r, err = l.cloud.Get(ctx, model.Kind, id)
+			}
+			if err != nil {
+				return nil, err
+			}
+			names[external{i, e}] = r.ID
+		}
+	}
+
+	return names, nil
+}
+
+// backup returns the name of a backup with that many trees, which Velero knows after its next start.
+func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
+	if name, ok := l.backups[trees]; ok {
+		return name, nil
+	}
+	path, objects, err := l.Tarball(ctx, trees)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("trees-%d", trees)
+	if err := l.host.Upload(ctx, name, seed, objects, path); err != nil {
+		return "", err
+	}
+	l.backups[trees] = name
+
+	return name, nil
+}
+
+// controllers are what reconciles what is restored.
+func controllers() []string { return []string{stack.Function, stack.Crossplane, stack.CloudProvider} }
+
+// reset puts the cluster back to where nothing was restored, with the plugin or without, and with what else is to run.
+func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
+	l.live = 0
+	if err := l.cluster.LinkPlugin(plugin); err != nil {
+		return err
+	}
+
+	return l.cluster.Rewind(ctx, empty, with...)
+}
+
+// stop stops Crossplane and the provider.
+func (l *Lab) stop() error {
+	var errs []error
+	for _, name := range controllers() {
+		errs = append(errs, l.cluster.Stop(name))
+	}
+
+	return errors.Join(errs...)
+}
+
+func (l *Lab) start(ctx context.Context) error {
+	for _, name := range controllers() {
+		if err := l.cluster.Start(ctx, name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// Program returns the path of a program.
+func (l *Lab) Program(name string) string { return l.set[name].Path }
+
+// Say tells how far it is.
+func (l *Lab) Say(format string, args ...any) {
+	_, _ = fmt.Fprintf(l.out, "%7.1fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// unique returns a name that no other Backup or Restore has; what is in the bucket outlives what is in the cluster.
+func (l *Lab) unique(what string) string {
+	l.runs++
+
+	return fmt.Sprintf("%s-%d", what, l.runs)
+}

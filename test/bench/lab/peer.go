@@ -1,0 +1,165 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// A Peer is what was measured of a script that exports what is in the namespace with kubectl and applies it in another cluster.
+type Peer struct {
+	// Export and Apply are how long kubectl took, and Settled how long after that all was Ready or there was nothing new in the cloud any more, in seconds.
+	Export  float64 `json:"export"`
+	Apply   float64 `json:"apply"`
+	Settled float64 `json:"settled"`
+	Objects int     `json:"objects"`
+	// Created is how many cloud resources were made though there was one already, and Ready tells whether everything became Ready.
+	Created int    `json:"created"`
+	Ready   bool   `json:"ready"`
+	Why     string `json:"why,omitempty"`
+	// Requests is how many kubectl has made.
+	Requests int `json:"requests"`
+}
+
+// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one after the other, takes away what belongs to the cluster that they come
+// from, as such scripts do, and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
+func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
+	if err := l.adopted(ctx, trees); err != nil {
+		return nil, err
+	}
+	p := &Peer{}
+	resources := []string{"buckets.cloud.m.example.org", "databases.cloud.m.example.org", "environments.platform.example.org", "networks.cloud.m.example.org"}
+	var files [][]byte
+	for _, resource := range resources { // As kubectl api-resources names them.
+		began := time.Now()
+		b, err := l.kubectl(ctx, nil, "get", resource, "--namespace", namespace, "--output", "json")
+		if err != nil {
+			return nil, err
+		}
+		p.Export += time.Since(began).Seconds()
+		b, n, err := portable(b)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, b)
+		p.Objects += n
+	}
+	l.Say("kubectl has exported %d objects in %.1f s", p.Objects, p.Export)
+
+	if err := l.count(ctx, trees); err != nil {
+		return nil, err
+	}
+	if err := l.reset(ctx, false, controllers()...); err != nil {
+		return nil, err
+	}
+	if err := l.cluster.ApplyObjects(ctx, namespaceObject()); err != nil {
+		return nil, err
+	}
+	_, place, err := l.cluster.RequestsSince(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	for _, b := range files {
+		if _, err := l.kubectl(ctx, b, "apply", "--filename", "-"); err != nil {
+			return nil, err
+		}
+	}
+	p.Apply = time.Since(began).Seconds()
+	l.Say("kubectl has applied them in %.1f s", p.Apply)
+	requests, _, err := l.cluster.RequestsSince(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range requests {
+		if bytes.HasPrefix([]byte(r.UserAgent), []byte("kubectl")) {
+			p.Requests++
+		}
+	}
+
+	return p, l.settle(ctx, trees, p)
+}
+
+// settle waits until all is Ready and nothing new comes into the cloud any more, and counts that. It gives up when nothing new has come for a minute.
+func (l *Lab) settle(ctx context.Context, trees int, p *Peer) error {
+	const silence, despair = 10 * time.Second, time.Minute
+	began, changed := time.Now(), time.Now()
+	err := l.wait(ctx, l.timeout(trees), "what kubectl has applied to settle", func(ctx context.Context) error {
+		created, err := l.created(ctx)
+		if err != nil {
+			return err
+		}
+		if created != p.Created {
+			p.Created, changed = created, time.Now()
+		}
+		unready := l.ready(ctx, trees)
+		if unready == nil && !p.Ready {
+			p.Settled = time.Since(began).Seconds()
+		}
+		if p.Ready, p.Why = unready == nil, ""; !p.Ready {
+			p.Why = unready.Error()
+		}
+		if quiet := time.Since(changed); quiet < silence || !p.Ready && quiet < despair {
+			return errors.New("something new may still be made in the cloud")
+		}
+
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !p.Ready {
+		p.Settled = changed.Sub(began).Seconds()
+	}
+	l.Say("%d cloud resources were made anew; all Ready: %v %s", p.Created, p.Ready, p.Why)
+
+	return nil
+}
+
+// portable takes from a list that kubectl has got what can't be applied elsewhere, and from each object what the API server or a controller has written.
+func portable(b []byte) ([]byte, int, error) {
+	list := &unstructured.UnstructuredList{}
+	if err := list.UnmarshalJSON(b); err != nil {
+		return nil, 0, fmt.Errorf("cannot read what kubectl has exported: %w", err)
+	}
+	n := 0
+	err := list.EachListItem(func(item runtime.Object) error {
+		u := item.(*unstructured.Unstructured) //nolint:forcetypeassert // It is what an UnstructuredList has.
+		for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "ownerReferences"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+		unstructured.RemoveNestedField(u.Object, "status")
+		n++
+
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot take apart what kubectl has exported: %w", err)
+	}
+	b, err = json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": list.Items})
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot encode what kubectl has exported: %w", err)
+	}
+
+	return b, n, nil
+}
+
+func (l *Lab) kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, l.Program("kubectl"), append([]string{"--kubeconfig", l.cluster.Kubeconfig()}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
+	cmd.Env = []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH")}
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("cannot run kubectl %s: %w\n%s", args[0], err, tail(stderr.String()))
+	}
+
+	return stdout.Bytes(), nil
+}

@@ -1,0 +1,170 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+const composition = "bench"
+
+var (
+	compositeKind = schema.GroupVersionKind{Group: "platform.example.org", Version: "v1alpha1", Kind: "Environment"}
+	revisionKind  = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
+	managedGroup  = schema.GroupVersion{Group: "cloud.m.example.org", Version: "v1alpha1"}
+)
+
+const compositeResource = "environments"
+
+// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each.
+func managedKinds() []map[string]any {
+	patch := func(field string) []any {
+		return []any{map[string]any{"type": "FromCompositeFieldPath", "fromFieldPath": "spec." + field, "toFieldPath": "spec.forProvider." + field}}
+	}
+
+	return []map[string]any{
+		{"kind": "Bucket", "forProvider": map[string]any{}, "patches": patch("region")},
+		{"kind": "Network", "forProvider": map[string]any{}, "patches": patch("cidr")},
+		{"kind": "Database", "forProvider": map[string]any{"engine": "postgres", "sizeGB": int64(20)}, "patches": []any{}},
+	}
+}
+
+// managedResources are the names of these kinds in requests.
+func managedResources() []string { return []string{"buckets", "networks", "databases"} }
+
+// install installs the XRD of the example, with a Composition of as many MRs as are wanted.
+func (l *Lab) install(ctx context.Context) error {
+	if err := (drill.Platform{Crossplane: stack.V2}).Install(ctx, l.cluster); err != nil {
+		return err
+	}
+	if err := l.cluster.ApplyObjects(ctx, compositionOf(l.composed)); err != nil {
+		return err
+	}
+	revisions, err := l.cluster.Resource(ctx, revisionKind, "")
+	if err != nil {
+		return err
+	}
+
+	return l.cluster.Wait(ctx, patience, "a revision of the Composition", func(ctx context.Context) error {
+		list, err := revisions.List(ctx, metav1.ListOptions{LabelSelector: "crossplane.io/composition-name=" + composition})
+		if err == nil && len(list.Items) == 0 {
+			err = errors.New("there is none")
+		}
+
+		return err
+	})
+}
+
+// compositionOf returns a Composition of n MRs.
+func compositionOf(n int) *unstructured.Unstructured {
+	kinds := managedKinds()
+	var resources []any
+	for i := range n {
+		kind := kinds[i%len(kinds)]
+		resources = append(resources, map[string]any{
+			"name": fmt.Sprintf("part-%03d", i),
+			"base": map[string]any{
+				"apiVersion": managedGroup.String(), "kind": kind["kind"], "spec": map[string]any{"forProvider": kind["forProvider"]},
+			},
+			"patches": kind["patches"],
+		})
+	}
+
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": map[string]any{"name": composition},
+		"spec": map[string]any{
+			"compositeTypeRef": map[string]any{"apiVersion": compositeKind.GroupVersion().String(), "kind": compositeKind.Kind},
+			"mode":             "Pipeline",
+			"pipeline": []any{map[string]any{
+				"step": "compose", "functionRef": map[string]any{"name": stack.Function},
+				"input": map[string]any{"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": resources},
+			}},
+		},
+	}}
+}
+
+// grow makes one tree and waits until all of it is Ready.
+func (l *Lab) grow(ctx context.Context) error {
+	xr := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"region": "eu-central", "cidr": "10.0.0.0/16", "crossplane": map[string]any{"compositionRef": map[string]any{"name": composition}},
+	}}}
+	xr.SetGroupVersionKind(compositeKind)
+	xr.SetNamespace(namespace)
+	xr.SetName(copies.Root)
+	if err := l.cluster.ApplyObjects(ctx, namespaceObject(), xr); err != nil {
+		return err
+	}
+
+	return l.awaitReady(ctx, 1)
+}
+
+func namespaceObject() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
+}
+
+// awaitReady waits until there are that many trees, and all that is in them is Ready and Synced.
+func (l *Lab) awaitReady(ctx context.Context, trees int) error {
+	return l.cluster.Wait(ctx, patience, fmt.Sprintf("%d trees to be Ready", trees), func(ctx context.Context) error {
+		return l.ready(ctx, trees)
+	})
+}
+
+func (l *Lab) ready(ctx context.Context, trees int) error {
+	xrs, err := l.list(ctx, compositeKind)
+	if err != nil {
+		return err
+	}
+	if len(xrs) != trees {
+		return fmt.Errorf("there are %d XRs, not %d", len(xrs), trees)
+	}
+	mrs, err := l.managed(ctx)
+	if err != nil {
+		return err
+	}
+	if len(mrs) < trees*l.composed {
+		return fmt.Errorf("there are %d MRs, not %d", len(mrs), trees*l.composed)
+	}
+	for _, u := range slices.Concat(xrs, mrs) {
+		if err := errors.Join(stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True")); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// managed lists the MRs.
+func (l *Lab) managed(ctx context.Context) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, kind := range managedKinds() {
+		mrs, err := l.list(ctx, managedGroup.WithKind(fmt.Sprint(kind["kind"])))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mrs...)
+	}
+
+	return all, nil
+}
+
+func (l *Lab) list(ctx context.Context, kind schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
+	r, err := l.cluster.Resource(ctx, kind, namespace)
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list kind %s: %w", kind.Kind, err)
+	}
+
+	return list.Items, nil
+}

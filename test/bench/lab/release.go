@@ -1,0 +1,164 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Release is what was measured of how XRs are released.
+type Release struct {
+	Restore *Restore `json:"restore"`
+	// Seconds from the end of the last item, or else from the start of Crossplane if that is later, to the plugin's last change to an XR.
+	Seconds float64 `json:"seconds"`
+	// Restart is how long after it was started anew Crossplane takes until it has applied all that the XRs compose, and Applying how long after the first of that.
+	Restart  float64 `json:"restart"`
+	Applying float64 `json:"applying"`
+	// Plugin counts the plugin's requests from the first to the last.
+	Plugin map[string]int `json:"plugin"`
+	// Created is how many cloud resources were made, which there were already.
+	Created int `json:"created"`
+	// Polls is how many polls there were, and PollPeak the most memory that the process of one has had, in bytes.
+	Polls    int   `json:"polls"`
+	PollPeak int64 `json:"pollPeak"`
+}
+
+// Release restores that many trees with the plugin while Crossplane runs, and measures how long it takes until they are released. Then it restarts Crossplane.
+func (l *Lab) Release(ctx context.Context, trees int) (*Release, error) {
+	if err := l.count(ctx, trees); err != nil {
+		return nil, err
+	}
+	r, run, err := l.restore(ctx, trees, How{Plugin: true, Live: true})
+	if err != nil {
+		return nil, err
+	}
+	defer run.record.End()
+
+	return l.release(ctx, trees, r, run, run.restored)
+}
+
+// release waits until all that is held is released, which it can be since a time.
+func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, since time.Time) (*Release, error) {
+	if _, _, err := run.record.Until(ctx, 2*l.timeout(trees), meter.Over); err != nil {
+		return nil, err
+	}
+	requests, err := l.cluster.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	last := meter.LastWrite(requests, meter.Plugin, compositeResource)
+	if last.IsZero() {
+		return nil, errors.New("cannot find when the last XR was released: the plugin has changed none")
+	}
+	processes := meter.In(l.watch.Processes(), run.restored, time.Now())
+	out := &Release{
+		Restore: r, Seconds: last.Sub(since).Seconds(), Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, time.Time{}, last)),
+		Polls: len(processes), PollPeak: meter.Peak(processes),
+	}
+	l.Say("the last of %d XRs was released after %.1f s, in %d polls", trees, out.Seconds, out.Polls)
+	if out.Created, err = l.created(ctx); err != nil {
+		return nil, err
+	}
+	if out.Restart, out.Applying, err = l.restart(ctx, trees); err != nil {
+		return nil, err
+	}
+	l.live = trees
+
+	return out, nil
+}
+
+// restart restarts Crossplane and returns how long after its start, and after its first change to what is composed, it has changed all that the trees have of that: it
+// applies each composed resource once in each reconcile of an XR.
+func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
+	if err := l.quiet(ctx); err != nil {
+		return 0, 0, err
+	}
+	_, place, err := l.cluster.RequestsSince(ctx, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := l.cluster.Stop(stack.Crossplane); err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if err := l.cluster.Start(ctx, stack.Crossplane); err != nil {
+		return 0, 0, err
+	}
+	var requests []stack.Request
+	written := map[meter.Object]time.Time{}
+	err = l.wait(ctx, l.timeout(trees), "Crossplane to apply all that is composed", func(ctx context.Context) error {
+		more, next, err := l.cluster.RequestsSince(ctx, place)
+		if err != nil {
+			return err
+		}
+		requests, place = append(requests, more...), next
+		written = meter.FirstWrites(requests, meter.Crossplane, began, managedResources()...)
+		if want := trees * l.composed; len(written) < want {
+			return fmt.Errorf("it has applied %d of %d", len(written), want)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	first, last := began, began
+	for _, at := range written {
+		if first.Equal(began) || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	l.Say("Crossplane has reconciled %d XRs %.1f s after a restart, %.1f s after the first", trees, last.Sub(began).Seconds(), last.Sub(first).Seconds())
+
+	return last.Sub(began).Seconds(), last.Sub(first).Seconds(), nil
+}
+
+// quiet waits until Crossplane has changed nothing for a while.
+func (l *Lab) quiet(ctx context.Context) error {
+	const silence = 5 * time.Second
+	_, place, err := l.cluster.RequestsSince(ctx, 0)
+	if err != nil {
+		return err
+	}
+	last := time.Now()
+
+	return l.wait(ctx, 2*patience, "Crossplane to have nothing to do", func(ctx context.Context) error {
+		requests, next, err := l.cluster.RequestsSince(ctx, place)
+		if err != nil {
+			return err
+		}
+		place = next
+		for _, r := range requests {
+			if meter.ClientOf(r) == meter.Crossplane && meter.IsWrite(r) && r.Group != "coordination.k8s.io" && r.Resource != "events" {
+				last = r.Done
+			}
+		}
+		if idle := time.Since(last); idle < silence {
+			return fmt.Errorf("it has changed something %s ago", idle.Round(time.Second))
+		}
+
+		return nil
+	})
+}
+
+// wait is for conditions that cost something to look at.
+func (l *Lab) wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
+	var next time.Time
+	var last error
+
+	return l.cluster.Wait(ctx, timeout, what, func(ctx context.Context) error {
+		if time.Now().After(next) {
+			last = condition(ctx)
+			next = time.Now().Add(time.Second)
+		}
+
+		return last
+	})
+}

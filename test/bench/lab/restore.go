@@ -1,0 +1,215 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+)
+
+// A Restore is what was measured of the restore of a backup, up to the time when all items were restored.
+type Restore struct {
+	// Items that Velero has restored, and the Seconds from its beginning to the answer to the last request about one.
+	Items   int     `json:"items"`
+	Seconds float64 `json:"seconds"`
+	// FirstPoll is how long after that it took until the phase changed, in which the plugin is polled for the first time.
+	FirstPoll float64 `json:"firstPoll"`
+	// Plugin and Velero count their requests while items were restored, by what they were.
+	Plugin map[string]int `json:"plugin"`
+	Velero map[string]int `json:"velero"`
+	// Peak is the most memory that the plugin's process has had, in bytes.
+	Peak int64 `json:"peak"`
+}
+
+// Calls is how many requests there were.
+func Calls(kinds map[string]int) int {
+	n := 0
+	for _, count := range kinds {
+		n += count
+	}
+
+	return n
+}
+
+// A How says how a backup is restored.
+type How struct {
+	// Plugin says whether Velero has the plugin.
+	Plugin bool
+	// Status says whether the status of all objects is restored.
+	Status bool
+	// Live says whether Crossplane and the provider run.
+	Live bool
+}
+
+// Restore restores a backup of that many trees into a cluster where there is nothing of it.
+func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error) {
+	r, _, err := l.restore(ctx, trees, how)
+
+	return r, err
+}
+
+// running is a restore of which all items are restored.
+type running struct {
+	record   *meter.Record
+	restored time.Time // When the answer to the last request about an item came.
+	left     time.Time // When the phase changed after that.
+}
+
+func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run *running, err error) {
+	backup, err := l.backup(ctx, trees)
+	if err != nil {
+		return nil, nil, err
+	}
+	var with []string
+	if how.Live {
+		with = controllers()
+	}
+	if err := l.reset(ctx, how.Plugin, with...); err != nil {
+		return nil, nil, err
+	}
+	name := l.unique("restore")
+	args := []string{"restore", "create", name, "--from-backup", backup}
+	if how.Status {
+		args = append(args, "--status-include-resources", "*")
+	}
+	if err := l.awaitBackup(ctx, backup); err != nil {
+		return nil, nil, err
+	}
+	record, err := meter.Begin(ctx, l.cluster, "Restore", name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			record.End()
+			err = errors.Join(err, errors.New(drill.Problems(ctx, l.cluster, name)))
+		}
+	}()
+	if _, err := l.cluster.Velero(ctx, args...); err != nil {
+		return nil, nil, err
+	}
+	u, phases, err := record.Until(ctx, l.timeout(trees), func(phase string) bool { return phase == meter.Waiting || meter.Over(phase) })
+	if err != nil {
+		return nil, nil, err
+	}
+
+	return l.measureRestore(ctx, u, phases, record)
+}
+
+// timeout is far longer than it takes until that many trees are restored.
+func (l *Lab) timeout(trees int) time.Duration {
+	return patience + time.Duration(trees*(l.composed+1))*100*time.Millisecond
+}
+
+func (l *Lab) measureRestore(ctx context.Context, u *unstructured.Unstructured, phases meter.Phases, record *meter.Record) (*Restore, *running, error) {
+	begun, err := phases.Begun()
+	if err != nil {
+		return nil, nil, err
+	}
+	left, err := phases.Left()
+	if err != nil {
+		return nil, nil, err
+	}
+	requests, err := l.cluster.Requests(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	last := meter.LastItem(requests, begun, left)
+	if last.IsZero() {
+		return nil, nil, errors.New("cannot find the end of a restore: Velero has asked for no item")
+	}
+	items, _, _ := unstructured.NestedInt64(u.Object, "status", "progress", "itemsRestored")
+	r := &Restore{
+		Items: int(items), Seconds: last.Sub(begun).Seconds(), FirstPoll: left.Sub(last).Seconds(),
+		Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, begun, last)), Velero: meter.Kinds(meter.Between(requests, meter.Velero, begun, last)),
+		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)),
+	}
+	l.Say("%d items restored in %.1f s, phase left %.1f s later; %d requests of Velero, %d of the plugin; %d MB",
+		r.Items, r.Seconds, r.FirstPoll, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20)
+
+	return r, &running{record: record, restored: last, left: left}, nil
+}
+
+// awaitBackup waits until Velero has found a backup in the bucket.
+func (l *Lab) awaitBackup(ctx context.Context, name string) error {
+	backups, err := l.cluster.Resource(ctx, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Backup"}, "velero")
+	if err != nil {
+		return err
+	}
+
+	return l.cluster.Wait(ctx, patience, "Backup "+name, func(ctx context.Context) error {
+		_, err := backups.Get(ctx, name, metav1.GetOptions{})
+
+		return err
+	})
+}
+
+// A Poll is what was measured of one poll of a restore's operations.
+type Poll struct {
+	// Seconds for which the plugin's process ran: Velero starts one for each poll and asks it about each operation.
+	Seconds float64 `json:"seconds"`
+	// Asking is the time from the poll's first request to the answer to its last.
+	Asking float64 `json:"asking"`
+	// Lists is how often the kind was listed that was listed most often.
+	Lists int            `json:"lists"`
+	Calls map[string]int `json:"calls"`
+	Peak  int64          `json:"peak"`
+}
+
+// Polls measures polls of a restore on which nothing moves, since Crossplane is stopped.
+func (l *Lab) polls(ctx context.Context, run *running, n int) ([]Poll, error) {
+	var ended []meter.Process
+	err := l.cluster.Wait(ctx, patience+time.Duration(n)*time.Minute, fmt.Sprintf("%d polls", n), func(context.Context) error {
+		ended = l.watch.Ended(run.left)
+		if len(ended) < n {
+			return fmt.Errorf("there were %d", len(ended))
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	requests, err := l.cluster.Requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var polls []Poll
+	for _, p := range ended[:n] {
+		asked := meter.Between(requests, meter.Plugin, p.Began, p.Ended)
+		poll := Poll{Seconds: p.Ended.Sub(p.Began).Seconds(), Lists: meter.Lists(asked), Calls: meter.Kinds(asked), Peak: p.Peak}
+		if len(asked) > 0 {
+			poll.Asking = asked[len(asked)-1].Done.Sub(asked[0].At).Seconds()
+		}
+		polls = append(polls, poll)
+		l.Say("a poll took %.2f s, of which %.2f s with the API server; %v; %d MB", poll.Seconds, poll.Asking, poll.Calls, poll.Peak>>20)
+	}
+
+	return polls, nil
+}
+
+// Held is what was measured of a restore whose XRs stay held.
+type Held struct {
+	Restore *Restore `json:"restore"`
+	Polls   []Poll   `json:"polls"`
+}
+
+// Held restores that many trees with the plugin and without Crossplane, and measures polls.
+func (l *Lab) Held(ctx context.Context, trees, polls int) (*Held, error) {
+	r, run, err := l.restore(ctx, trees, How{Plugin: true})
+	if err != nil {
+		return nil, err
+	}
+	defer run.record.End()
+	h := &Held{Restore: r}
+	h.Polls, err = l.polls(ctx, run, polls)
+
+	return h, err
+}

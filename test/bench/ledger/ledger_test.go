@@ -1,0 +1,70 @@
+package ledger
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type result struct {
+	Seconds float64
+	Calls   map[string]int
+}
+
+func TestEntry(t *testing.T) {
+	kept := result{Seconds: 1.5, Calls: map[string]int{"get": 2}}
+	fresh := result{Seconds: 3}
+	type want struct {
+		Result   result
+		Measured bool
+		Fails    bool
+	}
+	cases := map[string]struct {
+		reason string
+		name   string
+		of     string
+		fails  error
+		want   want
+	}{
+		"Kept":    {reason: "A run that was stopped repeats nothing.", name: "row-1", of: "plugin a", want: want{Result: kept}},
+		"Other":   {reason: "What was measured of another plugin is not true of this one.", name: "row-1", of: "plugin b", want: want{Result: fresh, Measured: true}},
+		"Missing": {reason: "What was not measured yet is.", name: "row-2", of: "plugin a", want: want{Result: fresh, Measured: true}},
+		"Failed":  {reason: "What could not be measured is no result.", name: "row-2", of: "plugin a", fails: errors.New("no"), want: want{Measured: true, Fails: true}},
+		"Broken":  {reason: "A file that can't be read is a person's to remove.", name: "broken", of: "plugin a", want: want{Fails: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l, err := Open(filepath.Join(dir, "10x2"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Entry(l, "row-1", "plugin a", func() (result, error) { return kept, nil }); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "10x2", "broken.json"), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			var got want
+			got.Result, err = Entry(l, tc.name, tc.of, func() (result, error) {
+				got.Measured = true
+				if tc.fails != nil {
+					return result{}, tc.fails
+				}
+
+				return fresh, nil
+			})
+			got.Fails = err != nil
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if has := l.Has(tc.name, tc.of); has == tc.want.Fails {
+				t.Errorf("%s\nit says %v when asked whether it has that", tc.reason, has)
+			}
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package meter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// scanEvery is the time between two looks at the processes. A look at some hundred takes a fraction of a millisecond.
+	scanEvery = 20 * time.Millisecond
+	// settling is for how long a new process may still run the program of the one that has started it.
+	settling = time.Second
+
+	// ticks of the kernel's clock per second, as it shows them on every architecture (USER_HZ, man 5 proc).
+	ticks = 100
+)
+
+// A Process is one that ran a program.
+type Process struct {
+	// Began to Ended is when it ran. It is known to 20 ms.
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended"`
+	// Peak is the most memory that it has had, in bytes, as of its last 20 ms.
+	Peak int64 `json:"peak"`
+}
+
+// A Watch looks for the processes of a program, and at them.
+type Watch struct {
+	proc    string
+	program string
+	self    int // Whoever watches its own program does not mean itself.
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	mu    sync.Mutex
+	seen  map[int]time.Time // When a process was first seen, by its ID.
+	live  map[int]*Process
+	ended []Process
+}
+
+// Follow begins to watch the processes that run a program.
+func Follow(program string) (*Watch, error) {
+	path, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find %s: %w", program, err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w := newWatch("/proc", path)
+	w.stop = stop
+	w.done.Go(func() {
+		tick := time.NewTicker(scanEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				w.scan(time.Now())
+			}
+		}
+	})
+
+	return w, nil
+}
+
+func newWatch(proc, program string) *Watch {
+	return &Watch{proc: proc, program: program, self: os.Getpid(), seen: map[int]time.Time{}, live: map[int]*Process{}}
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	w.stop()
+	w.done.Wait()
+}
+
+// Processes returns those that have ended, and how those that run are now, in the order in which they began.
+func (w *Watch) Processes() []Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := slices.Clone(w.ended)
+	for _, p := range w.live {
+		all = append(all, *p)
+	}
+	slices.SortFunc(all, func(a, b Process) int { return a.Began.Compare(b.Began) })
+
+	return all
+}
+
+// Ended returns the processes that began after a time and have ended, in the order in which they began.
+func (w *Watch) Ended(after time.Time) []Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var some []Process
+	for _, p := range w.ended {
+		if p.Began.After(after) {
+			some = append(some, p)
+		}
+	}
+	slices.SortFunc(some, func(a, b Process) int { return a.Began.Compare(b.Began) })
+
+	return some
+}
+
+// scan looks once. A process that runs another program is not looked at again.
+func (w *Watch) scan(now time.Time) {
+	dir, err := os.Open(w.proc)
+	if err != nil {
+		return
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	there := map[int]bool{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == w.self {
+			continue
+		}
+		there[pid] = true
+		first, known := w.seen[pid]
+		if !known {
+			first = now
+			w.seen[pid] = now
+		}
+		if p := w.live[pid]; p != nil {
+			w.look(p, pid, now)
+		} else if now.Sub(first) < settling && w.runs(pid) {
+			p = &Process{Began: w.began(pid, now), Ended: now}
+			w.live[pid] = p
+			w.look(p, pid, now)
+		}
+	}
+	for pid := range w.seen {
+		if there[pid] {
+			continue
+		}
+		delete(w.seen, pid)
+		if p := w.live[pid]; p != nil {
+			p.Ended = now
+			w.ended = append(w.ended, *p)
+			delete(w.live, pid)
+		}
+	}
+}
+
+func (w *Watch) runs(pid int) bool {
+	exe, err := os.Readlink(w.file(pid, "exe"))
+
+	return err == nil && exe == w.program
+}
+
+// look takes down the process's peak. One that has ended and was not reaped yet has none.
+func (w *Watch) look(p *Process, pid int, now time.Time) {
+	b, err := os.ReadFile(w.file(pid, "status"))
+	if err != nil {
+		return
+	}
+	if peak := peakIn(b); peak > 0 {
+		p.Peak, p.Ended = max(p.Peak, peak), now
+	}
+}
+
+// peakIn reads the most memory that was resident out of a process's status.
+func peakIn(status []byte) int64 {
+	for line := range bytes.Lines(status) {
+		if rest, ok := bytes.CutPrefix(line, []byte("VmHWM:")); ok {
+			kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB"), 10, 64)
+			if err != nil {
+				return 0
+			}
+
+			return kb << 10
+		}
+	}
+
+	return 0
+}
+
+// began returns when a process was started: that is in its stat, in ticks since the machine was.
+func (w *Watch) began(pid int, now time.Time) time.Time {
+	stat, err := os.ReadFile(w.file(pid, "stat"))
+	if err != nil {
+		return now
+	}
+	uptime, err := os.ReadFile(filepath.Join(w.proc, "uptime"))
+	if err != nil {
+		return now
+	}
+	age, ok := ageIn(stat, uptime)
+	if !ok {
+		return now
+	}
+
+	return now.Add(-age)
+}
+
+// ageIn returns for how long a process has run, by its stat and the machine's uptime.
+func ageIn(stat, uptime []byte) (time.Duration, bool) {
+	const startTime = 19 // The 22nd field, counted from behind the name, which may have spaces and parentheses in it.
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	ups := bytes.Fields(uptime)
+	if len(fields) <= startTime || len(ups) == 0 {
+		return 0, false
+	}
+	started, err := strconv.ParseFloat(string(fields[startTime]), 64)
+	if err != nil {
+		return 0, false
+	}
+	up, err := strconv.ParseFloat(string(ups[0]), 64)
+	if err != nil {
+		return 0, false
+	}
+
+	return max(0, time.Duration((up-started/ticks)*float64(time.Second))), true
+}
+
+func (w *Watch) file(pid int, name string) string {
+	return filepath.Join(w.proc, strconv.Itoa(pid), name)
+}
+
+// In returns the processes that began in a time.
+func In(processes []Process, from, to time.Time) []Process {
+	var some []Process
+	for _, p := range processes {
+		if !p.Began.Before(from) && !p.Began.After(to) {
+			some = append(some, p)
+		}
+	}
+
+	return some
+}
+
+// Peak returns the most memory that any of the processes has had.
+func Peak(processes []Process) int64 {
+	var most int64
+	for _, p := range processes {
+		most = max(most, p.Peak)
+	}
+
+	return most
+}

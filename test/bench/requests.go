@@ -1,0 +1,42 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Requests says who has asked the API server for what while items were restored, once with the plugin and once without, as a table for docs/performance.md.
+func (r *Results) Requests() string {
+	if len(r.Restores) == 0 {
+		return ""
+	}
+	last := r.Restores[len(r.Restores)-1]
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nRequests while %d items were restored:\n\n| request | Velero alone | Velero with the plugin | the plugin |\n|---|---|---|---|\n", last.Plugin.Items)
+	total := func(what string) int {
+		return last.Alone.Velero[what] + last.Plugin.Velero[what] + last.Plugin.Plugin[what]
+	}
+	kinds := map[string]bool{}
+	for _, counts := range []map[string]int{last.Alone.Velero, last.Plugin.Velero, last.Plugin.Plugin} {
+		for what := range counts {
+			kinds[what] = true
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(total(b)-total(a), strings.Compare(a, b)) })
+	const most = 24
+	for _, what := range names[:min(most, len(names))] {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", what, last.Alone.Velero[what], last.Plugin.Velero[what], last.Plugin.Plugin[what])
+	}
+	if len(names) > most {
+		alone, with, plugin := 0, 0, 0
+		for _, what := range names[most:] {
+			alone, with, plugin = alone+last.Alone.Velero[what], with+last.Plugin.Velero[what], plugin+last.Plugin.Plugin[what]
+		}
+		fmt.Fprintf(&b, "| %d others | %d | %d | %d |\n", len(names)-most, alone, with, plugin)
+	}
+
+	return b.String()
+}

@@ -1,0 +1,376 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/lab"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+)
+
+const (
+	// starts is how often the plugin is started, and polls how many polls are measured.
+	starts = 21
+	polls  = 5
+)
+
+// A Runner measures what was not measured yet.
+type Runner struct {
+	// Sizes of what is measured.
+	Sizes Sizes
+	// Ledger keeps what was measured.
+	Ledger *ledger.Ledger
+	// Of is the plugin that is measured.
+	Of string
+	// Plugin and Self are the paths of the plugin and of this program, which decodes a file if its first argument is DecodeCommand.
+	Plugin, Self string
+	// Open starts the Lab. It is called when something is to be measured that needs one.
+	Open func(ctx context.Context) (*lab.Lab, error)
+	// Out is where it tells how far it is.
+	Out io.Writer
+
+	lab     *lab.Lab
+	results Results
+}
+
+// DecodeCommand is the first argument with which the program that measures is the one that inspect is compared with.
+const DecodeCommand = "decode"
+
+// A Stage is a part of what can be measured.
+type Stage struct {
+	// Name by which it is chosen.
+	Name string
+	// entries are the names of what it keeps.
+	entries func(s Sizes) []string
+	// each is about how long one of these takes.
+	each func(s Sizes) time.Duration
+	run  func(r *Runner, ctx context.Context, entry string, i int) error
+}
+
+// numbered are n names.
+func numbered(name string, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("%s-%d", name, i+1))
+	}
+
+	return names
+}
+
+// about is how long it takes to restore that many objects at Velero's limit of 100 requests per second, and to get ready for that.
+func about(items, calls int) time.Duration {
+	const ready = 20 * time.Second
+
+	return ready + time.Duration(items*calls)*11*time.Millisecond
+}
+
+// Stages are what can be measured, in the order in which it is.
+func Stages() []Stage {
+	pairs := func(name string) func(s Sizes) []string {
+		return func(s Sizes) []string { return numbered(name, s.Pairs) }
+	}
+	once := func(name func(s Sizes) string) func(s Sizes) []string {
+		return func(s Sizes) []string { return []string{name(s)} }
+	}
+
+	return []Stage{
+		{
+			Name: "start", entries: once(func(Sizes) string { return "start" }),
+			each: func(Sizes) time.Duration { return 5 * time.Second }, run: (*Runner).start,
+		},
+		{
+			Name: "inspect", entries: func(s Sizes) []string { return numbered(fmt.Sprintf("inspect-%d", s.Objects), s.Pairs) },
+			each: func(s Sizes) time.Duration { return time.Duration(s.Objects) * 400 * time.Microsecond }, run: (*Runner).inspect,
+		},
+		{
+			Name: "inspect", entries: func(s Sizes) []string { return numbered(fmt.Sprintf("inspect-%d", s.Objects/10), s.Pairs) },
+			each: func(s Sizes) time.Duration { return time.Duration(s.Objects) * 20 * time.Microsecond }, run: (*Runner).inspectTenth,
+		},
+		{
+			Name: "restore", entries: pairs("restore"),
+			each: func(s Sizes) time.Duration { return 2 * about(s.Items(s.XRs), 2) }, run: (*Runner).restore,
+		},
+		{
+			Name: "status", entries: pairs("status"),
+			each: func(s Sizes) time.Duration { return 2 * about(s.Items(s.XRs), 3) }, run: (*Runner).status,
+		},
+		{
+			Name: "release", entries: pairs("release"),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 2) + about(s.Items(s.XRs), 1) }, run: (*Runner).release,
+		},
+		{
+			Name: "backup", entries: pairs("backup"),
+			each: func(s Sizes) time.Duration { return time.Minute }, run: (*Runner).backup,
+		},
+		{
+			Name: "peer", entries: once(func(Sizes) string { return "peer" }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 3) }, run: (*Runner).peer,
+		},
+		{
+			Name: "held", entries: once(func(s Sizes) string { return fmt.Sprintf("held-%d", s.Held) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.Held), 2) + polls*12*time.Second }, run: (*Runner).held,
+		},
+		{
+			Name: "growth", entries: once(func(s Sizes) string { return fmt.Sprintf("growth-%d", s.XRs) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 4) + polls*12*time.Second }, run: (*Runner).base,
+		},
+		{
+			Name: "large", entries: once(func(s Sizes) string { return fmt.Sprintf("growth-%d", s.Large) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.Large), 4) + polls*12*time.Second }, run: (*Runner).large,
+		},
+		{
+			Name: "alone", entries: once(func(s Sizes) string { return fmt.Sprintf("alone-%d", s.Large) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.Large), 2) }, run: (*Runner).alone,
+		},
+	}
+}
+
+// Names of all stages.
+func Names() []string {
+	var names []string
+	for _, s := range Stages() {
+		names = append(names, s.Name)
+	}
+
+	return slices.Compact(names)
+}
+
+// Run measures the stages that are named, or all, and returns all results, also those of other stages that are kept from before.
+func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
+	for _, name := range only {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("cannot measure %q: there are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	wanted := func(s Stage) bool { return len(only) == 0 || slices.Contains(only, s.Name) }
+	left := time.Duration(0)
+	for _, s := range Stages() {
+		for _, entry := range s.entries(r.Sizes) {
+			if wanted(s) && !r.Ledger.Has(entry, r.Of) {
+				left += s.each(r.Sizes)
+			}
+		}
+	}
+	r.say("what is left to measure takes about %s", left.Round(time.Minute))
+	for _, s := range Stages() {
+		for i, entry := range s.entries(r.Sizes) {
+			kept := r.Ledger.Has(entry, r.Of)
+			if !kept && !wanted(s) {
+				continue
+			}
+			if !kept {
+				r.say("measuring %s, which takes about %s; about %s are left", entry, s.each(r.Sizes).Round(time.Second), left.Round(time.Minute))
+				left -= s.each(r.Sizes)
+			}
+			if err := s.run(r, ctx, entry, i); err != nil {
+				return nil, fmt.Errorf("cannot measure %s: %w", entry, err)
+			}
+		}
+	}
+
+	return &r.results, nil
+}
+
+// Close destroys the Lab, if there is one.
+func (r *Runner) Close() error {
+	if r.lab == nil {
+		return nil
+	}
+
+	return r.lab.Close()
+}
+
+func (r *Runner) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// in returns the Lab, and starts it for the first time.
+func (r *Runner) in(ctx context.Context) (*lab.Lab, error) {
+	if r.lab != nil {
+		return r.lab, nil
+	}
+	var err error
+	r.lab, err = r.Open(ctx)
+
+	return r.lab, err
+}
+
+// kept measures in the Lab what was not kept yet.
+func kept[T any](ctx context.Context, r *Runner, entry string, measure func(l *lab.Lab) (T, error)) (T, error) {
+	return ledger.Entry(r.Ledger, entry, r.Of, func() (none T, err error) {
+		l, err := r.in(ctx)
+		if err != nil {
+			return none, err
+		}
+
+		return measure(l)
+	})
+}
+
+func (r *Runner) start(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Start, err = ledger.Entry(r.Ledger, entry, r.Of, func() (*Start, error) {
+		info, err := os.Stat(r.Plugin)
+		if err != nil {
+			return nil, fmt.Errorf("cannot look at the plugin: %w", err)
+		}
+		s := &Start{Bytes: info.Size()}
+		for range starts {
+			took, err := meter.Handshake(ctx, r.Plugin)
+			if err != nil {
+				return nil, err
+			}
+			s.Milliseconds = append(s.Milliseconds, float64(took)/float64(time.Millisecond))
+		}
+
+		return s, nil
+	})
+
+	return err
+}
+
+func (r *Runner) inspect(ctx context.Context, entry string, i int) error {
+	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*Inspections, error) {
+		path, _, err := l.Tarball(ctx, r.Sizes.Trees())
+		if err != nil {
+			return nil, err
+		}
+		pair := &Inspections{}
+		err = alternately(i,
+			func() (err error) { pair.Inspect, err = meter.Time(ctx, r.Plugin, "inspect", path); return err },
+			func() (err error) { pair.Decode, err = meter.Time(ctx, r.Self, DecodeCommand, path); return err },
+		)
+		if err == nil {
+			l.Say("inspect took %.2f s and %d MB, decoding %.2f s and %d MB", pair.Inspect.Seconds, pair.Inspect.Peak>>20, pair.Decode.Seconds, pair.Decode.Peak>>20)
+		}
+
+		return pair, err
+	})
+	if err != nil {
+		return err
+	}
+	r.results.Inspections = append(r.results.Inspections, *pair)
+
+	return nil
+}
+
+func (r *Runner) inspectTenth(ctx context.Context, entry string, _ int) error {
+	run, err := kept(ctx, r, entry, func(l *lab.Lab) (*meter.Run, error) {
+		path, _, err := l.Tarball(ctx, r.Sizes.Trees()/10)
+		if err != nil {
+			return nil, err
+		}
+
+		return meter.Time(ctx, r.Plugin, "inspect", path)
+	})
+	if err != nil {
+		return err
+	}
+	r.results.Tenth = append(r.results.Tenth, *run)
+
+	return nil
+}
+
+// alternately does the one thing first, and in the next pair the other.
+func alternately(i int, one, other func() error) error {
+	first, second := one, other
+	if i%2 == 1 {
+		first, second = other, one
+	}
+	if err := first(); err != nil {
+		return err
+	}
+
+	return second()
+}
+
+func (r *Runner) restore(ctx context.Context, entry string, i int) error {
+	pair, err := r.restores(ctx, entry, i, false)
+	if err == nil {
+		r.results.Restores = append(r.results.Restores, *pair)
+	}
+
+	return err
+}
+
+func (r *Runner) status(ctx context.Context, entry string, i int) error {
+	pair, err := r.restores(ctx, entry, i, true)
+	if err == nil {
+		r.results.Statuses = append(r.results.Statuses, *pair)
+	}
+
+	return err
+}
+
+func (r *Runner) restores(ctx context.Context, entry string, i int, status bool) (*Restores, error) {
+	return kept(ctx, r, entry, func(l *lab.Lab) (*Restores, error) {
+		pair := &Restores{}
+		err := alternately(i,
+			func() (err error) {
+				pair.Plugin, err = l.Restore(ctx, r.Sizes.XRs, lab.How{Plugin: true, Status: status})
+
+				return err
+			},
+			func() (err error) {
+				pair.Alone, err = l.Restore(ctx, r.Sizes.XRs, lab.How{Status: status})
+
+				return err
+			},
+		)
+
+		return pair, err
+	})
+}
+
+func (r *Runner) release(ctx context.Context, entry string, _ int) error {
+	one, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Release, error) { return l.Release(ctx, r.Sizes.XRs) })
+	if err == nil {
+		r.results.Releases = append(r.results.Releases, *one)
+	}
+
+	return err
+}
+
+func (r *Runner) backup(ctx context.Context, entry string, i int) error {
+	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*lab.Backups, error) { return l.Backups(ctx, r.Sizes.XRs, i%2 == 0) })
+	if err == nil {
+		r.results.Backups = append(r.results.Backups, *pair)
+	}
+
+	return err
+}
+
+func (r *Runner) peer(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Peer, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Peer, error) { return l.Peer(ctx, r.Sizes.XRs) })
+
+	return err
+}
+
+func (r *Runner) held(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Held, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Held, error) { return l.Held(ctx, r.Sizes.Held, polls) })
+
+	return err
+}
+
+func (r *Runner) base(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Base, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Growth, error) { return l.Grow(ctx, r.Sizes.XRs, polls) })
+
+	return err
+}
+
+func (r *Runner) large(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Large, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Growth, error) { return l.Grow(ctx, r.Sizes.Large, polls) })
+
+	return err
+}
+
+func (r *Runner) alone(ctx context.Context, entry string, _ int) (err error) {
+	r.results.LargeAlone, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Restore, error) { return l.Restore(ctx, r.Sizes.Large, lab.How{}) })
+
+	return err
+}

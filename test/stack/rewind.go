@@ -1,0 +1,115 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Save keeps all that is stored in the cluster under a name, for Rewind. Etcd's files are whole only while it is stopped, so everything is, and what ran before is
+// started again.
+func (c *Cluster) Save(ctx context.Context, name string) error {
+	running := c.running()
+	if err := c.halt(); err != nil {
+		return fmt.Errorf("cannot save cluster %s: %w", c.options.Name, err)
+	}
+	if err := replaceDir(c.saved(name), c.etcdData()); err != nil {
+		return fmt.Errorf("cannot save cluster %s: %w", c.options.Name, err)
+	}
+
+	return c.resume(ctx, running)
+}
+
+// Rewind makes the cluster store what Save has kept under a name, and nothing that came later; the log of its requests begins anew. Of its components only the
+// control plane, Velero and those that are named run afterwards, and they have just been started.
+func (c *Cluster) Rewind(ctx context.Context, name string, with ...string) error {
+	began := time.Now()
+	if err := c.killAll(); err != nil {
+		return fmt.Errorf("cannot rewind cluster %s: %w", c.options.Name, err)
+	}
+	if err := replaceDir(c.etcdData(), c.saved(name)); err != nil {
+		return fmt.Errorf("cannot rewind cluster %s to %q: %w", c.options.Name, name, err)
+	}
+	if err := os.Remove(c.auditFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot begin a new log of requests: %w", err)
+	}
+	if err := c.resume(ctx, append([]string{ControllerManager, Velero}, with...)); err != nil {
+		return err
+	}
+	c.say(began, "what was saved as "+name)
+
+	return nil
+}
+
+// running names the components that run.
+func (c *Crew) running() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var names []string
+	for _, m := range c.members {
+		if m.pid() != 0 {
+			names = append(names, m.name)
+		}
+	}
+
+	return names
+}
+
+// halt stops what uses the API server, then that, then etcd, so that each can write what it has to.
+func (c *Cluster) halt() error {
+	var clients []func() error
+	for _, name := range c.running() {
+		if name != Etcd && name != APIServer {
+			clients = append(clients, func() error { return c.Stop(name) })
+		}
+	}
+	if err := parallel(clients...); err != nil {
+		return err
+	}
+	if err := c.Kill(APIServer); err != nil { // It has nothing of its own to write, and waits long for watches to end.
+		return err
+	}
+
+	return c.Stop(Etcd)
+}
+
+// resume starts etcd and the API server, then the others that are named.
+func (c *Cluster) resume(ctx context.Context, names []string) error {
+	for _, name := range []string{Etcd, APIServer} {
+		if err := c.Start(ctx, name); err != nil {
+			return err
+		}
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == Etcd || name == APIServer })
+	starts := make([]func() error, len(names))
+	for i, name := range names {
+		starts[i] = func() error { return c.Start(ctx, name) }
+	}
+
+	return parallel(starts...)
+}
+
+func (c *Cluster) etcdData() string { return filepath.Join(c.dir, Etcd, "data") }
+
+func (c *Cluster) saved(name string) string { return filepath.Join(c.dir, "saved-"+name) }
+
+// replaceDir makes a directory a copy of another.
+func replaceDir(to, from string) error {
+	if err := os.RemoveAll(to); err != nil {
+		return fmt.Errorf("cannot remove %s: %w", to, err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		return fmt.Errorf("cannot copy %s to %s: %w", from, to, err)
+	}
+	// CopyFS does not keep the mode of a directory, and etcd warns of one that others can read.
+	if err := os.Chmod(to, 0o700); err != nil { //nolint:gosec // It is a directory.
+		return fmt.Errorf("cannot close %s to others: %w", to, err)
+	}
+
+	return nil
+}
