@@ -84,7 +84,7 @@ func (r *Results) calls() Figure {
 	}
 	if len(r.Releases) > 0 {
 		last := r.Releases[len(r.Releases)-1]
-		f.Detail += fmt.Sprintf("; with all until the last XR is released %s", number(perItem(last.Plugin, last.Restore.Items)))
+		f.Detail += "; with all until the last XR is released " + number(perItem(last.Plugin, last.Restore.Items))
 	}
 
 	return f
@@ -108,9 +108,9 @@ func (r *Results) poll(s Sizes) []Figure {
 	if r.Held != nil {
 		seconds.Values = each(r.Held.Polls, func(p lab.Poll) float64 { return p.Seconds })
 		lists.Values = each(r.Held.Polls, func(p lab.Poll) float64 { return float64(p.Lists) })
-		seconds.Detail = fmt.Sprintf("the process of the poll, from start to end; between its first and last call %s s",
-			number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return p.Asking }))))
-		lists.Detail = fmt.Sprintf("%s calls in all", number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return float64(lab.Calls(p.Calls)) }))))
+		seconds.Detail = "the process of the poll, from start to end; between its first and last call " +
+			number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return p.Asking }))) + " s"
+		lists.Detail = number(median(each(r.Held.Polls, func(p lab.Poll) float64 { return float64(lab.Calls(p.Calls)) }))) + " calls in all"
 	}
 
 	return []Figure{seconds, lists}
@@ -149,7 +149,7 @@ func (r *Results) memory(s Sizes) []Figure {
 // growth is of what has grown most.
 func (r *Results) growth(s Sizes) Figure {
 	limit := s.Factor() * slack
-	f := Figure{Name: fmt.Sprintf("Cost of everything above at %s times the objects", number(s.Factor())), Target: "≤ " + number(limit) + "x", Limit: limit, Unit: "x"}
+	f := Figure{Limit: limit, Unit: "x", Name: "Cost of everything above at " + number(s.Factor()) + " times the objects", Target: "≤ " + number(limit) + "x"}
 	if r.Base == nil || r.Large == nil {
 		return f
 	}

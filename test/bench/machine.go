@@ -9,8 +9,8 @@ import (
 
 // Machine describes this one in a sentence.
 func Machine() string {
-	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(), memory(field("/proc/meminfo", "MemTotal")),
-		kernel(), runtime.Version())
+	return fmt.Sprintf("%s, %d cores, %s of memory, Linux %s, %s", field("/proc/cpuinfo", "model name"), runtime.NumCPU(),
+		memory(field("/proc/meminfo", "MemTotal")), kernel(), runtime.Version())
 }
 
 // field returns what a file says behind a name and a colon.

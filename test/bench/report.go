@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -37,7 +38,7 @@ func count(f Figure) string {
 		return "-"
 	}
 
-	return fmt.Sprint(len(f.Values))
+	return strconv.Itoa(len(f.Values))
 }
 
 // Markdown returns the figures as a table for docs/performance.md.

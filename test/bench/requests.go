@@ -15,7 +15,8 @@ func (r *Results) Requests() string {
 	}
 	last := r.Restores[len(r.Restores)-1]
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nRequests while %d items were restored:\n\n| request | Velero alone | Velero with the plugin | the plugin |\n|---|---|---|---|\n", last.Plugin.Items)
+	fmt.Fprintf(&b, "\nRequests while %d items were restored:\n\n", last.Plugin.Items)
+	b.WriteString("| request | Velero alone | Velero with the plugin | the plugin |\n|---|---|---|---|\n")
 	total := func(what string) int {
 		return last.Alone.Velero[what] + last.Plugin.Velero[what] + last.Plugin.Plugin[what]
 	}

@@ -106,7 +106,7 @@ func Stages() []Stage {
 		},
 		{
 			Name: "backup", entries: pairs("backup"),
-			each: func(s Sizes) time.Duration { return time.Minute }, run: (*Runner).backup,
+			each: func(Sizes) time.Duration { return time.Minute }, run: (*Runner).backup,
 		},
 		{
 			Name: "peer", entries: once(func(Sizes) string { return "peer" }),

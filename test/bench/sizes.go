@@ -1,4 +1,5 @@
-// Package bench measures what the plugin costs, on the real stack, and compares that with what it may cost. Each figure has a function that takes it from what was measured.
+// Package bench measures what the plugin costs, on the real stack, and compares that with what it may cost. Each figure has a function that takes it from
+// what was measured.
 package bench
 
 import (

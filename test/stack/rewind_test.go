@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -48,15 +49,12 @@ func write(t *testing.T, dir string, files map[string]string) {
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	root := os.DirFS(dir)
+	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
+		b, err := fs.ReadFile(root, name)
 		files[name] = string(b)
 
 		return err

@@ -51,7 +51,8 @@ type file struct {
 	content []byte
 }
 
-// Read reads the tar file of a backup with the tree of Root. Events are left out: Velero does not restore them, and there is no telling how many a cluster has.
+// Read reads the tar file of a backup with the tree of Root. Events are left out: Velero does not restore them, and there is no telling how many a cluster
+// has.
 func Read(r io.Reader) (*Template, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -128,8 +129,8 @@ func (t *Template) Shared() int {
 	return n
 }
 
-// Write writes a backup with n copies of the tree. Everywhere in the i-th one there is Name(i) where there is Root in the template, each UID is another, and each
-// external name that is not made up from Root is the one that the function returns for it.
+// Write writes a backup with n copies of the tree. Everywhere in the i-th one there is Name(i) where there is Root in the template, each UID is another, and
+// each external name that is not made up from Root is the one that the function returns for it.
 func (t *Template) Write(w io.Writer, n int, external func(copied int, of External) string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)
@@ -169,7 +170,8 @@ func (t *Template) replacer(i int, external func(int, External) string) *strings
 	return strings.NewReplacer(pairs...)
 }
 
-// manager is the end of the name under which Crossplane manages the fields of what it composes for an XR (ComposedFieldOwnerName in its composition_functions.go).
+// manager is the end of the name under which Crossplane manages the fields of what it composes for an XR (ComposedFieldOwnerName in its
+// composition_functions.go).
 func (t *Template) manager(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(name+t.kind)))
 }

@@ -66,7 +66,7 @@ func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backup
 	return b, nil
 }
 
-// adopted brings the cluster into the state that that many trees are adopted, and Crossplane is stopped.
+// adopted brings the cluster into the state in which so many trees are adopted, and Crossplane is stopped.
 func (l *Lab) adopted(ctx context.Context, trees int) error {
 	if l.live != trees {
 		l.Say("restoring %d trees, for what is to be measured of them", trees)

@@ -1,5 +1,5 @@
-// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default settings, in which backups of any size are restored that were made of
-// a small one.
+// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default settings, in which backups of any size are restored
+// that were made of a small one.
 package lab
 
 import (
@@ -76,7 +76,11 @@ func Start(ctx context.Context, set build.Set, composed int, out io.Writer) (l *
 		return nil, err
 	}
 
-	return l, l.plant(ctx)
+	if err := l.plant(ctx); err != nil {
+		return nil, err
+	}
+
+	return l, nil
 }
 
 // Close destroys the Lab.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,8 +30,8 @@ type Peer struct {
 	Requests int `json:"requests"`
 }
 
-// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one after the other, takes away what belongs to the cluster that they come
-// from, as such scripts do, and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
+// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one after the other, takes away what belongs to the cluster that
+// they come from, as such scripts do, and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
 func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	if err := l.adopted(ctx, trees); err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 		return nil, err
 	}
 	for _, r := range requests {
-		if bytes.HasPrefix([]byte(r.UserAgent), []byte("kubectl")) {
+		if strings.HasPrefix(r.UserAgent, "kubectl/") {
 			p.Requests++
 		}
 	}

@@ -71,8 +71,8 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	return out, nil
 }
 
-// restart restarts Crossplane and returns how long after its start, and after its first change to what is composed, it has changed all that the trees have of that: it
-// applies each composed resource once in each reconcile of an XR.
+// restart restarts Crossplane and returns how long after its start, and after its first change to what is composed, it has changed all that the trees have
+// of that: it applies each composed resource once in each reconcile of an XR.
 func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
 	if err := l.quiet(ctx); err != nil {
 		return 0, 0, err

@@ -50,9 +50,13 @@ type How struct {
 
 // Restore restores a backup of that many trees into a cluster where there is nothing of it.
 func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error) {
-	r, _, err := l.restore(ctx, trees, how)
+	r, run, err := l.restore(ctx, trees, how)
+	if err != nil {
+		return nil, err
+	}
+	run.record.End()
 
-	return r, err
+	return r, nil
 }
 
 // running is a restore of which all items are restored.

@@ -1,5 +1,5 @@
-// Package meter measures what happens on the real stack from outside: what was asked of the API server and by whom, how long a phase lasted, and what the processes of
-// the plugin took.
+// Package meter measures what happens on the real stack from outside: what was asked of the API server and by whom, how long a phase lasted, and what the
+// processes of the plugin took.
 package meter
 
 import (

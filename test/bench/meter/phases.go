@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,7 +110,7 @@ func (r *Record) Until(ctx context.Context, timeout time.Duration, is func(phase
 			return r.last, slices.Clone(r.phases), nil
 		}
 		if Failed(r.phases.End().Name) {
-			return r.last, r.phases, fmt.Errorf("cannot go on: %s is %s: %s", r.name, r.phases.End().Name, r.reason())
+			return r.last, r.phases, fmt.Errorf("cannot go on: %s is %s: %w", r.name, r.phases.End().Name, r.reason())
 		}
 		select {
 		case event, open := <-r.watch.ResultChan():
@@ -130,7 +131,7 @@ func (r *Record) Until(ctx context.Context, timeout time.Duration, is func(phase
 func (r *Record) take(event watch.Event, now time.Time) error {
 	u, ok := event.Object.(*unstructured.Unstructured)
 	if !ok || event.Type == watch.Error {
-		return fmt.Errorf("cannot watch %s: %v", r.name, event.Object)
+		return fmt.Errorf("cannot watch %s: %w", r.name, apierrors.FromObject(event.Object))
 	}
 	r.last = u
 	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
@@ -142,7 +143,7 @@ func (r *Record) take(event watch.Event, now time.Time) error {
 }
 
 func (r *Record) reason() error {
-	var errs []error
+	errs := []error{errors.New("see its log")}
 	for _, field := range []string{"failureReason", "validationErrors", "errors"} {
 		if value, found, _ := unstructured.NestedFieldNoCopy(r.last.Object, "status", field); found {
 			errs = append(errs, fmt.Errorf("%s: %v", field, value))

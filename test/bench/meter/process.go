@@ -2,7 +2,6 @@ package meter
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,7 +37,7 @@ type Watch struct {
 	proc    string
 	program string
 	self    int // Whoever watches its own program does not mean itself.
-	stop    context.CancelFunc
+	stop    chan struct{}
 	done    sync.WaitGroup
 
 	mu    sync.Mutex
@@ -53,15 +52,13 @@ func Follow(program string) (*Watch, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find %s: %w", program, err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
 	w := newWatch("/proc", path)
-	w.stop = stop
 	w.done.Go(func() {
 		tick := time.NewTicker(scanEvery)
 		defer tick.Stop()
 		for {
 			select {
-			case <-ctx.Done():
+			case <-w.stop:
 				return
 			case <-tick.C:
 				w.scan(time.Now())
@@ -73,12 +70,12 @@ func Follow(program string) (*Watch, error) {
 }
 
 func newWatch(proc, program string) *Watch {
-	return &Watch{proc: proc, program: program, self: os.Getpid(), seen: map[int]time.Time{}, live: map[int]*Process{}}
+	return &Watch{proc: proc, program: program, self: os.Getpid(), stop: make(chan struct{}), seen: map[int]time.Time{}, live: map[int]*Process{}}
 }
 
 // Close ends the watch.
 func (w *Watch) Close() {
-	w.stop()
+	close(w.stop)
 	w.done.Wait()
 }
 

@@ -23,7 +23,8 @@ type Run struct {
 	Peak int64 `json:"peak"`
 }
 
-// Time runs a program to its end. What it prints is thrown away. It may end with the exit code 3 as well, with which the plugin says that it has found something.
+// Time runs a program to its end. What it prints is thrown away. It may end with the exit code 3 as well, with which the plugin says that it has found
+// something.
 func Time(ctx context.Context, program string, args ...string) (*Run, error) {
 	w, err := Follow(program)
 	if err != nil {

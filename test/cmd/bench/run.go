@@ -89,11 +89,8 @@ func write(root string, s bench.Sizes, results *bench.Results, figures []bench.F
 // sourceOf returns a sum of what the plugin is built from: its program has the commit in it, which changes when nothing else does.
 func sourceOf(root string) (string, error) {
 	sum := sha256.New()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
+	files := os.DirFS(root)
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -107,12 +104,13 @@ func sourceOf(root string) (string, error) {
 		if strings.HasSuffix(name, "_test.go") || filepath.Ext(name) != ".go" && name != "go.mod" && name != "go.sum" {
 			return nil
 		}
-		b, err := os.ReadFile(path)
-		if err == nil {
-			_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A sum takes all.
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", name, err)
 		}
+		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A sum takes all.
 
-		return err
+		return nil
 	})
 	if err != nil {
 		return "", fmt.Errorf("cannot read the plugin's source: %w", err)

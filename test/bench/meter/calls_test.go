@@ -1,0 +1,132 @@
+package meter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+const (
+	plugin     = "velero-plugin-for-crossplane"
+	server     = "velero-server/v1.18.3 (linux/amd64)"
+	crossplane = "crossplane/v2.3.4 (linux/amd64)"
+)
+
+// at is a time in the tests, in seconds.
+func at(seconds float64) time.Time {
+	return time.Unix(1000, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// asked makes a request that came at a time and was answered a tenth of a second later.
+func asked(agent string, seconds float64, verb, group, resource, name string) stack.Request {
+	return stack.Request{UserAgent: agent, At: at(seconds), Done: at(seconds + 0.1), Verb: verb, Group: group, Resource: resource, Name: name, URI: "/" + resource}
+}
+
+func TestClientOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		agent  string
+		want   Client
+	}{
+		"Plugin":     {reason: "The plugin has a name of its own, which begins as Velero's does.", agent: plugin, want: Plugin},
+		"Server":     {reason: "Velero's server restores and backs up.", agent: server, want: Velero},
+		"CLI":        {reason: "Velero's command line client is how the benchmark asks, and no cost.", agent: "velero/v1.18.3 (linux/amd64)", want: Other},
+		"Crossplane": {reason: "Crossplane has to do with how fast XRs are released.", agent: crossplane, want: Crossplane},
+		"Kubectl":    {reason: "Others are others.", agent: "kubectl/v1.35.4", want: Other},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := ClientOf(stack.Request{UserAgent: tc.agent}); got != tc.want {
+				t.Errorf("%s\nwant %s, got %s", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestLastItem(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		requests []stack.Request
+		want     time.Time
+	}{
+		"Patched": {
+			reason: "An item is restored when its last request was answered.",
+			requests: []stack.Request{
+				asked(server, 1, "create", "c.org", "buckets", ""), asked(server, 2, "create", "c.org", "buckets", "b"), asked(server, 3, "patch", "c.org", "buckets", "b"),
+			},
+			want: at(3.1),
+		},
+		"Own": {
+			reason:   "What Velero writes about the restore is no item, and goes on after the last.",
+			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(server, 4, "patch", "velero.io", "restores", "r")},
+			want:     at(3.1),
+		},
+		"Others": {
+			reason:   "What others do at the same time is not Velero's work.",
+			requests: []stack.Request{asked(server, 3, "patch", "c.org", "buckets", "b"), asked(plugin, 4, "patch", "c.org", "buckets", "b")},
+			want:     at(3.1),
+		},
+		"Outside":  {reason: "What comes after the restore has left the phase belongs to something else.", requests: []stack.Request{asked(server, 11, "patch", "c.org", "buckets", "b")}},
+		"Informer": {reason: "Lists and watches are how Velero gets ready.", requests: []stack.Request{asked(server, 3, "list", "c.org", "buckets", "")}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, LastItem(tc.requests, at(0), at(10))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestLists(t *testing.T) {
+	paged := asked(plugin, 1, "list", "c.org", "buckets", "")
+	paged.URI += "?limit=500&continue=abc"
+	cases := map[string]struct {
+		reason   string
+		requests []stack.Request
+		want     int
+	}{
+		"None":  {reason: "What reads one object lists nothing.", requests: []stack.Request{asked(plugin, 1, "get", "c.org", "buckets", "b")}},
+		"Most":  {reason: "The kind that is listed most counts.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "c.org", "networks", ""), asked(plugin, 2, "list", "c.org", "buckets", "")}, want: 2},
+		"Pages": {reason: "A list in pages is one list.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), paged}, want: 1},
+		"Group": {reason: "Kinds of two groups can have the same name.", requests: []stack.Request{asked(plugin, 1, "list", "c.org", "buckets", ""), asked(plugin, 1, "list", "d.org", "buckets", "")}, want: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Lists(tc.requests); got != tc.want {
+				t.Errorf("%s\nwant %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestBetween(t *testing.T) {
+	requests := []stack.Request{
+		asked(plugin, 1, "get", "x.org", "shops", "a"), asked(plugin, 2, "get", "x.org", "shops", "b"), asked(server, 2, "get", "x.org", "shops", "b"),
+		{UserAgent: plugin, At: at(3), Verb: "patch", Resource: "shops", Subresource: "status"},
+		{UserAgent: plugin, At: at(3), Verb: "get"},
+		asked(plugin, 9, "get", "x.org", "shops", "c"),
+	}
+	want := map[string]int{"get shops": 1, "patch shops/status": 1, "get (no resource)": 1}
+	if diff := cmp.Diff(want, Kinds(Between(requests, Plugin, at(2), at(8)))); diff != "" {
+		t.Errorf("Only what the client has asked for in that time counts.\n-want, +got:\n%s", diff)
+	}
+}
+
+func TestFirstWrites(t *testing.T) {
+	requests := []stack.Request{
+		asked(crossplane, 1, "patch", "c.org", "buckets", "a"), // Before the restart.
+		asked(crossplane, 5, "patch", "c.org", "buckets", "a"), asked(crossplane, 6, "patch", "c.org", "buckets", "a"), asked(crossplane, 7, "patch", "c.org", "networks", "n"),
+		asked(crossplane, 5, "get", "c.org", "buckets", "b"), asked(plugin, 5, "patch", "c.org", "buckets", "c"), asked(crossplane, 5, "patch", "x.org", "shops", "s"),
+	}
+	want := map[Object]time.Time{{Resource: "buckets", Name: "a"}: at(5.1), {Resource: "networks", Name: "n"}: at(7.1)}
+	if diff := cmp.Diff(want, FirstWrites(requests, Crossplane, at(4), "buckets", "networks")); diff != "" {
+		t.Errorf("One round of Crossplane's is over when it has changed each object once since then.\n-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(at(7.1), LastWrite(requests, Crossplane, "networks")); diff != "" {
+		t.Errorf("The last change to a resource is when that was answered.\n-want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/lab"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+)
+
+func TestRun(t *testing.T) {
+	errOpened := errors.New("the Lab is needed")
+	kept, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range []string{"restore-1", "restore-2", "restore-3"} {
+		if _, err := ledger.Entry(kept, entry, "this plugin", func() (*Restores, error) { return &Restores{Plugin: restored(110), Alone: restored(100)}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cases := map[string]struct {
+		reason string
+		of     string
+		only   []string
+		fails  string
+	}{
+		"Kept":    {reason: "What was measured is neither measured again nor is a cluster started for it.", of: "this plugin", only: []string{"restore"}},
+		"Changed": {reason: "Another plugin is measured anew.", of: "another plugin", only: []string{"restore"}, fails: errOpened.Error()},
+		"Missing": {reason: "What was not measured yet needs a cluster.", of: "this plugin", only: []string{"status"}, fails: errOpened.Error()},
+		"Unknown": {reason: "A stage that is mistyped must not pass for one that was measured.", of: "this plugin", only: []string{"restores"}, fails: "there are start, inspect"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			r := &Runner{Sizes: sizes, Ledger: kept, Of: tc.of, Out: &out, Open: func(context.Context) (*lab.Lab, error) { return nil, errOpened }}
+			results, err := r.Run(t.Context(), tc.only)
+			if tc.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.fails) {
+					t.Errorf("%s\nerror: %v", tc.reason, err)
+				}
+
+				return
+			}
+			if err != nil || len(results.Restores) != 3 {
+				t.Errorf("%s\n%v, error: %v", tc.reason, results, err)
+			}
+		})
+	}
+}
+
+func TestAlternately(t *testing.T) {
+	order := ""
+	for i := range 3 {
+		err := alternately(i, func() error { order += "a"; return nil }, func() error { order += "b"; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if order != "abbaab" {
+		t.Errorf("What is first must change, or one is always measured on the warmer machine: %s", order)
+	}
+	errFirst := errors.New("first")
+	if err := alternately(0, func() error { return errFirst }, func() error { t.Error("Half a pair is none."); return nil }); !errors.Is(err, errFirst) {
+		t.Errorf("What failed must be said: %v", err)
+	}
+}
