@@ -53,7 +53,7 @@ func (t *tree) releaseClaim() bool {
 		// Any XR can name any claim; one that is held for its own XR must stay so.
 		return true
 	}
-	h, err := HoldOf(claim)
+	h, err := t.w.holdOf(claim)
 	if err != nil {
 		t.wait(false, "%s", err)
 

@@ -75,14 +75,14 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 
 // checkObserved tells whether a composed resource was reconciled since it was restored.
 func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
-	if h, err := HoldOf(u); err == nil && h != nil && h.Clone != "" {
+	if h, err := t.w.holdOf(u); err == nil && h != nil && h.Clone != "" {
 		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
 
 		return false
 	}
 	switch {
 	case xp.IsComposite(u):
-		h, err := HoldOf(u)
+		h, err := t.w.holdOf(u)
 		if err == nil && h != nil && h.Quarantine {
 			t.awaitEnd(r, h)
 

@@ -53,7 +53,7 @@ func Arrivals(w *World, refs []xp.Ref) []News {
 		if !meant[xp.RefTo(u).ID()] && (!bound || !meant[xr.ID()]) {
 			continue
 		}
-		if h, err := HoldOf(u); err == nil && h.Told == "" {
+		if h, err := w.holdOf(u); err == nil && h.Told == "" {
 			news = append(news, News{Target: u, Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", h.Restore, h.Reason)})
 		}
 	}
@@ -76,7 +76,7 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := newsOf(u, plan, passing[id]); ok {
+		if n, ok := w.newsOf(u, plan, passing[id]); ok {
 			news = append(news, n)
 		}
 	}
@@ -85,8 +85,8 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 }
 
 // newsOf returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
-func newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
-	h, err := HoldOf(u)
+func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
+	h, err := w.holdOf(u)
 	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
@@ -127,10 +127,7 @@ func Stopped(u *unstructured.Unstructured, why string) (News, error) {
 func (w *World) held() []*unstructured.Unstructured {
 	var held []*unstructured.Unstructured
 	for _, u := range w.objects {
-		if !xp.IsComposite(u) && key(u) != AnnotationClaimHold {
-			continue
-		}
-		if h, err := HoldOf(u); err == nil && h != nil {
+		if f := w.factOf(u); f.err == nil && f.hold != nil && (f.composite || f.key == AnnotationClaimHold) {
 			held = append(held, u)
 		}
 	}

@@ -51,7 +51,7 @@ func Next(w *World, r xp.Ref) Plan {
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
 	}
-	h, err := HoldOf(u)
+	h, err := w.holdOf(u)
 	if err != nil {
 		return Plan{Failed: err.Error() + "; correct or remove the annotation, then run release, or restore again"}
 	}

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,6 +41,19 @@ func (p *platform) add(u *unstructured.Unstructured) {
 	}
 }
 
+// remove forgets what add has remembered.
+func (p *platform) remove(u *unstructured.Unstructured) {
+	same := func(o *unstructured.Unstructured) bool { return o == u }
+	switch name := u.GetLabels(); {
+	case xp.IsDefinition(u):
+		p.definitions = slices.DeleteFunc(p.definitions, same)
+	case u.GroupVersionKind().GroupKind() == xp.KindFunctionRevision.GroupKind():
+		p.functions[name[xp.LabelPackage]] = slices.DeleteFunc(p.functions[name[xp.LabelPackage]], same)
+	case xp.IsRevision(u):
+		p.revisions[name[xp.LabelCompositionName]] = slices.DeleteFunc(p.revisions[name[xp.LabelCompositionName]], same)
+	}
+}
+
 // AddedAll says that all objects of a kind were added, so what is not there does not exist.
 func (w *World) AddedAll(gk schema.GroupKind) {
 	if w.platform.whole == nil {
@@ -53,10 +67,11 @@ func (w *World) AddedAll(gk schema.GroupKind) {
 func (w *World) PlatformNeeds() []schema.GroupVersionKind {
 	about, pipelines := false, false
 	for _, u := range w.objects {
-		if !xp.IsComposite(u) || !xp.IsPaused(u) {
+		f := w.factOf(u)
+		if !f.composite || !xp.IsPaused(u) {
 			continue
 		}
-		h, err := HoldOf(u)
+		h, err := f.hold, f.err
 		if err != nil || h == nil || h.Clone != "" || h.ownPause() {
 			continue
 		}

@@ -123,7 +123,7 @@ func TestNextNamesDyingKindsBelow(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.In(""))
 	xr := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
-	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Deleting())), xp.RefTo(x))
+	plan := Next(observed(xr, xptest.Revision(xptest.RevisionName, x), definition("XOrder"), definition("Order", xptest.Field("orders.example.org", "metadata", "name"), xptest.Deleting())), xp.RefTo(x))
 	if len(plan.Waiting) != 2 || plan.Waiting[0][:len("Order.example.org, which it composes: its XRD")] != "Order.example.org, which it composes: its XRD" {
 		t.Errorf("why the composed XR can't be there comes first: %q", plan.Waiting)
 	}

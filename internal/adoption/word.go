@@ -37,7 +37,7 @@ func (t *tree) since(u *unstructured.Unstructured) time.Time {
 // since is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
 func (w *World) since(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
-	if h, err := HoldOf(u); err == nil && h != nil {
+	if h, err := w.holdOf(u); err == nil && h != nil {
 		times = append(times, at(h.Since))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {

@@ -24,23 +24,51 @@ type World struct {
 	// now is when it was observed.
 	now      time.Time
 	platform platform
+	// facts are what was found out about objects.
+	facts map[*unstructured.Unstructured]*fact
 }
 
 // NewWorld returns a World in which nothing exists.
 func NewWorld() *World {
 	return &World{
 		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		restored: map[types.UID]bool{},
+		restored: map[types.UID]bool{}, facts: map[*unstructured.Unstructured]*fact{},
 	}
 }
 
 // SetTime says when it was observed.
 func (w *World) SetTime(now time.Time) { w.now = now }
 
-// Add says that an object exists.
+// Add says that an object exists, as it is now.
 func (w *World) Add(u *unstructured.Unstructured) {
+	w.Remove(u)
 	w.objects[xp.RefTo(u).ID()] = u
 	w.platform.add(u)
+}
+
+// Remove says that an object does not exist any more.
+func (w *World) Remove(u *unstructured.Unstructured) {
+	id := xp.RefTo(u).ID()
+	before := w.objects[id]
+	if before == nil {
+		return
+	}
+	delete(w.objects, id)
+	delete(w.restored, before.GetUID())
+	delete(w.facts, before)
+	w.platform.remove(before)
+}
+
+// All returns the objects of a kind that exist, in no order.
+func (w *World) All(gk schema.GroupKind) []*unstructured.Unstructured {
+	var all []*unstructured.Unstructured
+	for id, u := range w.objects {
+		if id.Group == gk.Group && id.Kind == gk.Kind {
+			all = append(all, u)
+		}
+	}
+
+	return all
 }
 
 // AddRestored says that an object exists and that a restore has created it.
@@ -79,14 +107,17 @@ func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
 func (w *World) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
 	for _, u := range w.objects {
-		if h, err := HoldOf(u); xp.IsComposite(u) && err == nil && h != nil {
+		if f := w.factOf(u); f.composite && f.hold != nil {
 			held[u.GetUID()] = true
 		}
 	}
 	var refs []xp.Ref
 	for _, u := range w.objects {
-		c, _ := xp.Controller(u)
-		if xp.IsComposite(u) || (xp.Publishes(u) || IsMarked(u)) && !held[c.UID] {
+		f := w.factOf(u)
+		if !f.composite && !f.publishes && !f.marked {
+			continue
+		}
+		if c, _ := xp.Controller(u); f.composite || !held[c.UID] {
 			refs = append(refs, xp.RefTo(u))
 		}
 	}
@@ -108,7 +139,7 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 		seen[r.ID()] = true
 		needs = append(needs, r)
 		if u := w.Get(r); u != nil {
-			for _, l := range append(composed(u), named(u)...) {
+			for _, l := range slices.Concat(w.composed(u), w.named(u)) {
 				visit(l)
 			}
 		}
@@ -126,11 +157,11 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
 		u := w.Get(r)
-		if u == nil || !xp.IsClaim(u) && !xp.IsComposite(u) {
+		if u == nil || !w.factOf(u).composite && !xp.IsClaim(u) {
 			continue
 		}
 		vital[u.GroupVersionKind()] = true
-		for _, l := range named(u) {
+		for _, l := range w.named(u) {
 			gvk := l.GroupVersionKind()
 			vital[gvk] = vital[gvk] || gvk.Group == u.GroupVersionKind().Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
@@ -140,22 +171,21 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 }
 
 // composed returns what a held XR composed when it was backed up.
-func composed(u *unstructured.Unstructured) []xp.Ref {
-	h, err := HoldOf(u)
-	if err != nil || h == nil || !xp.IsComposite(u) || xp.IsClaim(u) {
+func (w *World) composed(u *unstructured.Unstructured) []xp.Ref {
+	f := w.factOf(u)
+	if f.hold == nil || !f.composite || xp.IsClaim(u) {
 		return nil
 	}
 
-	return h.Refs
+	return f.hold.Refs
 }
 
 // named returns what else must be observed to plan for an object.
-func named(u *unstructured.Unstructured) []xp.Ref {
-	claim, composite := xp.IsClaim(u), xp.IsComposite(u)
-	h, err := HoldOf(u)
-	held := err == nil && h != nil
-	if !claim && !composite {
-		if secret, ok := xp.SecretRef(u); ok && held && h.Secret {
+func (w *World) named(u *unstructured.Unstructured) []xp.Ref {
+	f := w.factOf(u)
+	claim, held := xp.IsClaim(u), f.hold != nil
+	if !claim && !f.composite {
+		if secret, ok := xp.SecretRef(u); ok && held && f.hold.Secret {
 			return []xp.Ref{secret}
 		}
 

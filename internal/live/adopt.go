@@ -17,6 +17,9 @@ import (
 // stuckAfter is for how long Crossplane may say nothing until there is probably a reason.
 const stuckAfter = time.Minute
 
+// lookLasts is for how long what was seen in one call serves the next: Velero polls the operations of a restore one after the other, and then not for a while.
+const lookLasts = 5 * time.Second
+
 // An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which there is one every 10 s, does not have to be one
 // step. It goes on while something moves.
 type Adopter struct {
@@ -30,6 +33,11 @@ type Adopter struct {
 	silence, stuck time.Duration
 	// writes is how many objects are written at a time.
 	writes int
+	// blind says that it must list again to see what has changed.
+	blind bool
+	// last is the observer of the last call, and ended when that was.
+	last  *observer
+	ended time.Time
 	// arrived are the objects of which it has told that they are held, by UID.
 	arrived sync.Map
 	// stepped is called with each step that was taken, one after the other.
@@ -40,7 +48,7 @@ type Adopter struct {
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, glance: 300 * time.Millisecond, patience: 2 * time.Second, limit: 20 * time.Second, pause: 200 * time.Millisecond,
+		cluster: cluster, log: log, glance: 300 * time.Millisecond, patience: 2 * time.Second, limit: 20 * time.Second, pause: 100 * time.Millisecond,
 		silence: 10 * time.Second, writes: writes, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
@@ -52,38 +60,89 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 	return a
 }
 
-// Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each.
+// Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each. What it has
+// read, and has been told of since, serves the calls that follow at once, for XRs of other kinds.
 func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	return a.adopt(ctx, selector, []xp.Ref{ref}, (*adoption.World).Subjects)
+	o := a.last
+	if o == nil || o.selector != selector || time.Since(a.ended) > lookLasts || !o.catchUp() {
+		a.forget()
+		o = newObserver(a.cluster, selector, nil)
+	}
+	o.refs = append(o.refs, ref)
+	plans, o, err := a.adopt(ctx, o, (*adoption.World).Subjects)
+	a.last, a.ended = o, time.Now()
+	if err != nil || a.blind {
+		a.forget()
+	}
+
+	return plans, err
+}
+
+// forget ends what goes on between calls.
+func (a *Adopter) forget() {
+	if a.last != nil {
+		a.last.unfollow()
+	}
+	a.last = nil
 }
 
 // AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
-// a Plan for each.
+// a Plan for each. It takes only the right to list, and not that to watch, which fewer have than Velero.
 func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	return a.adopt(ctx, selector, refs, func(*adoption.World) []xp.Ref { return nil })
+	a.blind = true
+	plans, _, err := a.adopt(ctx, newObserver(a.cluster, selector, refs), func(*adoption.World) []xp.Ref { return nil })
+
+	return plans, err
 }
 
-// adopt takes the next steps for what refs name, and for what else the function finds in what was observed.
-func (a *Adopter) adopt(ctx context.Context, selector string, refs []xp.Ref, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, error) {
+// adopt takes the next steps for what an observer looks for, and for what else the function finds in what it observes. It returns the observer that was last at
+// work.
+func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	for {
 		looked := time.Now()
-		world, err := a.cluster.Observe(ctx, selector, refs)
-		if err != nil {
-			return nil, err
+		if err := o.look(ctx); err != nil {
+			return nil, o, err
 		}
-		p.pass(ctx, world, append(others(world), refs...))
+		p.pass(ctx, o, append(others(o.world), o.refs...))
 		took := time.Since(looked)
-		p.ask(ctx, took)
+		p.ask(ctx, o, took)
 		if !p.goesOn(took) {
-			p.end(ctx, world)
+			p.end(ctx, o)
 
-			return p.plans, nil
+			return p.plans, o, nil
 		}
-		if err := sleep(ctx, max(a.pause, took)); err != nil {
-			return nil, err
+		next, err := p.lookOn(ctx, o, took)
+		if err != nil {
+			return nil, o, err
+		}
+		o = next
+	}
+}
+
+// lookOn waits until there is something to see, and returns the observer to see it with. What can't be followed is listed anew, after a while that is as
+// long as that takes.
+func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, error) {
+	if !p.blind {
+		if err := o.follow(ctx); err != nil {
+			p.log.WithError(err).Debug("Looking again and again, instead of being told")
+			p.blind = true
 		}
 	}
+	again := func() *observer {
+		o.unfollow()
+
+		return newObserver(o.cluster, o.selector, o.refs)
+	}
+	if p.blind {
+		return again(), sleep(ctx, max(p.pause, took))
+	}
+	// There is to be more time for others than what planning takes.
+	if err := o.feed.wait(ctx, max(p.pause, 2*p.thought), p.patience); err != nil || o.catchUp() {
+		return o, err
+	}
+
+	return again(), nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

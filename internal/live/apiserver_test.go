@@ -25,6 +25,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
+var orders = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
+
 // An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what a client of this package asks for: discovery, lists in
 // pages, watches, merge patches and Events.
 type apiServer struct {
@@ -39,6 +41,9 @@ type apiServer struct {
 	asked map[string]int
 	// refused are verbs and resources that are forbidden.
 	refused map[string]bool
+	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
+	watched func(resource string)
+	deaf    map[string]bool
 	// controllers reacts to each change of an object: it returns what it is then, and nil if it stays as it is.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
@@ -63,10 +68,11 @@ type stored struct {
 
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
-	s := &apiServer{version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}}
+	s := &apiServer{version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}, deaf: map[string]bool{}}
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
 		xorders: {kind: xptest.LegacyKind}, orderclaims: {kind: xptest.ClaimKind, namespaced: true}, buckets: {kind: xptest.ManagedKind},
+		orders:    {kind: xptest.ModernKind, namespaced: true},
 		revisions: {kind: "CompositionRevision"}, secrets: {kind: "Secret", namespaced: true}, events: {kind: "Event", namespaced: true},
 		deployments: {kind: "Deployment", namespaced: true},
 		{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}: {kind: "CompositeResourceDefinition"},
@@ -224,14 +230,22 @@ func (s *apiServer) serveGroups(w http.ResponseWriter, root string) {
 
 		return
 	}
-	list, seen := metav1.APIGroupList{}, map[string]bool{}
+	versions := map[string]map[string]bool{}
 	for gvr := range s.stores {
-		if gvr.Group == "" || seen[gvr.Group] {
-			continue
+		if versions[gvr.Group] == nil {
+			versions[gvr.Group] = map[string]bool{}
 		}
-		seen[gvr.Group] = true
-		v := metav1.GroupVersionForDiscovery{GroupVersion: gvr.GroupVersion().String(), Version: gvr.Version}
-		list.Groups = append(list.Groups, metav1.APIGroup{Name: gvr.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+		versions[gvr.Group][gvr.Version] = true
+	}
+	delete(versions, "")
+	list := metav1.APIGroupList{}
+	for group, of := range versions {
+		g := metav1.APIGroup{Name: group}
+		for version := range of {
+			g.Versions = append(g.Versions, metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version})
+		}
+		g.PreferredVersion = g.Versions[0]
+		list.Groups = append(list.Groups, g)
 	}
 	answer(w, http.StatusOK, list)
 }
@@ -276,7 +290,15 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	}
 	switch verb {
 	case "watch":
-		s.serveWatch(w, r, st)
+		s.mu.Lock()
+		watched, deaf := s.watched, s.deaf[gvr.Resource]
+		s.mu.Unlock()
+		if watched != nil {
+			watched(gvr.Resource)
+		}
+		if !deaf {
+			s.serveWatch(w, r, st)
+		}
 	case "list":
 		s.serveList(w, r, st, namespace)
 	case "patch":

@@ -103,6 +103,7 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 func connectTo(config *rest.Config) (*Cluster, error) {
 	config.QPS = unlimited
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
+	config.DisableCompression = true          // Where the API server is next door it takes longer than what it saves.
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

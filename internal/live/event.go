@@ -83,13 +83,15 @@ func cut(s string, limit int, end string) string {
 
 // tell writes what is to be told into the mark of what it is about, and an Event. What can't be told is logged, and is no reason to stop: what has
 // changed since it was observed is told at the next poll, if it is true then.
-func (a *Adopter) tell(ctx context.Context, news []adoption.News) {
+func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
+	known := o.known(len(news), func(n int) *unstructured.Unstructured { return news[n].Target })
 	a.together(len(news), func(i int) {
 		n := news[i]
 		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
 		}
 	})
+	known.written()
 }
 
 func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
@@ -111,14 +113,14 @@ func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
 }
 
 // arrive tells of those that are held and of which nothing was told yet.
-func (a *Adopter) arrive(ctx context.Context, w *adoption.World, refs []xp.Ref) {
+func (a *Adopter) arrive(ctx context.Context, o *observer, refs []xp.Ref) {
 	var news []adoption.News
-	for _, n := range adoption.Arrivals(w, refs) {
+	for _, n := range adoption.Arrivals(o.world, refs) {
 		if _, again := a.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
 			news = append(news, n)
 		}
 	}
-	a.tell(ctx, news)
+	a.tell(ctx, o, news)
 }
 
 // released tells that the hold was taken off an XR or a claim, if that is what has become of one.
@@ -133,5 +135,7 @@ func (a *Adopter) released(ctx context.Context, before, after *unstructured.Unst
 	if is, err := adoption.HoldOf(after); err != nil || is != nil {
 		return
 	}
-	a.tell(ctx, []adoption.News{{Target: after, Event: adoption.EventReleased, Message: why}})
+	if err := a.tellOne(ctx, adoption.News{Target: after, Event: adoption.EventReleased, Message: why}); err != nil {
+		a.log.WithField("object", xp.String(after)).WithError(err).Warn("Cannot say on the object that its hold is lifted")
+	}
 }

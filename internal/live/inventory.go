@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -88,17 +89,24 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 func (c *Cluster) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
-	return c.eachTrying(ctx, gvk, namespace, options, func(list func() error) error { return c.again(ctx.Done(), answering, list) }, do)
+	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do)
+
+	return err
 }
 
-// eachTrying is each with requests that are tried as the given function does.
+// patiently does what asks the API server as often as it takes.
+func (c *Cluster) patiently(ctx context.Context) func(func() error) error {
+	return func(do func() error) error { return c.again(ctx.Done(), answering, do) }
+}
+
+// eachTrying is each with requests that are tried as the given function does. It returns the version as of which the list is.
 func (c *Cluster) eachTrying(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
 	do func(*unstructured.Unstructured),
-) error {
+) (version string, err error) {
 	gvr, namespaced, err := c.Resource(gvk)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !namespaced {
 		namespace = ""
@@ -114,13 +122,14 @@ func (c *Cluster) eachTrying(
 			return nil
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
 		for i := range list.Items {
 			do(ofKind(&list.Items[i], gvk))
 		}
-		if list.GetContinue() == "" {
-			return nil
+		// All pages are as of the first.
+		if version = cmp.Or(version, list.GetResourceVersion()); list.GetContinue() == "" {
+			return version, nil
 		}
 		options.Continue = list.GetContinue()
 	}

@@ -41,20 +41,24 @@ func (l *leftovers) see(w *adoption.World, plans map[xp.ID]adoption.Plan) {
 
 // report adds what was found to the Plans, and writes an Event about each XR that it concerns, when that has just been adopted. It asks for Usages
 // once, and for the XRs only if there are any that an XR composed. What can't be found out now is not worth failing an adoption that is over.
-func (l *leftovers) report(ctx context.Context, a *Adopter, plans map[xp.ID]adoption.Plan) {
+func (l *leftovers) report(ctx context.Context, a *Adopter, o *observer, plans map[xp.ID]adoption.Plan) {
 	if len(l.adopted) == 0 {
 		return
 	}
-	usages, err := l.usages(ctx)
-	if err == nil && len(usages) > 0 {
-		err = l.reportUsages(ctx, usages, plans)
+	var err error
+	if !o.usagesRead {
+		o.usages, err = l.usages(ctx)
+		o.usagesRead = err == nil
+	}
+	if err == nil && len(o.usages) > 0 {
+		err = l.reportUsages(ctx, o, o.usages, plans)
 	}
 	if err != nil {
 		a.log.WithError(err).Warn("Usages that were left behind are not reported")
 	}
 }
 
-func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Unstructured, plans map[xp.ID]adoption.Plan) error {
+func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*unstructured.Unstructured, plans map[xp.ID]adoption.Plan) error {
 	var xrs []*unstructured.Unstructured
 	byID := map[xp.ID]*unstructured.Unstructured{}
 	kinds := map[schema.GroupVersionKind]bool{}
@@ -63,7 +67,7 @@ func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Uns
 			continue
 		}
 		kinds[gvk] = true
-		found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{})
+		found, err := l.all(ctx, o, gvk)
 		if err != nil {
 			return err
 		}
@@ -94,6 +98,15 @@ func (l *leftovers) reportUsages(ctx context.Context, usages []*unstructured.Uns
 	}
 
 	return nil
+}
+
+// all returns all XRs of a kind.
+func (l *leftovers) all(ctx context.Context, o *observer, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	if o.whole[gvk] {
+		return o.world.All(gvk.GroupKind()), nil
+	}
+
+	return l.cluster.List(ctx, gvk, "", metav1.ListOptions{})
 }
 
 // usages returns the Usages that an XR composed once.

@@ -37,6 +37,7 @@ func newPlatform(objects ...*unstructured.Unstructured) *server {
 		xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
 	}, all...)
 	s.PrependReactor("patch", "*", s.refuseStale)
+	s.refuseWatches()
 	s.kinds[usages.GroupVersion().String()] = []metav1.APIResource{{Name: usages.Resource, Kind: "Usage"}}
 	s.kinds[xp.GroupAPIExtensions+"/v1"] = append(s.kinds[xp.GroupAPIExtensions+"/v1"], metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"})
 	s.kinds[functions.GroupVersion().String()] = []metav1.APIResource{{Name: functions.Resource, Kind: "Function"}, {Name: packages.Resource, Kind: "FunctionRevision"}}

@@ -28,7 +28,7 @@ const few = 10
 
 // ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing can be done but to wait, and again when that has helped and
 // nothing moves any more.
-func (p *poll) ask(ctx context.Context, look time.Duration) {
+func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
 	if p.steps > 0 || len(p.asked) > 0 && (!p.heard || p.goesOn(look)) {
 		return
 	}
@@ -44,7 +44,9 @@ func (p *poll) ask(ctx context.Context, look time.Duration) {
 	for _, u := range due {
 		p.asked[u.GetUID()] = now
 	}
+	known := o.known(len(due), func(n int) *unstructured.Unstructured { return due[n] })
 	p.together(len(due), func(n int) { p.askFor(ctx, due[n], now) })
+	known.written()
 	p.moved, p.patience, p.heard = time.Now(), p.glance, false
 }
 

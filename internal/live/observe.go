@@ -23,30 +23,15 @@ const pageSize = 500
 // one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too. A kind that can't be read
 // and that is only composed is the World's to tell of; any other is an error.
 func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
-	o := &observer{
-		cluster: c, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{}, whole: map[schema.GroupVersionKind]bool{},
-		unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{},
-	}
-	o.world.SetTime(time.Now())
-	o.label, _, _ = strings.Cut(selector, "=")
-	for {
-		needs := o.world.Needs(append(o.world.Subjects(), refs...))
-		o.vital = o.world.Vital(needs)
-		for _, r := range refs {
-			o.vital[r.GroupVersionKind()] = true
-		}
-		more, err := o.observe(ctx, selector, needs)
-		if err != nil {
-			return nil, err
-		}
-		if !more {
-			return o.world, o.observePlatform(ctx)
-		}
-	}
+	o := newObserver(c, selector, refs)
+
+	return o.world, o.look(ctx)
 }
 
 type observer struct {
 	cluster  *Cluster
+	selector string
+	refs     []xp.Ref
 	world    *adoption.World
 	labelled map[schema.GroupVersionKind]bool
 	whole    map[schema.GroupVersionKind]bool
@@ -58,6 +43,46 @@ type observer struct {
 	unanswered map[schema.GroupVersion]error
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
+	// usages are those that an XR composed once, if they were read.
+	usages     []*unstructured.Unstructured
+	usagesRead bool
+	// listings are what was listed, feed is what has become of it since, and following is until when that is told.
+	listings  []*listing
+	feed      *feed
+	following context.Context //nolint:containedctx // It is that of many calls.
+	// expected are the versions of objects as they were written.
+	expected map[xp.ID]string
+}
+
+// newObserver returns an observer of what refs name, and of what belongs to it, that has seen nothing yet.
+func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
+	o := &observer{
+		cluster: c, selector: selector, refs: refs, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{},
+		whole: map[schema.GroupVersionKind]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
+		expected: map[xp.ID]string{},
+	}
+	o.label, _, _ = strings.Cut(selector, "=")
+
+	return o
+}
+
+// look lists what is needed and was not listed yet.
+func (o *observer) look(ctx context.Context) error {
+	o.world.SetTime(time.Now())
+	for {
+		needs := o.world.Needs(append(o.world.Subjects(), o.refs...))
+		o.vital = o.world.Vital(needs)
+		for _, r := range o.refs {
+			o.vital[r.GroupVersionKind()] = true
+		}
+		more, err := o.observe(ctx, needs)
+		if err != nil {
+			return err
+		}
+		if !more {
+			return o.observePlatform(ctx)
+		}
+	}
 }
 
 func (o *observer) add(u *unstructured.Unstructured) {
@@ -70,7 +95,7 @@ func (o *observer) add(u *unstructured.Unstructured) {
 }
 
 // observe lists the kinds of what is needed and not there, and tells whether it listed any.
-func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref) (bool, error) {
+func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	more := false
 	for _, r := range needs {
 		gvk := r.GroupVersionKind()
@@ -83,7 +108,7 @@ func (o *observer) observe(ctx context.Context, selector string, needs []xp.Ref)
 		more = true
 		if !o.labelled[gvk] {
 			o.labelled[gvk] = true
-			if err := o.list(ctx, gvk, selector); err != nil {
+			if err := o.list(ctx, gvk, o.selector); err != nil {
 				return false, err
 			}
 
@@ -151,11 +176,23 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 			return err
 		}
 	}
+	try := o.cluster.briefly
 	if o.vital[gvk] || gvk == kindSecret {
-		return o.cluster.each(ctx, gvk, "", options, o.add)
+		try = o.cluster.patiently(ctx)
 	}
 
-	return o.cluster.eachTrying(ctx, gvk, "", options, o.cluster.briefly, o.add)
+	return o.listed(ctx, gvk, options, try)
+}
+
+// listed lists what the options select of a kind, and remembers as of when.
+func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error) error {
+	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, o.add)
+	if err == nil {
+		options.ResourceVersion = version
+		o.listings = append(o.listings, &listing{GroupVersionKind: gvk, options: options})
+	}
+
+	return err
 }
 
 // isUnreadable tells whether a kind can't be read: the API server says so, or gives no answer.

@@ -27,6 +27,8 @@ type poll struct {
 	began, moved time.Time
 	// patience is for how long it looks on after the last that has moved.
 	patience time.Duration
+	// thought is how long the latest plans took to make.
+	thought time.Duration
 	// last sums up the latest plans, and steps is how many were taken in the latest pass.
 	last  string
 	steps int
@@ -50,10 +52,10 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 }
 
 // pass plans for what refs name and takes the steps that can be taken now.
-func (p *poll) pass(ctx context.Context, world *adoption.World, refs []xp.Ref) {
-	p.arrive(ctx, world, refs)
-	p.plans, p.steps = p.take(ctx, world, refs)
-	p.left.see(world, p.plans)
+func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
+	p.arrive(ctx, o, refs)
+	p.plans, p.steps = p.take(ctx, o, refs)
+	p.left.see(o.world, p.plans)
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
 		p.moved, p.patience, p.heard = time.Now(), p.Adopter.patience, true
@@ -77,15 +79,16 @@ func (p *poll) goesOn(look time.Duration) bool {
 		moving = moving || plan.Moving
 	}
 
-	return p.steps > 0 || moving && time.Since(p.moved) <= p.patience && look <= p.patience
+	// Where a look takes long it is not worth another one to see nothing move.
+	return p.steps > 0 || moving && time.Since(p.moved) <= p.patience && (!p.blind || look <= p.patience)
 }
 
 // end tells what has become of all.
-func (p *poll) end(ctx context.Context, world *adoption.World) {
+func (p *poll) end(ctx context.Context, o *observer) {
 	passing := p.passing()
 	p.name()
-	p.tell(ctx, adoption.Changes(world, p.plans, passing))
-	p.left.report(ctx, p.Adopter, p.plans)
+	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
+	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
 // passing returns what did not wait for the same when the poll began, and has not failed: nobody has to be told of what may pass within a poll.
@@ -117,7 +120,8 @@ type task struct {
 }
 
 // take plans for each of what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
-func (a *Adopter) take(ctx context.Context, world *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
+func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
+	began := time.Now()
 	plans = map[xp.ID]adoption.Plan{}
 	changed := map[*unstructured.Unstructured]bool{}
 	var tasks []task
@@ -126,7 +130,7 @@ func (a *Adopter) take(ctx context.Context, world *adoption.World, refs []xp.Ref
 		if _, ok := plans[id]; ok {
 			continue
 		}
-		plan := adoption.Next(world, r)
+		plan := adoption.Next(o.world, r)
 		plans[id] = plan
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
@@ -136,11 +140,15 @@ func (a *Adopter) take(ctx context.Context, world *adoption.World, refs []xp.Ref
 			}
 		}
 	}
-	refusals := make([]error, len(tasks))
-	a.together(len(tasks), func(n int) { refusals[n] = a.step(ctx, tasks[n].Change) })
+	p.thought = time.Since(began)
+	after, refusals := make([]*unstructured.Unstructured, len(tasks)), make([]error, len(tasks))
+	p.together(len(tasks), func(n int) { after[n], refusals[n] = p.step(ctx, tasks[n].Change) })
 	for n, err := range refusals {
 		if err == nil {
 			taken++
+			if after[n] != nil {
+				o.wrote(after[n])
+			}
 
 			continue
 		}
@@ -176,17 +184,18 @@ func (a *Adopter) together(n int, do func(n int)) {
 	wg.Wait()
 }
 
-func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
+// step takes a step and returns the object as it is then; nil if it was another than the one that was planned for.
+func (a *Adopter) step(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
 	after, err := a.cluster.Patch(ctx, change.Target, change.Patch)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
 
-		return nil
+		return nil, nil //nolint:nilnil // Nobody needs to know what it is now.
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	log.WithField("step", change.Step).Info("Adoption step taken")
 	a.stepping.Lock()
@@ -194,5 +203,5 @@ func (a *Adopter) step(ctx context.Context, change adoption.Change) error {
 	a.stepping.Unlock()
 	a.released(ctx, change.Target, after, "its hold is lifted: "+strings.Replace(change.Step, "give its own settings back", "its own settings are back", 1))
 
-	return nil
+	return after, nil
 }

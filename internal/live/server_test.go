@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -78,8 +79,17 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	}
 	s.PrependReactor("patch", "*", s.refuseStale)
 	s.PrependReactor("create", "*", nameAnew)
+	s.refuseWatches()
 
 	return s
+}
+
+// refuseWatches makes watches fail: the fake's tell nothing of what has happened between a list and the watch. What follows from that they can is tested with
+// an apiServer.
+func (s *server) refuseWatches() {
+	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
+	})
 }
 
 // nameAnew does what an API server does with an object that asks for a name.

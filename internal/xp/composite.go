@@ -224,10 +224,8 @@ type Condition struct {
 
 // ConditionOf returns the condition of the given type; ok is false if the object has none.
 func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition, bool) {
-	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
-	if err != nil {
-		return Condition{}, false
-	}
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "conditions")
+	list, _ := value.([]any) // Anything else holds none.
 	for _, entry := range list {
 		m, ok := entry.(map[string]any)
 		if !ok || m["type"] != conditionType {
@@ -249,7 +247,7 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 
 // IsPaused tells whether Crossplane leaves u alone: only the exact value "true" does (crossplane-runtime pkg/meta).
 func IsPaused(u *unstructured.Unstructured) bool {
-	return u.GetAnnotations()[AnnotationPaused] == "true"
+	return Annotation(u, AnnotationPaused) == "true"
 }
 
 // Composes tells whether a Composition or CompositionRevision is for XRs of xr's kind.

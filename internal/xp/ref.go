@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,6 +82,22 @@ func Annotate(u *unstructured.Unstructured, key, value string) {
 	}
 	annotations[key] = value
 	u.SetAnnotations(annotations)
+}
+
+// Annotation returns an annotation of u, "" if there is none. It copies nothing, which matters where there are thousands.
+func Annotation(u *unstructured.Unstructured, key string) string {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "annotations", key)
+	s, _ := value.(string)
+
+	return s
+}
+
+// hasFinalizer tells whether u has a finalizer, without copying them.
+func hasFinalizer(u *unstructured.Unstructured, finalizer string) bool {
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "finalizers")
+	list, _ := value.([]any)
+
+	return slices.Contains(list, any(finalizer))
 }
 
 // refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if there is no map with a kind and a name.

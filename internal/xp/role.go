@@ -12,7 +12,7 @@ import (
 // IsComposite tells whether u is an XR: by the finalizer that Crossplane gives to each, or by its fields if it was never reconciled.
 // There may be no XRD to ask: a restore can start before there is one.
 func IsComposite(u *unstructured.Unstructured) bool {
-	if slices.Contains(u.GetFinalizers(), FinalizerComposite) {
+	if hasFinalizer(u, FinalizerComposite) {
 		return true
 	}
 	if isModern(u) {
@@ -29,7 +29,7 @@ func IsClaim(u *unstructured.Unstructured) bool {
 	if u.GetNamespace() == "" {
 		return false
 	}
-	if slices.Contains(u.GetFinalizers(), FinalizerClaim) {
+	if hasFinalizer(u, FinalizerClaim) {
 		return true
 	}
 	_, bound := refAt(u, "spec", "resourceRef")
@@ -51,7 +51,7 @@ func AreReconciled(categories []string) bool {
 
 // IsManaged tells whether u is an MR, which a provider reconciles with something outside of the cluster.
 func IsManaged(u *unstructured.Unstructured) bool {
-	if slices.Contains(u.GetFinalizers(), FinalizerManaged) {
+	if hasFinalizer(u, FinalizerManaged) {
 		return true
 	}
 	_, named := u.GetAnnotations()[AnnotationExternalName]

@@ -1,0 +1,232 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A listing is what was listed of a kind, and as of when.
+type listing struct {
+	schema.GroupVersionKind
+
+	options  metav1.ListOptions
+	followed bool
+}
+
+// A feed is what has become of what was listed, as the API server tells it.
+type feed struct {
+	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	news []happening
+	// lost says that there may be more of it than what was told.
+	lost bool
+	// woken has something in it if there are news.
+	woken chan struct{}
+}
+
+// A happening is what has become of an object.
+type happening struct {
+	watch.Event
+
+	gvk schema.GroupVersionKind
+}
+
+func newFeed() *feed { return &feed{woken: make(chan struct{}, 1)} }
+
+func (f *feed) add(h happening, lost bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if lost {
+		f.lost = true
+	} else {
+		f.news = append(f.news, h)
+	}
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the news since it was last called; ok is false if they are not all.
+func (f *feed) take() (news []happening, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	news, f.news = f.news, nil
+
+	return news, !f.lost
+}
+
+// wait waits for news: not for less than given, so that there are some at a time, and not for more.
+func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
+	if err := sleep(ctx, least); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.woken:
+	case <-time.After(most - least):
+	}
+
+	return nil
+}
+
+// follow has the API server tell what becomes of everything that was listed, from then on. What is composed and can't be watched stays as it was listed; of
+// anything else that is an error.
+//
+// It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
+// a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
+// of what an XR composes a list, too, only says what it was.
+func (o *observer) follow(ctx context.Context) error {
+	var due []*listing
+	for _, l := range o.listings {
+		if !l.followed && (l.options.LabelSelector != o.selector || !o.whole[l.GroupVersionKind] || l.GroupVersionKind == kindSecret) {
+			l.followed = true
+			due = append(due, l)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	if o.feed.cancel == nil {
+		// It goes on between the operations of a poll.
+		ctx, o.feed.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		o.following = ctx
+	}
+	failed := make([]error, len(due))
+	var wg sync.WaitGroup
+	tickets := make(chan struct{}, lists)
+	for n, l := range due {
+		tickets <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-tickets }()
+			failed[n] = o.watch(o.following, l)
+		})
+	}
+	wg.Wait()
+	for n, err := range failed {
+		if err != nil && o.vital[due[n].GroupVersionKind] {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// watch puts what becomes of what was listed into the feed.
+func (o *observer) watch(ctx context.Context, l *listing) error {
+	gvr, _, err := o.cluster.Resource(l.GroupVersionKind)
+	if err != nil {
+		return err
+	}
+	w, err := o.cluster.client.Resource(gvr).Watch(ctx, l.options)
+	if err != nil {
+		return fmt.Errorf("cannot watch %s: %w", gvr.GroupResource(), err)
+	}
+	go func() {
+		defer w.Stop()
+		for event := range w.ResultChan() {
+			o.feed.add(happening{Event: event, gvk: l.GroupVersionKind}, event.Type == watch.Error)
+		}
+		o.feed.add(happening{}, true)
+	}()
+
+	return nil
+}
+
+// unfollow ends what follow has begun.
+func (o *observer) unfollow() {
+	if o.feed.cancel != nil {
+		o.feed.cancel()
+	}
+}
+
+// catchUp takes over what was told since it was last called; ok is false if that may not be all, so that everything has to be listed anew.
+func (o *observer) catchUp() (ok bool) {
+	news, ok := o.feed.take()
+	for _, h := range news {
+		u, isObject := h.Object.(*unstructured.Unstructured)
+		if !isObject {
+			continue
+		}
+		u = ofKind(u, h.gvk)
+		if !o.isNews(u) {
+			continue
+		}
+		switch h.Type { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
+		case watch.Added, watch.Modified:
+			o.add(u)
+		case watch.Deleted:
+			// It is gone, or has lost the label that was asked for, and then it is found among all.
+			o.world.Remove(u)
+		}
+	}
+
+	return ok
+}
+
+// wrote takes over how an object is after it was written.
+func (o *observer) wrote(u *unstructured.Unstructured) {
+	before := o.world.Get(xp.RefTo(u))
+	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
+		return
+	}
+	o.add(u)
+	o.expect(u)
+}
+
+// expect says that an object is known as it was written, of which it is yet to be told, after all that had happened to it before.
+func (o *observer) expect(u *unstructured.Unstructured) {
+	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
+}
+
+// known are objects, and the versions in which they were observed.
+type known struct {
+	o        *observer
+	objects  []*unstructured.Unstructured
+	versions []string
+}
+
+// known returns what is known of some objects that may be written.
+func (o *observer) known(n int, object func(n int) *unstructured.Unstructured) known {
+	k := known{o: o}
+	for i := range n {
+		u := object(i)
+		k.objects, k.versions = append(k.objects, u), append(k.versions, u.GetResourceVersion())
+	}
+
+	return k
+}
+
+// written says that the objects are as they are now because they were written.
+func (k known) written() {
+	for i, u := range k.objects {
+		if u.GetResourceVersion() != k.versions[i] {
+			k.o.expect(u)
+		}
+	}
+}
+
+// isNews tells whether what is told of an object is not older than what is known.
+func (o *observer) isNews(u *unstructured.Unstructured) bool {
+	id := xp.RefTo(u).ID()
+	version, expected := o.expected[id]
+	if !expected {
+		return true
+	}
+	if version == u.GetResourceVersion() {
+		delete(o.expected, id)
+	}
+
+	return false
+}

@@ -1,0 +1,131 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What happens while a poll looks on is what it goes by, without listing anything again.
+func TestPollsHearWhatHappens(t *testing.T) {
+	x := xptest.XR("x")
+	ready := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
+	late := xptest.With(ready, xptest.Without("status"))
+	other := restored(xptest.MR("c", xptest.ControlledBy(x), xptest.Reconciled()))
+	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
+	cases := map[string]struct {
+		reason string
+		// refuse are watches that are refused, deaf those that end at once.
+		refuse, deaf string
+		// happens is what becomes of the cluster meanwhile.
+		happens func(s *apiServer)
+		// lists is how often XRs are listed at most, and done says that the XR is adopted in the first poll.
+		lists int
+		done  bool
+		want  string
+	}{
+		"Changed": {
+			reason: "Its provider has observed it.", lists: 1, done: true,
+			happens: func(s *apiServer) { s.put(t, ready) },
+		},
+		"Deleted": {
+			reason: "An XR must not be let reconcile without what it composes.", lists: 1, want: "Bucket c: it was not restored",
+			happens: func(s *apiServer) { s.remove(other); s.put(t, ready) },
+		},
+		"TakenAway": {
+			reason: "It has another controller now.", lists: 1, want: "Bucket c: it is controlled by XOrder y",
+			happens: func(s *apiServer) {
+				s.put(t, xptest.With(other, xptest.Without("metadata", "ownerReferences"), xptest.ControlledBy(xptest.XR("y"))))
+				s.put(t, ready)
+			},
+		},
+		"Unlabelled": {
+			reason: "What has lost the restore's label is there all the same.", lists: 1, done: true,
+			happens: func(s *apiServer) {
+				s.put(t, ready)
+				s.remove(other)
+				s.put(t, xptest.With(other, xptest.Without("metadata", "labels", "velero.io/restore-name")))
+			},
+		},
+		"Refused": {
+			reason: "Who may not watch XRs lists them again.", refuse: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+		},
+		"RefusedBelow": {
+			reason: "What is composed and can't be watched is seen at the next poll.", refuse: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			happens: func(s *apiServer) { s.put(t, ready) },
+		},
+		"Broken": {
+			reason: "What was not heard is looked for.", deaf: "buckets", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			s.controllers = atWork
+			s.put(t, append(platformOf(xr), xr, late, other)...)
+			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
+			var once sync.Once
+			s.watched = func(resource string) {
+				if resource == "xorders" {
+					once.Do(func() { tc.happens(s) })
+				}
+			}
+			if tc.refuse == "xorders" {
+				s.watched = nil
+				defer time.AfterFunc(50*time.Millisecond, func() { tc.happens(s) }).Stop()
+			}
+			a := brisk(t, s)
+			a.glance, a.patience = time.Second, time.Second
+			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plans[xp.RefTo(xr).ID()]
+			if p.Done != tc.done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
+				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+			if n := s.takeRequests()["list xorders"]; n > tc.lists || tc.lists > 1 && n < 2 {
+				t.Errorf("%s\nXRs were listed %d times", tc.reason, n)
+			}
+			if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
+				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+			}
+		})
+	}
+}
+
+// What XRs of several kinds share is read once in a poll, though Velero asks for one operation after the other.
+func TestPollsReadWhatIsSharedOnce(t *testing.T) {
+	s := newAPIServer(t)
+	s.controllers = atWork
+	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
+	x := restored(xptest.XR("x", xptest.Refs(mine)))
+	theirs := restored(xptest.NamespacedMR("n", xptest.ControlledBy(xptest.ModernXR("y")), xptest.Reconciled()))
+	y := restored(xptest.ModernXR("y", xptest.Refs(theirs)))
+	s.put(t, append(platformOf(x), x, y, mine, theirs)...)
+	a := brisk(t, s)
+	for _, u := range []*unstructured.Unstructured{x, y} {
+		for range 2 {
+			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(u))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := plans[xp.RefTo(u).ID()]; p.Failed != "" || len(plans) == 0 {
+				t.Errorf("got %+v", p)
+			}
+		}
+	}
+	for what, n := range s.takeRequests() {
+		if strings.HasPrefix(what, "list ") && n > 2 {
+			t.Errorf("%s: %d times", what, n)
+		}
+	}
+}
