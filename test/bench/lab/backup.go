@@ -81,9 +81,6 @@ func (l *Lab) adopted(ctx context.Context, trees int) error {
 		if _, _, err := run.record.Until(ctx, 2*l.timeout(trees), meter.Over); err != nil {
 			return fmt.Errorf("cannot release %d items: %w", r.Items, err)
 		}
-		if err := l.quiet(ctx); err != nil {
-			return err
-		}
 		l.live = trees
 	}
 	if err := l.stop(); err != nil {

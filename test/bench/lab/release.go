@@ -22,9 +22,9 @@ type Release struct {
 	Plugin map[string]int `json:"plugin"`
 	// Created is how many cloud resources were made, which there were already.
 	Created int `json:"created"`
-	// Polls is how many polls there were, and PollPeak the most memory that the process of one has had, in bytes.
-	Polls    int   `json:"polls"`
-	PollPeak int64 `json:"pollPeak"`
+	// Polls are for how long the processes of polls ran that came after the items phase, in seconds, and PollPeak the most memory that one has had, in bytes.
+	Polls    []float64 `json:"polls"`
+	PollPeak int64     `json:"pollPeak"`
 }
 
 // Release restores that many trees with the plugin while Crossplane runs, and measures how long it takes until they are released. Then it restarts Crossplane.
@@ -57,9 +57,12 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	processes := meter.In(l.watch.Processes(), run.restored, time.Now())
 	out := &Release{
 		Restore: r, Seconds: last.Sub(since).Seconds(), Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, time.Time{}, last)),
-		Polls: len(processes), PollPeak: meter.Peak(processes),
+		PollPeak: meter.Peak(processes),
 	}
-	l.Say("the last of %d XRs was released after %.1f s, in %d polls", trees, out.Seconds, out.Polls)
+	for _, p := range processes {
+		out.Polls = append(out.Polls, p.Ended.Sub(p.Began).Seconds())
+	}
+	l.Say("the last of %d XRs was released after %.1f s; the polls took %.1f s", trees, out.Seconds, out.Polls)
 	if out.Created, err = l.created(ctx); err != nil {
 		return nil, err
 	}
@@ -74,9 +77,6 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 // restart restarts Crossplane and returns how long after its start, and after its first change to what is composed, it has changed all that the trees have
 // of that: it applies each composed resource once in each reconcile of an XR.
 func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
-	if err := l.quiet(ctx); err != nil {
-		return 0, 0, err
-	}
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
 	if err != nil {
 		return 0, 0, err
@@ -118,34 +118,6 @@ func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, 
 	l.Say("Crossplane has reconciled %d XRs %.1f s after a restart, %.1f s after the first", trees, last.Sub(began).Seconds(), last.Sub(first).Seconds())
 
 	return last.Sub(began).Seconds(), last.Sub(first).Seconds(), nil
-}
-
-// quiet waits until Crossplane has changed nothing for a while.
-func (l *Lab) quiet(ctx context.Context) error {
-	const silence = 5 * time.Second
-	_, place, err := l.cluster.RequestsSince(ctx, 0)
-	if err != nil {
-		return err
-	}
-	last := time.Now()
-
-	return l.wait(ctx, 2*patience, "Crossplane to have nothing to do", func(ctx context.Context) error {
-		requests, next, err := l.cluster.RequestsSince(ctx, place)
-		if err != nil {
-			return err
-		}
-		place = next
-		for _, r := range requests {
-			if meter.ClientOf(r) == meter.Crossplane && meter.IsWrite(r) && r.Group != "coordination.k8s.io" && r.Resource != "events" {
-				last = r.Done
-			}
-		}
-		if idle := time.Since(last); idle < silence {
-			return fmt.Errorf("it has changed something %s ago", idle.Round(time.Second))
-		}
-
-		return nil
-	})
 }
 
 // wait is for conditions that cost something to look at.
