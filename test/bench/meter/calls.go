@@ -3,6 +3,8 @@
 package meter
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +49,7 @@ func Between(requests []stack.Request, client Client, from, to time.Time) []stac
 	return some
 }
 
-// Kinds counts requests by what they did to what, such as "create buckets" or "patch buckets/status".
+// Kinds counts requests by what they did to what, such as "create buckets", "patch buckets/status" or "patch buckets: 409".
 func Kinds(requests []stack.Request) map[string]int {
 	counts := map[string]int{}
 	for _, r := range requests {
@@ -64,6 +66,10 @@ func what(r stack.Request) string {
 	}
 	if resource == "" { // Discovery, for example.
 		resource = "(no resource)"
+	}
+
+	if r.Code >= http.StatusBadRequest { // A conflict, for example.
+		return fmt.Sprintf("%s %s: %d", r.Verb, resource, r.Code)
 	}
 
 	return r.Verb + " " + resource

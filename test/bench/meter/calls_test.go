@@ -107,10 +107,11 @@ func TestBetween(t *testing.T) {
 	requests := []stack.Request{
 		asked(plugin, 1, "get", "x.org", "shops", "a"), asked(plugin, 2, "get", "x.org", "shops", "b"), asked(server, 2, "get", "x.org", "shops", "b"),
 		{UserAgent: plugin, At: at(3), Verb: "patch", Resource: "shops", Subresource: "status"},
-		{UserAgent: plugin, At: at(3), Verb: "get"},
+		{UserAgent: plugin, At: at(3), Verb: "get", Code: 200},
+		{UserAgent: plugin, At: at(3), Verb: "patch", Resource: "shops", Code: 409},
 		asked(plugin, 9, "get", "x.org", "shops", "c"),
 	}
-	want := map[string]int{"get shops": 1, "patch shops/status": 1, "get (no resource)": 1}
+	want := map[string]int{"get shops": 1, "patch shops/status": 1, "patch shops: 409": 1, "get (no resource)": 1}
 	if diff := cmp.Diff(want, Kinds(Between(requests, Plugin, at(2), at(8)))); diff != "" {
 		t.Errorf("Only what the client has asked for in that time counts.\n-want, +got:\n%s", diff)
 	}
