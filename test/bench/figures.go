@@ -128,18 +128,25 @@ func (r *Results) start() []Figure {
 }
 
 func (r *Results) memory(s Sizes) []Figure {
-	at := func(xrs int, g *lab.Growth) Figure {
+	at := func(xrs int, g Growth) Figure {
 		f := Figure{Name: fmt.Sprintf("Peak RSS of the plugin, %d items", s.Items(xrs)), Target: "≤ 100 MB", Limit: 100, Unit: " MB"}
-		if g != nil {
+		var details []string
+		add := func(what string, peak int64) { details = append(details, what+" "+number(float64(peak)/megabyte)) }
+		if g.Held != nil {
 			f.Values = []float64{g.Peak() / megabyte}
-			f.Detail = fmt.Sprintf("restoring %s, polling %s, backing up %s MB", number(float64(g.Held.Restore.Peak)/megabyte),
-				number(g.PollPeak()/megabyte), number(float64(g.Backup.Peak)/megabyte))
+			add("restoring", g.Held.Restore.Peak)
+			add("polling", g.Held.PollPeak())
 		}
+		if g.Grown != nil {
+			add("releasing", g.Grown.Release.PollPeak)
+			add("backing up", g.Grown.Backup.Peak)
+		}
+		f.Detail = strings.Join(details, ", ")
 
 		return f
 	}
 	same := Figure{Name: "The latter / the former", Target: fmt.Sprintf("flat: ≤ %.2f", flat), Limit: flat, Unit: "x"}
-	if r.Base != nil && r.Large != nil {
+	if r.Base.Held != nil && r.Large.Held != nil {
 		same.Values = []float64{r.Large.Peak() / r.Base.Peak()}
 	}
 
@@ -149,34 +156,41 @@ func (r *Results) memory(s Sizes) []Figure {
 // growth is of what has grown most.
 func (r *Results) growth(s Sizes) Figure {
 	limit := s.Factor() * slack
-	f := Figure{Limit: limit, Unit: "x", Name: "Cost of everything above at " + number(s.Factor()) + " times the objects", Target: "≤ " + number(limit) + "x"}
-	if r.Base == nil || r.Large == nil {
+	f := Figure{
+		Limit: limit, Unit: "x", Name: "Cost of everything above at " + number(s.Factor()) + " times the objects", Target: "≤ " + number(limit) + "x",
+	}
+	if r.Base.Held == nil || r.Large.Held == nil {
 		return f
 	}
 	var details []string
 	worst := 0.0
 	add := func(what string, large, base, scale float64) {
-		if base <= 0 {
-			return
+		if base > 0 {
+			grown := large / base * scale
+			worst = max(worst, grown)
+			details = append(details, what+" "+number(grown)+"x")
 		}
-		grown := large / base * scale
-		worst = max(worst, grown)
-		details = append(details, what+" "+number(grown)+"x")
 	}
-	polls := func(g *lab.Growth) float64 {
-		return median(each(g.Held.Polls, func(p lab.Poll) float64 { return p.Seconds }))
+	polls := func(h *lab.Held) float64 { return median(each(h.Polls, func(p lab.Poll) float64 { return p.Seconds })) }
+	large, base := r.Large.Held, r.Base.Held
+	add("restore", large.Restore.Seconds, base.Restore.Seconds, 1)
+	add("calls", float64(lab.Calls(large.Restore.Plugin)), float64(lab.Calls(base.Restore.Plugin)), 1)
+	add("poll", polls(large), polls(base), 1)
+	if r.Large.Grown != nil && r.Base.Grown != nil {
+		add("release", r.Large.Grown.Release.Seconds, r.Base.Grown.Release.Seconds, 1)
+		add("backup", r.Large.Grown.Backup.Seconds, r.Base.Grown.Backup.Seconds, 1)
 	}
-	add("restore", r.Large.Held.Restore.Seconds, r.Base.Held.Restore.Seconds, 1)
-	add("calls", float64(lab.Calls(r.Large.Held.Restore.Plugin)), float64(lab.Calls(r.Base.Held.Restore.Plugin)), 1)
-	add("poll", polls(r.Large), polls(r.Base), 1)
-	add("release", r.Large.Release.Seconds, r.Base.Release.Seconds, 1)
-	add("backup", r.Large.Backup.Seconds, r.Base.Backup.Seconds, 1)
 	if len(r.Inspections) > 0 && len(r.Tenth) > 0 {
 		// The files differ by ten, whatever the factor is.
 		add("inspect", median(each(r.Inspections, func(i Inspections) float64 { return i.Inspect.Seconds })),
 			median(each(r.Tenth, func(t meter.Run) float64 { return t.Seconds })), s.Factor()/10)
 	}
-	f.Values, f.Detail = []float64{worst}, strings.Join(details, ", ")
+	f.Values = []float64{worst}
+	if r.LargeAlone != nil && len(r.Restores) > 0 { // It is no cost of the plugin's.
+		alone := median(each(r.Restores, func(p Restores) float64 { return p.Alone.Seconds }))
+		details = append(details, "Velero alone "+number(r.LargeAlone.Seconds/alone)+"x")
+	}
+	f.Detail = strings.Join(details, ", ")
 
 	return f
 }

@@ -25,6 +25,25 @@ type Start struct {
 	Bytes int64 `json:"bytes"`
 }
 
+// Growth is what was measured of everything at one size, in one cluster.
+type Growth struct {
+	Held  *lab.Held
+	Grown *lab.Grown
+}
+
+// Peak is the most memory that a process of the plugin has had, in bytes; zero if nothing was measured.
+func (g Growth) Peak() float64 {
+	var most int64
+	if g.Held != nil {
+		most = g.Held.Peak()
+	}
+	if g.Grown != nil {
+		most = max(most, g.Grown.Peak())
+	}
+
+	return float64(most)
+}
+
 // Results are what was measured. What was not is nil.
 type Results struct {
 	Start *Start
@@ -39,7 +58,7 @@ type Results struct {
 	Peer     *lab.Peer
 	Held     *lab.Held
 
-	// Base and Large are everything at both sizes, and LargeAlone the large restore by Velero alone.
-	Base, Large *lab.Growth
+	// Base and Large are of the two sizes, and LargeAlone is the large restore by Velero alone.
+	Base, Large Growth
 	LargeAlone  *lab.Restore
 }

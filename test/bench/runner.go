@@ -117,12 +117,20 @@ func Stages() []Stage {
 			each: func(s Sizes) time.Duration { return about(s.Items(s.Held), 2) + polls*12*time.Second }, run: (*Runner).held,
 		},
 		{
-			Name: "growth", entries: once(func(s Sizes) string { return fmt.Sprintf("growth-%d", s.XRs) }),
-			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 4) + polls*12*time.Second }, run: (*Runner).base,
+			Name: "growth", entries: once(func(s Sizes) string { return fmt.Sprintf("held-%d", s.XRs) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 2) + polls*12*time.Second }, run: (*Runner).base,
 		},
 		{
-			Name: "large", entries: once(func(s Sizes) string { return fmt.Sprintf("growth-%d", s.Large) }),
-			each: func(s Sizes) time.Duration { return about(s.Items(s.Large), 4) + polls*12*time.Second }, run: (*Runner).large,
+			Name: "growth", entries: once(func(s Sizes) string { return fmt.Sprintf("grown-%d", s.XRs) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 2) }, run: (*Runner).baseGrown,
+		},
+		{
+			Name: "large", entries: once(func(s Sizes) string { return fmt.Sprintf("held-%d", s.Large) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.Large), 2) + polls*12*time.Second }, run: (*Runner).large,
+		},
+		{
+			Name: "large", entries: once(func(s Sizes) string { return fmt.Sprintf("grown-%d", s.Large) }),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.Large), 2) }, run: (*Runner).largeGrown,
 		},
 		{
 			Name: "alone", entries: once(func(s Sizes) string { return fmt.Sprintf("alone-%d", s.Large) }),
@@ -352,21 +360,41 @@ func (r *Runner) peer(ctx context.Context, entry string, _ int) (err error) {
 }
 
 func (r *Runner) held(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Held, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Held, error) { return l.Held(ctx, r.Sizes.Held, polls) })
+	r.results.Held, err = r.heldAt(ctx, entry, r.Sizes.Held)
 
 	return err
 }
 
 func (r *Runner) base(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Base, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Growth, error) { return l.Grow(ctx, r.Sizes.XRs, polls) })
+	r.results.Base.Held, err = r.heldAt(ctx, entry, r.Sizes.XRs)
 
 	return err
 }
 
 func (r *Runner) large(ctx context.Context, entry string, _ int) (err error) {
-	r.results.Large, err = kept(ctx, r, entry, func(l *lab.Lab) (*lab.Growth, error) { return l.Grow(ctx, r.Sizes.Large, polls) })
+	r.results.Large.Held, err = r.heldAt(ctx, entry, r.Sizes.Large)
 
 	return err
+}
+
+func (r *Runner) heldAt(ctx context.Context, entry string, xrs int) (*lab.Held, error) {
+	return kept(ctx, r, entry, func(l *lab.Lab) (*lab.Held, error) { return l.Held(ctx, xrs, polls) })
+}
+
+func (r *Runner) baseGrown(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Base.Grown, err = r.grownAt(ctx, entry, r.Sizes.XRs)
+
+	return err
+}
+
+func (r *Runner) largeGrown(ctx context.Context, entry string, _ int) (err error) {
+	r.results.Large.Grown, err = r.grownAt(ctx, entry, r.Sizes.Large)
+
+	return err
+}
+
+func (r *Runner) grownAt(ctx context.Context, entry string, xrs int) (*lab.Grown, error) {
+	return kept(ctx, r, entry, func(l *lab.Lab) (*lab.Grown, error) { return l.Grown(ctx, xrs) })
 }
 
 func (r *Runner) alone(ctx context.Context, entry string, _ int) (err error) {

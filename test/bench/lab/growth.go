@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// A Growth is what was measured of everything at one size, in one cluster.
-type Growth struct {
-	Held    *Held    `json:"held"`
-	Release *Release `json:"release"`
-	Backup  *Backup  `json:"backup"`
+// A Held is what was measured of a restore whose XRs stay held.
+type Held struct {
+	Restore *Restore `json:"restore"`
+	Polls   []Poll   `json:"polls"`
 }
 
-// Grow restores that many trees with the plugin, measures polls, then starts Crossplane, measures how long the release takes, and backs up what is adopted.
-func (l *Lab) Grow(ctx context.Context, trees, polls int) (*Growth, error) {
+// Held restores that many trees with the plugin and without Crossplane, and measures polls.
+func (l *Lab) Held(ctx context.Context, trees, polls int) (*Held, error) {
 	if err := l.count(ctx, trees); err != nil {
 		return nil, err
 	}
@@ -21,16 +20,54 @@ func (l *Lab) Grow(ctx context.Context, trees, polls int) (*Growth, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer run.record.End()
-	g := &Growth{Held: &Held{Restore: r}}
-	if g.Held.Polls, err = l.polls(ctx, run, polls); err != nil {
+	h := &Held{Restore: r}
+	if h.Polls, err = l.polls(ctx, trees, run, polls); err != nil {
+		run.record.End()
+
 		return nil, err
 	}
+	l.held, l.heldTrees = run, trees
+
+	return h, nil
+}
+
+// Peak is the most memory that a process of the plugin has had, in bytes.
+func (h *Held) Peak() int64 { return max(h.Restore.Peak, h.PollPeak()) }
+
+// PollPeak is the most memory that the process of a poll has had, in bytes.
+func (h *Held) PollPeak() int64 {
+	var most int64
+	for _, p := range h.Polls {
+		most = max(most, p.Peak)
+	}
+
+	return most
+}
+
+// A Grown is what was measured of held XRs after Crossplane was started.
+type Grown struct {
+	Release *Release `json:"release"`
+	Backup  *Backup  `json:"backup"`
+}
+
+// Grown goes on from Held, which must have been for as many trees; or else it restores them once more. It starts Crossplane, measures how long the release
+// takes, and backs up what is adopted.
+func (l *Lab) Grown(ctx context.Context, trees int) (*Grown, error) {
+	if l.heldTrees != trees {
+		if _, err := l.Held(ctx, trees, 0); err != nil {
+			return nil, err
+		}
+	}
+	run := l.held
+	defer run.record.End()
 	began := time.Now()
 	if err := l.start(ctx); err != nil {
 		return nil, err
 	}
-	if g.Release, err = l.release(ctx, trees, r, run, began); err != nil {
+	l.held, l.heldTrees = nil, 0
+	g := &Grown{}
+	var err error
+	if g.Release, err = l.release(ctx, trees, nil, run, began); err != nil {
 		return nil, err
 	}
 	if err := l.adopted(ctx, trees); err != nil {
@@ -45,16 +82,4 @@ func (l *Lab) Grow(ctx context.Context, trees, polls int) (*Growth, error) {
 }
 
 // Peak is the most memory that a process of the plugin has had, in bytes.
-func (g *Growth) Peak() float64 {
-	return max(float64(g.Held.Restore.Peak), g.PollPeak(), float64(g.Backup.Peak))
-}
-
-// PollPeak is the most memory that a process of the plugin has had while it was polled, in bytes.
-func (g *Growth) PollPeak() float64 {
-	most := float64(g.Release.PollPeak)
-	for _, p := range g.Held.Polls {
-		most = max(most, float64(p.Peak))
-	}
-
-	return most
-}
+func (g *Grown) Peak() int64 { return max(g.Release.PollPeak, g.Backup.Peak) }

@@ -51,7 +51,10 @@ type Lab struct {
 	backups  map[int]string // What was uploaded, by the number of XRs.
 	runs     int
 	cloudHad map[string]bool
-	live     int // The number of XRs that are adopted and not changed since; 0 if there are others.
+	held     *running // What Held has left, of heldTrees trees.
+
+	heldTrees int
+	live      int // The number of XRs that are adopted and not changed since; 0 if there are others.
 }
 
 // Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. The context is for the start only.
@@ -206,6 +209,10 @@ func controllers() []string { return []string{stack.Function, stack.Crossplane, 
 // reset puts the cluster back to where nothing was restored, with the plugin or without, and with what else is to run.
 func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
 	l.live = 0
+	if l.held != nil {
+		l.held.record.End()
+		l.held, l.heldTrees = nil, 0
+	}
 	if err := l.cluster.LinkPlugin(plugin); err != nil {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 
 // A Release is what was measured of how XRs are released.
 type Release struct {
-	Restore *Restore `json:"restore"`
+	// Restore is that of what was released, if it was measured together with this.
+	Restore *Restore `json:"restore,omitempty"`
 	// Seconds from the end of the last item, or else from the start of Crossplane if that is later, to the plugin's last change to an XR.
 	Seconds float64 `json:"seconds"`
 	// Restart is how long after it was started anew Crossplane takes until it has applied all that the XRs compose, and Applying how long after the first of that.

@@ -167,10 +167,10 @@ type Poll struct {
 	Peak  int64          `json:"peak"`
 }
 
-// Polls measures polls of a restore on which nothing moves, since Crossplane is stopped.
-func (l *Lab) polls(ctx context.Context, run *running, n int) ([]Poll, error) {
+// polls measures polls of a restore of that many trees on which nothing moves, since Crossplane is stopped.
+func (l *Lab) polls(ctx context.Context, trees int, run *running, n int) ([]Poll, error) {
 	var ended []meter.Process
-	err := l.cluster.Wait(ctx, patience+time.Duration(n)*time.Minute, fmt.Sprintf("%d polls", n), func(context.Context) error {
+	err := l.cluster.Wait(ctx, time.Duration(n+1)*l.timeout(trees), fmt.Sprintf("%d polls", n), func(context.Context) error {
 		ended = l.watch.Ended(run.left)
 		if len(ended) < n {
 			return fmt.Errorf("there were %d", len(ended))
@@ -197,23 +197,4 @@ func (l *Lab) polls(ctx context.Context, run *running, n int) ([]Poll, error) {
 	}
 
 	return polls, nil
-}
-
-// Held is what was measured of a restore whose XRs stay held.
-type Held struct {
-	Restore *Restore `json:"restore"`
-	Polls   []Poll   `json:"polls"`
-}
-
-// Held restores that many trees with the plugin and without Crossplane, and measures polls.
-func (l *Lab) Held(ctx context.Context, trees, polls int) (*Held, error) {
-	r, run, err := l.restore(ctx, trees, How{Plugin: true})
-	if err != nil {
-		return nil, err
-	}
-	defer run.record.End()
-	h := &Held{Restore: r}
-	h.Polls, err = l.polls(ctx, run, polls)
-
-	return h, err
 }
