@@ -36,6 +36,9 @@ func (i *item) identity() xp.Identity {
 
 // asOwned is the item as it was before an earlier hold that it brings along.
 func (i *item) asOwned() *unstructured.Unstructured {
+	if h, err := adoption.HoldOf(i.original); h == nil || err != nil {
+		return i.original
+	}
 	own := i.original.DeepCopy()
 	_ = adoption.TakeOff(own) // It fails for XRs and claims only, whose fields can be anything.
 

@@ -119,7 +119,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := item.GetAnnotations()[xp.AnnotationMustRestore]; ok {
+	if xp.HasAnnotation(item, xp.AnnotationMustRestore) {
 		// Whoever wrote it has no say in what the filters leave out.
 		u := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationMustRestore)

@@ -75,7 +75,7 @@ func key(u *unstructured.Unstructured) string {
 		return AnnotationHold
 	}
 	// A held copy of a claim that never had an XR has nothing else of a claim.
-	if _, held := u.GetAnnotations()[AnnotationClaimHold]; held || xp.IsClaim(u) {
+	if xp.HasAnnotation(u, AnnotationClaimHold) || xp.IsClaim(u) {
 		return AnnotationClaimHold
 	}
 
@@ -84,21 +84,19 @@ func key(u *unstructured.Unstructured) string {
 
 // IsMarked tells whether u is an MR with the mark of a hold, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
-	_, ok := u.GetAnnotations()[key(u)]
-
-	return ok && xp.IsManaged(u) && !xp.IsComposite(u)
+	return xp.HasAnnotation(u, key(u)) && xp.IsManaged(u) && !xp.IsComposite(u)
 }
 
 // HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read. Whoever can write u can write the marker
 // too, so that of a namespaced XR can't refer to anything outside of its namespace, whatever it says.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	s, ok := u.GetAnnotations()[key(u)]
+	mark := key(u)
 	// On a Backup or Restore an annotation of this name is the setting.
-	if !ok || u.GroupVersionKind().Group == groupVelero {
+	if !xp.HasAnnotation(u, mark) || u.GroupVersionKind().Group == groupVelero {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	h := &Hold{}
-	if err := json.Unmarshal([]byte(s), h); err != nil {
+	if err := json.Unmarshal([]byte(xp.Annotation(u, mark)), h); err != nil {
 		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", key(u), xp.String(u), err)
 	}
 	if u.GetNamespace() != "" {
@@ -132,8 +130,8 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	inst := xp.Instance{Unstructured: u}
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
-	} else if paused, ok := u.GetAnnotations()[xp.AnnotationPaused]; ok {
-		h.Paused = &paused
+	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
+		h.Paused = new(xp.Annotation(u, xp.AnnotationPaused))
 	}
 	// Without a revision nothing was composed yet, so there is nothing to hold on to. A hold from before the first revision did not pin.
 	if !h.Pinned {

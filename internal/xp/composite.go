@@ -187,19 +187,20 @@ func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	if xr.GetNamespace() != "" && u.GetNamespace() != xr.GetNamespace() {
 		return false
 	}
-	root := xr.GetLabels()[LabelComposite]
+	root := Label(xr.Unstructured, LabelComposite)
 	if root == "" {
 		root = xr.GetName()
 	}
 
-	return u.GetLabels()[LabelComposite] == root
+	return Label(u, LabelComposite) == root
 }
 
 // SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok is false if it publishes none. A
 // namespaced object publishes in its own namespace.
 func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
-	m, found, err := unstructured.NestedMap(u.Object, "spec", "writeConnectionSecretToRef")
-	if err != nil || !found {
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef")
+	m, ok := v.(map[string]any)
+	if !ok {
 		return Ref{}, false
 	}
 	name, _ := m["name"].(string)

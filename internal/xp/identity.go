@@ -32,7 +32,7 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 	switch _, id := ProviderID(mr); {
 	case createIncomplete(mr):
 		return InFlight
-	case mr.GetAnnotations()[AnnotationExternalName] != "":
+	case Annotation(mr, AnnotationExternalName) != "":
 		return Named
 	case id:
 		return Recoverable
@@ -45,27 +45,25 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 
 // wasCreated tells whether there may be an external resource of an MR without a name.
 func wasCreated(mr *unstructured.Unstructured) bool {
-	atProvider, _, _ := unstructured.NestedMap(mr.Object, "status", "atProvider")
+	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
+	atProvider, _ := v.(map[string]any)
 	ready, _ := ConditionOf(mr, ConditionReady)
-	annotations := mr.GetAnnotations()
-	_, succeeded := annotations[AnnotationCreateSucceeded]
-	if succeeded || len(atProvider) > 0 || ready.Status == "True" {
+	if HasAnnotation(mr, AnnotationCreateSucceeded) || len(atProvider) > 0 || ready.Status == "True" {
 		return true
 	}
 	// A create is announced before it is tried. If it failed, and never succeeded, then the provider tries it again wherever the MR is.
-	if _, failed := annotations[AnnotationCreateFailed]; failed {
+	if HasAnnotation(mr, AnnotationCreateFailed) {
 		return false
 	}
-	_, pending := annotations[AnnotationCreatePending]
 
-	return pending || slices.Contains(mr.GetFinalizers(), FinalizerManaged)
+	return HasAnnotation(mr, AnnotationCreatePending) || hasFinalizer(mr, FinalizerManaged)
 }
 
 // createIncomplete tells whether the newest that an MR says of its creation is that it is about to happen, as providers do
 // (crossplane-runtime pkg/meta, ExternalCreateIncomplete).
 func createIncomplete(mr *unstructured.Unstructured) bool {
 	at := func(annotation string) time.Time {
-		t, _ := time.Parse(time.RFC3339, mr.GetAnnotations()[annotation])
+		t, _ := time.Parse(time.RFC3339, Annotation(mr, annotation))
 
 		return t
 	}

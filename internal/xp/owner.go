@@ -25,11 +25,11 @@ func OwnedBothWays(owner, item *unstructured.Unstructured, itemNamespace string)
 			return "the owner does not publish its connection details in it"
 		}
 	case IsRevision(item):
-		if owner.GetKind() != "Composition" || item.GetLabels()[LabelCompositionName] != owner.GetName() {
+		if owner.GetKind() != "Composition" || Label(item, LabelCompositionName) != owner.GetName() {
 			return "it is not labelled as a revision of it"
 		}
 	case IsPackageRevision(item):
-		if owner.GroupVersionKind().Group != GroupPackage || item.GetLabels()[LabelPackage] != owner.GetName() {
+		if owner.GroupVersionKind().Group != GroupPackage || Label(item, LabelPackage) != owner.GetName() {
 			return "it is not labelled as a revision of it"
 		}
 	default:

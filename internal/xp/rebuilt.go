@@ -16,9 +16,9 @@ func Rebuilt(u *unstructured.Unstructured) string {
 		return "the package manager rebuilds the Lock; a restored one makes missing packages look installed"
 	case group == GroupOperations && kind == "Operation":
 		return "a restored Operation would run again"
-	case strings.HasSuffix(kind, "ProviderConfigUsage") && u.GetLabels()["crossplane.io/provider-config"] != "":
+	case strings.HasSuffix(kind, "ProviderConfigUsage") && Label(u, "crossplane.io/provider-config") != "":
 		return "its managed resource makes it again; Crossplane deletes one without its owner"
-	case group == GroupProtection && u.GetLabels()["crossplane.io/provider-protection"] != "":
+	case group == GroupProtection && Label(u, "crossplane.io/provider-protection") != "":
 		return "Crossplane makes it again for each provider that is in use"
 	default:
 		return madeForPackage(u)

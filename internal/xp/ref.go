@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,29 +83,13 @@ func Annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// Annotation returns an annotation of u, "" if there is none. It copies nothing, which matters where there are thousands.
-func Annotation(u *unstructured.Unstructured, key string) string {
-	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "annotations", key)
-	s, _ := value.(string)
-
-	return s
-}
-
-// hasFinalizer tells whether u has a finalizer, without copying them.
-func hasFinalizer(u *unstructured.Unstructured, finalizer string) bool {
-	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "finalizers")
-	list, _ := value.([]any)
-
-	return slices.Contains(list, any(finalizer))
-}
-
 // refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if there is no map with a kind and a name.
 func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
-	m, found, err := unstructured.NestedMap(u.Object, fields...)
-	if err != nil || !found {
+	v, found, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
+	if !found {
 		return Ref{}, false
 	}
-	r, err := refFrom(m)
+	r, err := refFrom(v)
 
 	return r, err == nil
 }
@@ -117,13 +100,16 @@ func refFrom(v any) (Ref, error) {
 		return Ref{}, fmt.Errorf("it is a %T, not an object", v)
 	}
 	var r Ref
-	for name, field := range map[string]*string{"apiVersion": &r.APIVersion, "kind": &r.Kind, "namespace": &r.Namespace, "name": &r.Name} {
-		value, ok := m[name]
+	for _, f := range [...]struct {
+		name string
+		text *string
+	}{{"apiVersion", &r.APIVersion}, {"kind", &r.Kind}, {"namespace", &r.Namespace}, {"name", &r.Name}} {
+		value, ok := m[f.name]
 		if !ok {
 			continue
 		}
-		if *field, ok = value.(string); !ok {
-			return Ref{}, fmt.Errorf("its %s is a %T, not a string", name, value)
+		if *f.text, ok = value.(string); !ok {
+			return Ref{}, fmt.Errorf("its %s is a %T, not a string", f.name, value)
 		}
 	}
 	if r.APIVersion == "" || r.Kind == "" {

@@ -54,10 +54,9 @@ func IsManaged(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerManaged) {
 		return true
 	}
-	_, named := u.GetAnnotations()[AnnotationExternalName]
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
 
-	return named && spec
+	return spec && HasAnnotation(u, AnnotationExternalName)
 }
 
 // Publishes tells whether u is an MR that publishes connection details in a Secret.
@@ -69,9 +68,7 @@ func Publishes(u *unstructured.Unstructured) bool {
 
 // IsComposed tells whether u says that an XR composed it. Only its controller reference and that XR's resourceRefs together prove it.
 func IsComposed(u *unstructured.Unstructured) bool {
-	_, name := u.GetAnnotations()[AnnotationResourceName]
-
-	return u.GetLabels()[LabelComposite] != "" && (name || metav1.GetControllerOfNoCopy(u) != nil)
+	return Label(u, LabelComposite) != "" && (HasAnnotation(u, AnnotationResourceName) || metav1.GetControllerOfNoCopy(u) != nil)
 }
 
 // IsConnectionSecret tells whether u is a Secret that Crossplane or a provider published connection details in.
@@ -192,9 +189,12 @@ func IsNative(u *unstructured.Unstructured) bool {
 }
 
 func selectsComposition(u *unstructured.Unstructured, under ...string) bool {
-	for _, field := range []string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"} {
-		path := append(append([]string{"spec"}, under...), field)
-		if _, found, _ := unstructured.NestedFieldNoCopy(u.Object, path...); found {
+	fields, _ := u.Object["spec"].(map[string]any)
+	for _, name := range under {
+		fields, _ = fields[name].(map[string]any)
+	}
+	for _, name := range []string{"compositionRef", "compositionSelector", "compositionRevisionRef", "compositionUpdatePolicy"} {
+		if _, found := fields[name]; found {
 			return true
 		}
 	}

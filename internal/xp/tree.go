@@ -120,11 +120,8 @@ func HasNotes(u *unstructured.Unstructured) bool {
 			return true
 		}
 	}
-	annotations := u.GetAnnotations()
-	_, backup := annotations[AnnotationMustInclude]
-	_, restore := annotations[AnnotationMustRestore]
 
-	return backup || restore
+	return HasAnnotation(u, AnnotationMustInclude) || HasAnnotation(u, AnnotationMustRestore)
 }
 
 // field reads a list from the metadata of the backup's copy of an object.

@@ -59,9 +59,7 @@ func Replays(usage *unstructured.Unstructured) bool {
 
 // HasDeletionAttempt tells whether somebody tried to delete u while it was in use.
 func HasDeletionAttempt(u *unstructured.Unstructured) bool {
-	_, ok := u.GetAnnotations()[AnnotationDeletionAttempt]
-
-	return ok
+	return HasAnnotation(u, AnnotationDeletionAttempt)
 }
 
 // ClearUsage returns the command that takes a Usage away without anything else. As long as it has the label of a composite Crossplane waits for what
