@@ -28,8 +28,8 @@ func source(file string) string {
 // objectsOf returns what is in a backup. Files that can't be read are among what is wrong with it.
 func objectsOf(b *archive.Backup) *diagnosis.Objects {
 	o := diagnosis.NewObjects()
-	for _, i := range b.Items {
-		o.Add(i.Object)
+	for n := range b.Items {
+		o.AddFrom(&b.Items[n])
 	}
 	kinds := kindsOf(b, o)
 	for _, f := range b.Flaws {
@@ -59,7 +59,7 @@ func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]s
 		kinds[plural.GroupResource()] = gvk
 	}
 	for _, i := range b.Items {
-		kinds[i.GroupResource] = i.Object.GroupVersionKind()
+		kinds[i.GroupResource] = i.Kind()
 	}
 
 	return kinds

@@ -182,7 +182,7 @@ func TestFlawsAreProblems(t *testing.T) {
 	objects := shop()
 	b := readBackup(t, xptest.Backup(objects...))
 	for n, i := range b.Items {
-		if i.Object.GetKind() == xptest.ManagedKind {
+		if i.Object().GetKind() == xptest.ManagedKind {
 			b.Items = append(b.Items[:n:n], b.Items[n+1:]...)
 			b.Flaws = append(b.Flaws, archive.Flaw{Path: "resources/a", Item: i.Item, Why: "it is broken"}, archive.Flaw{Path: "README", Why: "it is odd", Ignored: true})
 

@@ -21,8 +21,8 @@ var errStage = errors.New("the stage is on fire")
 // fateOf is what becomes of an object of package xptest.
 func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.Fate {
 	for _, i := range b.Items {
-		if i.Object.GetKind() == kind && i.Name == name {
-			return report.Fate{Item: xp.RefTo(i.Object), Resource: i.GroupResource.String(), Outcome: o}
+		if i.Object().GetKind() == kind && i.Name == name {
+			return report.Fate{Item: xp.RefTo(i.Object()), Resource: i.GroupResource.String(), Outcome: o}
 		}
 	}
 

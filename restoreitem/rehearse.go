@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
@@ -27,14 +28,15 @@ import (
 // would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
 // backup has. It fails if the cluster can't be read.
 func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) ([]report.Fate, error) {
-	r := &rehearsal{backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: map[xp.Item]bool{}}
+	r := &rehearsal{
+		backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: make([]bool, len(b.Items)),
+		actions: map[schema.GroupResource][]casting{}, fates: make([]report.Fate, 0, len(b.Items)),
+	}
 	if err := r.prepare(r.said.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
 		return nil, err
 	}
-	items := slices.Clone(b.Items)
-	slices.SortStableFunc(items, func(a, b archive.Item) int { return cmp.Compare(turn(a.Item), turn(b.Item)) })
-	for _, i := range items {
-		if err := r.restoreItem(ctx, i.Item, i.Object); err != nil {
+	for _, n := range inTurn(b.Items) {
+		if err := r.restoreItem(ctx, n); err != nil {
 			return nil, err
 		}
 	}
@@ -42,15 +44,32 @@ func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *
 	return r.fates, nil
 }
 
+// inTurn returns where the items are, in the order in which Velero comes to them.
+func inTurn(items []archive.Item) []int {
+	turns := map[schema.GroupResource]int{}
+	order := make([]int, len(items))
+	for n, i := range items {
+		if order[n] = n; turns[i.GroupResource] == 0 {
+			turns[i.GroupResource] = turn(i.Item) + 1
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(turns[items[a].GroupResource], turns[items[b].GroupResource]) })
+
+	return order
+}
+
 // rehearsal is one run over a backup.
 type rehearsal struct {
 	backup  *archive.Backup
 	restore *velerov1.Restore
 	stage   *stage
-	actions []casting
+	// cast are all actions, and actions those for a resource, of those that came up.
+	cast    []casting
+	actions map[schema.GroupResource][]casting
 	said    *record
-	done    map[xp.Item]bool
-	fates   []report.Fate
+	// done are the items of the backup that the rehearsal came to.
+	done  []bool
+	fates []report.Fate
 }
 
 // A casting is an action with what it is for.
@@ -60,8 +79,15 @@ type casting struct {
 	labels    labels.Selector
 }
 
-func (c casting) applies(i xp.Item, u *unstructured.Unstructured) bool {
-	return c.resources.ShouldInclude(i.GroupResource.String()) && c.labels.Matches(labels.Set(u.GetLabels()))
+// castFor returns the actions for a resource, some of which may be for what has some labels only.
+func (r *rehearsal) castFor(resource schema.GroupResource) []casting {
+	actions, ok := r.actions[resource]
+	if !ok {
+		actions = slices.DeleteFunc(slices.Clone(r.cast), func(c casting) bool { return !c.resources.ShouldInclude(resource.String()) })
+		r.actions[resource] = actions
+	}
+
+	return actions
 }
 
 func (r *rehearsal) prepare(log logrus.FieldLogger) error {
@@ -83,7 +109,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 			return fmt.Errorf("cannot read the selector of %s: %w", a.Name(), err)
 		}
 		resources := collections.NewIncludesExcludes().Includes(of.IncludedResources...).Excludes(of.ExcludedResources...)
-		r.actions = append(r.actions, casting{action: a, resources: resources, labels: selector})
+		r.cast = append(r.cast, casting{action: a, resources: resources, labels: selector})
 	}
 
 	return nil
@@ -107,8 +133,8 @@ type visit struct {
 
 // restoreItem does what Velero's function of that name does, with an item and all that it asks for: whoever has made the backup decides how deep that goes, so
 // it does not call itself. It fails only if the cluster can't be read.
-func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstructured.Unstructured) error {
-	path := r.enter(nil, i, original, nil)
+func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
+	path := r.enter(nil, n, nil)
 	for len(path) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -120,9 +146,8 @@ func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstru
 			v.first = v.first[1:]
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of what is not in the backup.
-			if u := r.backup.Get(next); u != nil {
-				asker := xp.RefTo(v.original)
-				path = r.enter(path, next, u, &asker)
+			if n := r.backup.Index(next); n >= 0 {
+				path = r.enter(path, n, v.original)
 			}
 		case v.outcome != nil:
 			r.leave(v)
@@ -138,16 +163,21 @@ func (r *rehearsal) restoreItem(ctx context.Context, i xp.Item, original *unstru
 }
 
 // enter puts an item on the path, unless it was there before.
-func (r *rehearsal) enter(path []*visit, i xp.Item, original *unstructured.Unstructured, asker *xp.Ref) []*visit {
-	if r.done[i] {
+func (r *rehearsal) enter(path []*visit, n int, asker *unstructured.Unstructured) []*visit {
+	if r.done[n] {
 		return path
 	}
-	r.done[i] = true
-	v := &visit{item: i, original: original, asker: asker}
-	if why := unrestorable(i, original); why != "" {
+	r.done[n] = true
+	i := r.backup.Items[n]
+	v := &visit{item: i.Item, original: i.Object()}
+	if asker != nil {
+		ref := xp.RefTo(asker)
+		v.asker = &ref
+	}
+	if why := unrestorable(i.Item, v.original); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
 	} else {
-		v.updated, v.left = reset(original), r.actions
+		v.updated, v.left = i.Part(asNew), r.castFor(i.GroupResource)
 	}
 
 	return append(path, v)
@@ -172,10 +202,11 @@ func (r *rehearsal) step(ctx context.Context, v *visit) error {
 	}
 	c := v.left[0]
 	v.left = v.left[1:]
-	if !c.applies(v.item, v.updated) {
+	if !c.labels.Empty() && !c.labels.Matches(labels.Set(v.updated.GetLabels())) {
 		return nil
 	}
-	input := &velero.RestoreItemActionExecuteInput{Item: v.updated.DeepCopy(), ItemFromBackup: v.original.DeepCopy(), Restore: r.restore}
+	// Velero gives each action copies. These actions change nothing that they don't return.
+	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: r.restore}
 	out, entries, err := r.execute(c, input)
 	v.said = append(v.said, entries...)
 	switch {

@@ -10,11 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-var resourceNamespaces = schema.GroupResource{Resource: "namespaces"}
+var (
+	resourceNamespaces = schema.GroupResource{Resource: "namespaces"}
+	resourceCRDs       = schema.GroupResource{Group: archive.GroupCRD, Resource: "customresourcedefinitions"}
+)
 
 // high and low are the resources that Velero restores before and after all others, which are restored in the order of the alphabet (velero
 // pkg/cmd/server/config/config.go, defaultRestorePriorities). People can have others, with the server's --restore-resource-priorities.
@@ -64,17 +69,12 @@ func unrestorable(i xp.Item, u *unstructured.Unstructured) string {
 	}
 }
 
-// reset returns what Velero gives to the first action: an item without what the API server writes.
-func reset(original *unstructured.Unstructured) *unstructured.Unstructured {
-	u := original.DeepCopy()
-	for _, field := range []string{
+// asNew is what of an item Velero gives to the first action: all but what the API server writes.
+var asNew = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+	Without: []string{"status"},
+	Fields: map[string]*pack.Shape{"metadata": {Without: []string{
 		"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
-	} {
-		unstructured.RemoveNestedField(u.Object, "metadata", field)
-	}
-	unstructured.RemoveNestedField(u.Object, "status")
-
-	return u
+	}}},
 }
 
 // A record is what the actions log.
@@ -86,6 +86,7 @@ type record struct {
 func (r *record) log() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
+	log.SetFormatter(r)
 	log.AddHook(r)
 
 	return log
@@ -100,6 +101,9 @@ func (r *record) Fire(e *logrus.Entry) error {
 
 	return nil
 }
+
+// Format makes it a formatter of logrus, so that nothing is formatted that nobody reads.
+func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
 // left is the outcome for an item that an action leaves out: what it warns of is not as one expects.
 func left(said []*logrus.Entry) report.Outcome {

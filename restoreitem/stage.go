@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -28,7 +29,10 @@ type Scenery interface {
 // A stage is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
 type stage struct {
 	scenery  Scenery
-	restored map[xp.ID]*unstructured.Unstructured
+	packer   *pack.Packer
+	restored map[xp.ID]pack.Object
+	// recent are those of the restored that were looked at last: what an XR composes comes one after the other, and each looks at it.
+	recent map[xp.ID]*unstructured.Unstructured
 	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it has.
 	served map[schema.GroupVersionKind]servedAs
 	// failed is why the cluster can't be read. An action gives it a form of its own.
@@ -44,12 +48,15 @@ type servedAs struct {
 }
 
 func newStage(b *archive.Backup, scenery Scenery) *stage {
-	s := &stage{scenery: scenery, restored: map[xp.ID]*unstructured.Unstructured{}, served: map[schema.GroupVersionKind]servedAs{}}
+	s := &stage{
+		scenery: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
+		served: map[schema.GroupVersionKind]servedAs{},
+	}
 	for _, i := range b.Items {
-		if i.GroupResource.String() == high[0] {
-			s.serve(i.Object)
+		if i.GroupResource == resourceCRDs {
+			s.serve(i.Object())
 		}
-		if gvk := i.Object.GroupVersionKind(); scenery == nil {
+		if gvk := i.Kind(); scenery == nil {
 			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}
@@ -79,11 +86,31 @@ func (s *stage) serve(crd *unstructured.Unstructured) {
 	}
 }
 
-// add has an object be there as if it had been created.
+// add has an object be there as if it had been created, and gives it a UID.
 func (s *stage) add(u *unstructured.Unstructured) {
-	u = u.DeepCopy()
 	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(s.restored)+1)))
-	s.restored[xp.RefTo(u).ID()] = u
+	id := xp.RefTo(u).ID()
+	s.restored[id] = s.packer.Pack(u.Object)
+	delete(s.recent, id)
+}
+
+// find returns what was restored, which is not to be changed; nil if it was not.
+func (s *stage) find(id xp.ID) *unstructured.Unstructured {
+	const enough = 64
+	if u, ok := s.recent[id]; ok {
+		return u
+	}
+	o, ok := s.restored[id]
+	if !ok {
+		return nil
+	}
+	if len(s.recent) >= enough {
+		clear(s.recent)
+	}
+	u := &unstructured.Unstructured{Object: o.Unpack(nil)}
+	s.recent[id] = u
+
+	return u
 }
 
 // note remembers why the cluster can't be read.
@@ -115,8 +142,8 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
 		r.Namespace = in
-		if u := s.restored[r.ID()]; u != nil {
-			return u.DeepCopy(), nil
+		if u := s.find(r.ID()); u != nil {
+			return u, nil
 		}
 	}
 	if s.scenery == nil {

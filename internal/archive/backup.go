@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -27,7 +28,23 @@ type Backup struct {
 type Item struct {
 	xp.Item
 
-	Object *unstructured.Unstructured
+	object pack.Object
+}
+
+// Object returns the object, which is the caller's: each call makes another, since a backup can have more of them than there is memory for.
+func (i Item) Object() *unstructured.Unstructured { return i.Part(nil) }
+
+// Part returns what of the object has a shape.
+func (i Item) Part(shape *pack.Shape) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: i.object.Unpack(shape)}
+}
+
+// Kind returns the API version and the kind of the object.
+func (i Item) Kind() schema.GroupVersionKind {
+	apiVersion, _ := i.object.Field("apiVersion").(string)
+	kind, _ := i.object.Field("kind").(string)
+
+	return schema.FromAPIVersionAndKind(apiVersion, kind)
 }
 
 // A Flaw is a file in a backup that is of no use.
@@ -42,16 +59,30 @@ type Flaw struct {
 	Ignored bool
 }
 
-// Get returns an item as Velero names it; nil if it is not there.
-func (b *Backup) Get(name xp.Item) *unstructured.Unstructured {
+// Index returns where among the Items one is, as Velero names it; -1 if it is not there.
+func (b *Backup) Index(name xp.Item) int {
 	n, ok := slices.BinarySearchFunc(b.Items, name, func(i Item, name xp.Item) int { return compare(i.Item, name) })
 	if !ok {
+		return -1
+	}
+
+	return n
+}
+
+// Get returns the object of an item as Velero names it, which is the caller's; nil if it is not there.
+func (b *Backup) Get(name xp.Item) *unstructured.Unstructured {
+	n := b.Index(name)
+	if n < 0 {
 		return nil
 	}
 
-	return b.Items[n].Object
+	return b.Items[n].Object()
 }
 
 func compare(a, b xp.Item) int {
-	return cmp.Or(cmp.Compare(a.GroupResource.String(), b.GroupResource.String()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	if a.GroupResource != b.GroupResource {
+		return cmp.Compare(a.GroupResource.String(), b.GroupResource.String())
+	}
+
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

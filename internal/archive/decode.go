@@ -2,13 +2,13 @@ package archive
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -16,145 +16,98 @@ import (
 const GroupCRD = "apiextensions.k8s.io"
 
 // crossplanes is in the name of everything that Crossplane writes onto an object.
-const crossplanes = "crossplane.io"
+var crossplanes = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
 
-// decode returns an item without what nobody may see or needs. It fails if it is not what its path says.
-func decode(i xp.Item, b []byte) (*unstructured.Unstructured, error) {
-	var u *unstructured.Unstructured
-	var err error
-	switch {
-	case i.Group == GroupCRD:
-		u, err = decodeCRD(b)
-	case xp.IsCustom(i.Group) || bytes.Contains(b, []byte(crossplanes)):
-		u = &unstructured.Unstructured{}
-		err = u.UnmarshalJSON(b)
-	default:
-		u, err = decodeMeta(b)
+// decode packs an item without what nobody may see or needs. It fails if it is not what its path says.
+func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
+	shape := shapeOf(i, b)
+	o, ok := p.JSON(b, shape)
+	if !ok {
+		// What is unusual is read as Velero reads it.
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(b); err != nil {
+			return pack.Object{}, errNoObject // Its text can have a secret in it.
+		}
+		shape.Cut(u.Object)
+		o = p.Pack(u.Object)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot decode it: %w", plain(err))
-	}
-	if err := check(i, u); err != nil {
-		return nil, err
-	}
-	// A Secret's values are also in what kubectl applied.
-	delete(u.Object, "data")
-	delete(u.Object, "stringData")
-	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
-	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
 
-	return u, nil
+	return o, check(i, o)
 }
 
+var errNoObject = errors.New("cannot decode it: it is no Kubernetes object in JSON")
+
 // check compares an object with what its path says: Velero goes by the path when an action asks for an item, and by the object when it creates it.
-func check(i xp.Item, u *unstructured.Unstructured) error {
-	if _, ok := u.Object["metadata"].(map[string]any); !ok {
+func check(i xp.Item, o pack.Object) error {
+	text := func(path ...string) string {
+		s, _ := o.Field(path...).(string)
+
+		return s
+	}
+	r := xp.Ref{APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("metadata", "namespace"), Name: text("metadata", "name")}
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	if err != nil || r.Kind == "" {
+		return errNoObject
+	}
+	if !o.IsObject("metadata") {
 		return errors.New("it has no metadata")
 	}
-	if u.GetKind() == "" || u.GetAPIVersion() == "" {
+	if r.APIVersion == "" {
 		return errors.New("it has no kind or no apiVersion")
 	}
-	if group := u.GroupVersionKind().Group; group != i.Group {
-		return fmt.Errorf("it is of the group %q, which its path is not", group)
+	if gv.Group != i.Group {
+		return fmt.Errorf("it is of the group %q, which its path is not", gv.Group)
 	}
-	if u.GetName() != i.Name || u.GetNamespace() != i.Namespace {
-		return fmt.Errorf("it is %s, which its path does not say; find out who has written it", xp.String(u))
+	if r.Name != i.Name || r.Namespace != i.Namespace {
+		return fmt.Errorf("it is %s, which its path does not say; find out who has written it", r)
 	}
 
 	return nil
 }
 
-// decodeMeta decodes no more than the kind and the metadata.
-func decodeMeta(b []byte) (*unstructured.Unstructured, error) {
-	var part struct {
-		metav1.TypeMeta `json:",inline"`
+// named returns an item by the names that are in its object, so that those of its path need not be kept.
+func named(i xp.Item, o pack.Object) xp.Item {
+	i.Name, _ = o.Field("metadata", "name").(string)
+	i.Namespace, _ = o.Field("metadata", "namespace").(string)
 
-		Metadata map[string]any `json:"metadata"`
-	}
-	if err := json.Unmarshal(b, &part); err != nil {
-		return nil, err //nolint:wrapcheck // The caller does.
-	}
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": part.APIVersion, "kind": part.Kind}}
-	if part.Metadata == nil {
-		return u, nil
-	}
-	metadata := map[string]any{}
-	for _, field := range []string{"name", "namespace", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp"} {
-		if v, ok := part.Metadata[field]; ok {
-			metadata[field] = v
-		}
-	}
-	u.Object["metadata"] = metadata
-
-	return u, nil
+	return i
 }
 
-// decodeCRD decodes what a CRD says of its kind, without the schemas, which are long.
-func decodeCRD(b []byte) (*unstructured.Unstructured, error) {
-	u, err := decodeMeta(b)
-	if err != nil {
-		return nil, err
+// Shapes of what is kept of an item: a Secret's values are also in what kubectl applied; the schemas of CRDs are long; and of what is no custom resource
+// and has nothing to do with Crossplane nobody looks at more than the metadata.
+var (
+	shapeCustom = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Without: []string{"data", "stringData"},
+		Fields:  map[string]*pack.Shape{"metadata": {Without: []string{"managedFields"}, Fields: shapeAnnotations}},
 	}
-	var part struct {
-		Spec struct {
-			Group string `json:"group"`
-			Scope string `json:"scope"`
-			Names struct {
-				Kind   string `json:"kind"`
-				Plural string `json:"plural"`
-			} `json:"names"`
-			Versions []struct {
-				Name   string `json:"name"`
-				Served bool   `json:"served"`
-			} `json:"versions"`
-		} `json:"spec"`
+	shapeMeta = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only: []string{"apiVersion", "kind", "metadata"}, Fields: map[string]*pack.Shape{"metadata": shapeMetadata},
 	}
-	if err := json.Unmarshal(b, &part); err != nil {
-		return nil, err //nolint:wrapcheck // The caller does.
+	shapeCRD = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only: append([]string{"spec"}, shapeMeta.Only...),
+		Fields: map[string]*pack.Shape{"metadata": shapeMetadata, "spec": {
+			Only: []string{"group", "scope", "names", "versions"},
+			Fields: map[string]*pack.Shape{
+				"names": {Only: []string{"kind", "plural"}}, "versions": {Only: []string{"name", "served"}},
+			},
+		}},
 	}
-	versions := make([]any, 0, len(part.Spec.Versions))
-	for _, v := range part.Spec.Versions {
-		versions = append(versions, map[string]any{"name": v.Name, "served": v.Served})
+	shapeMetadata = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only:   []string{"name", "namespace", "uid", "labels", "annotations", "ownerReferences", "creationTimestamp", "deletionTimestamp"},
+		Fields: shapeAnnotations,
 	}
-	u.Object["spec"] = map[string]any{
-		"group": part.Spec.Group, "scope": part.Spec.Scope, "versions": versions,
-		"names": map[string]any{"kind": part.Spec.Names.Kind, "plural": part.Spec.Names.Plural},
+	shapeAnnotations = map[string]*pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		"annotations": {Without: []string{"kubectl.kubernetes.io/last-applied-configuration"}},
 	}
+)
 
-	return u, nil
-}
-
-// plain takes the content out of an error of decoding: it can have a secret in it.
-func plain(err error) error {
-	var syntax *json.SyntaxError
-	var wrong *json.UnmarshalTypeError
+func shapeOf(i xp.Item, b []byte) *pack.Shape {
 	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("byte %d of it is no JSON", syntax.Offset)
-	case errors.As(err, &wrong):
-		return fmt.Errorf("its field %s is a %s", wrong.Field, wrong.Value)
+	case i.Group == GroupCRD:
+		return shapeCRD
+	case xp.IsCustom(i.Group) || bytes.Contains(b, crossplanes):
+		return shapeCustom
 	default:
-		return errors.New("it is no Kubernetes object in JSON")
+		return shapeMeta
 	}
-}
-
-// weight is about how much memory a value takes. What is short in JSON, such as a list of empty lists, takes many times that.
-func weight(v any) int64 {
-	const value, object, field = 16, 48, 64
-	size := int64(value)
-	switch v := v.(type) {
-	case string:
-		size += int64(len(v))
-	case []any:
-		for _, entry := range v {
-			size += weight(entry)
-		}
-	case map[string]any:
-		size += object
-		for name, entry := range v {
-			size += field + int64(len(name)) + weight(entry)
-		}
-	}
-
-	return size
 }

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -19,7 +21,7 @@ import (
 type Limits struct {
 	// Entry is how long a file in the archive may be, Entries how many there may be, and Total how long all of it may be.
 	Entry, Entries, Total int64
-	// Kept is how much memory may be taken, about.
+	// Kept is how much memory all of it may take if it were not packed, about.
 	Kept int64
 	// Name is how long the name of an entry may be.
 	Name int
@@ -47,9 +49,12 @@ func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; %s", whole(err), again)
 	}
+	stream := readAhead(&limited{from: z, left: limits.Total, ctx: ctx})
+	defer stream.Close() //nolint:errcheck // It never fails.
 	r := &reader{
-		limits: limits, stream: &limited{from: z, left: limits.Total, ctx: ctx}, items: map[xp.Item]Item{}, versions: map[xp.Item]string{},
-		backup: &Backup{Versions: map[schema.GroupResource]string{}},
+		limits: limits, stream: stream, packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
+		resources: map[schema.GroupResource]schema.GroupResource{},
+		backup:    &Backup{Versions: map[schema.GroupResource]string{}},
 	}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -63,7 +68,12 @@ type reader struct {
 	limits Limits
 	stream io.Reader
 	backup *Backup
-	items  map[xp.Item]Item
+	packer *pack.Packer
+	items  map[xp.Item]pack.Object
+	// content is what an entry is read into.
+	content bytes.Buffer
+	// resources are those that items were found of.
+	resources map[schema.GroupResource]schema.GroupResource
 	// versions are the directories that items were found in below that of their resource.
 	versions map[xp.Item]string
 	kept     int64
@@ -126,6 +136,7 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 		return r.format(name, content)
 	}
 	p, ok := parse(name)
+	p.GroupResource = r.resource(p.GroupResource)
 	switch {
 	case !ok:
 		r.flaw(Flaw{Path: name, Why: "it is not where Velero has its items", Ignored: true})
@@ -136,12 +147,12 @@ func (r *reader) entry(header *tar.Header, content io.Reader) error {
 
 		return r.keep(name, 0)
 	}
-	b, err := io.ReadAll(content)
-	if err != nil {
+	r.content.Reset()
+	if _, err := r.content.ReadFrom(content); err != nil {
 		return fmt.Errorf("cannot read the entry %q: %w; %s", header.Name, whole(err), again)
 	}
 
-	return r.item(name, p.Item, b)
+	return r.item(name, p.Item, r.content.Bytes())
 }
 
 func (r *reader) format(name string, content io.Reader) error {
@@ -155,11 +166,25 @@ func (r *reader) format(name string, content io.Reader) error {
 	return nil
 }
 
+// resource returns the resource that many items have as one that they share.
+func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
+	shared, ok := r.resources[of]
+	if !ok {
+		shared = schema.GroupResource{Group: strings.Clone(of.Group), Resource: strings.Clone(of.Resource)}
+		r.resources[shared] = shared
+	}
+
+	return shared
+}
+
 // versioned remembers a copy of an item for who restores by version. Velero restores the one above it unless it is told otherwise.
 func (r *reader) versioned(p place) {
 	version, isPreferred := strings.CutSuffix(p.version, preferred)
-	if isPreferred {
-		r.backup.Versions[p.GroupResource] = version
+	if isPreferred && r.backup.Versions[p.GroupResource] != version {
+		r.backup.Versions[p.GroupResource] = strings.Clone(version)
+	}
+	if _, above := r.items[p.Item]; above {
+		return
 	}
 	if _, ok := r.versions[p.Item]; !ok || isPreferred {
 		r.versions[p.Item] = p.version
@@ -170,16 +195,17 @@ func (r *reader) item(name string, i xp.Item, b []byte) error {
 	if _, twice := r.items[i]; twice {
 		r.flaw(Flaw{Path: name, Item: i, Why: "it is there twice, and only the last is restored; find out who has written it", Ignored: true})
 	}
-	u, err := decode(i, b)
+	o, err := decode(r.packer, i, b)
 	if err != nil {
 		delete(r.items, i)
 		r.flaw(Flaw{Path: name, Item: i, Why: err.Error()})
 
 		return r.keep(name, 0)
 	}
-	r.items[i] = Item{Item: i, Object: u}
+	i = named(i, o)
+	r.items[i] = o
 
-	return r.keep(name, weight(u.Object))
+	return r.keep(name, r.packer.Weight())
 }
 
 // keep fails if there is more in memory than there may be, with what is kept of an entry.
@@ -210,8 +236,9 @@ func (r *reader) finish() (*Backup, error) {
 			})
 		}
 	}
-	for _, i := range r.items {
-		r.backup.Items = append(r.backup.Items, i)
+	r.backup.Items = make([]Item, 0, len(r.items))
+	for i, o := range r.items {
+		r.backup.Items = append(r.backup.Items, Item{Item: i, object: o})
 	}
 	slices.SortFunc(r.backup.Items, func(a, b Item) int { return compare(a.Item, b.Item) })
 	slices.SortFunc(r.backup.Flaws, func(a, b Flaw) int {

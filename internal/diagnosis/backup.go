@@ -8,19 +8,26 @@ import (
 
 // checkSecrets finds connection secrets that are not in the backup, though what publishes them is: a password may be nowhere else.
 func (d *diagnosis) checkSecrets() {
-	for _, u := range d.All() {
-		r, ok := xp.SecretRef(u)
-		if !ok || !xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u) || d.Get(r) != nil || d.IsUnread(r) {
+	for _, u := range d.sortedAll() {
+		if !u.is(isPublishing) {
 			continue
 		}
-		d.add(report.SecretMissing, report.Warning, r, xp.String(u)+" publishes its connection details in it, and it is not in the backup",
+		r, _ := xp.SecretRef(u.whole())
+		if d.get(r) != nil || d.IsUnread(r) {
+			continue
+		}
+		d.add(report.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
 			"if it was not published yet, nothing is lost; else back up its namespace too: what the cloud told only once is nowhere else")
 	}
 }
 
 // checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the settings that it had before the first hold.
 func (d *diagnosis) checkHeld() {
-	for _, u := range d.All() {
+	for _, o := range d.sortedAll() {
+		if !o.is(isMarked) {
+			continue
+		}
+		u := o.whole()
 		h, err := adoption.HoldOf(u)
 		switch {
 		case err != nil:

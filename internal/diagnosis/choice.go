@@ -142,8 +142,8 @@ func (s *choosing) missing() []report.Problem {
 func (s *choosing) alike(bare string) string {
 	var names []string
 	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
-		if u.GetName() == bare {
-			names = append(names, xp.RefTo(u).Path())
+		if u.Name == bare {
+			names = append(names, u.Path())
 		}
 	}
 	if len(names) > 0 {

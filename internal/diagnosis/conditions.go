@@ -21,7 +21,7 @@ const (
 
 // checkConditions finds what Crossplane or a provider has not reconciled, or can't.
 func (d *diagnosis) checkConditions() {
-	for _, u := range sorted(slices.Concat(d.claims, d.composites, d.managed)) {
+	for _, u := range wholes(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
 		if isHeld(u) || isAtRest(u) || u.GetDeletionTimestamp() != nil {
 			continue
 		}

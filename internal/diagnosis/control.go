@@ -15,16 +15,16 @@ import (
 // checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it is not controlled yet is told with the hold.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
-		if d.of == Cluster && (isHeld(xr) || xr.GetDeletionTimestamp() != nil) {
+		if d.isInBetween(xr) {
 			continue // What is being deleted may be gone before its XR.
 		}
-		for _, r := range d.refs[xr.GetUID()] {
-			switch u := d.Get(r); {
-			case u != nil && isHeld(xr): // A backup has no news of what was not adopted yet.
+		for _, r := range d.refs[xr.uid] {
+			switch u := d.get(r); {
+			case u != nil && xr.is(isMarked): // A backup has no news of what was not adopted yet.
 			case u != nil:
 				d.checkController(xr, u)
 			case !d.IsUnread(r):
-				d.dangling(xr, r)
+				d.dangling(xr.whole(), r)
 			}
 		}
 	}
@@ -60,37 +60,40 @@ func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref) {
 }
 
 // checkController finds out who controls what an XR lists, if it is not the XR.
-func (d *diagnosis) checkController(xr, u *unstructured.Unstructured) {
-	r := xp.RefTo(u)
-	c, ok := xp.Controller(u)
+func (d *diagnosis) checkController(xr, u *object) {
+	if u.is(isControlled) && u.controller == xr.uid {
+		return
+	}
+	r := u.Ref
+	c, ok := xp.Controller(u.whole())
 	switch {
-	case ok && c.UID == xr.GetUID():
-	case u.GetDeletionTimestamp() != nil && (!ok || d.byUID[c.UID] != nil): // It goes whoever controls it.
+	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It goes whoever controls it.
 	case !ok && d.of == Backup:
-		d.add(report.Uncontrolled, report.Warning, r, xp.String(xr)+" lists it, and nothing controlled it when it was backed up",
+		d.add(report.Uncontrolled, report.Warning, r, xr.String()+" lists it, and nothing controlled it when it was backed up",
 			"a restore gives it the XR as its controller if its label names the XR's tree; see what a restore or a person has left there in the source cluster")
 	case !ok:
-		d.add(report.Uncontrolled, report.Grave, r, xp.String(xr)+" lists it, and nothing controls it",
+		d.add(report.Uncontrolled, report.Grave, r, xr.String()+" lists it, and nothing controls it",
 			"Crossplane adopts it when it reconciles the XR; see the conditions of the XR for why it does not")
 	case d.byUID[c.UID] != nil:
-		d.add(report.NotItsOwn, report.Grave, r, xp.String(xr)+" lists it, and "+xp.String(d.byUID[c.UID])+" controls it",
+		d.add(report.NotItsOwn, report.Grave, r, xr.String()+" lists it, and "+d.byUID[c.UID].String()+" controls it",
 			"nothing follows such a link; find out which of the two it belongs to, and take it off the resourceRefs of the other")
 	case d.isUnreadKind(c.APIVersion, c.Kind):
 	case d.of == Backup:
-		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xp.String(xr), c.Kind, c.Name),
+		d.add(report.NotItsOwn, report.Grave, r, fmt.Sprintf("%s lists it, and %s %s, which is not in the backup, controls it", xr.String(), c.Kind, c.Name),
 			"a restore does not follow such a link; find out in the source cluster which of the two it belongs to")
 	default:
 		d.add(report.DeadController, report.Grave, r,
-			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xp.String(xr), c.Kind, c.Name, c.UID),
+			fmt.Sprintf("%s lists it, and its controller %s %s does not exist with the UID %s", xr.String(), c.Kind, c.Name, c.UID),
 			"the garbage collector deletes what has only owners that don't exist: pause it, remove that owner reference, and Crossplane gives it the XR's")
 	}
 }
 
 // checkClaims finds claims and XRs of which only one names the other.
 func (d *diagnosis) checkClaims() {
-	for _, claim := range sorted(d.claims) {
+	for _, o := range sorted(d.claims) {
+		claim := o.whole()
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
-		if !ok || d.isInBetween(claim) {
+		if !ok || d.isInBetween(o) {
 			continue
 		}
 		switch xr := d.Get(r); {
@@ -103,9 +106,10 @@ func (d *diagnosis) checkClaims() {
 				"nothing follows such a link; correct the claim's spec.resourceRef, or delete the claim if it is forged")
 		}
 	}
-	for _, xr := range sorted(d.composites) {
+	for _, o := range sorted(d.composites) {
+		xr := o.whole()
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
-		if !ok || d.IsUnread(r) || d.isInBetween(xr) {
+		if !ok || d.IsUnread(r) || d.isInBetween(o) {
 			continue
 		}
 		switch claim := d.Get(r); {
@@ -120,41 +124,42 @@ func (d *diagnosis) checkClaims() {
 }
 
 // isInBetween tells whether an object of a cluster is held, which says what is wrong with it, or being deleted.
-func (d *diagnosis) isInBetween(u *unstructured.Unstructured) bool {
-	return d.of == Cluster && (isHeld(u) || u.GetDeletionTimestamp() != nil)
+func (d *diagnosis) isInBetween(u *object) bool {
+	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
 }
 
 // checkOrphans finds what an XR composed once and no XR lists. Usages have a check of their own.
 func (d *diagnosis) checkOrphans() {
-	for _, u := range d.All() {
-		if !xp.IsComposed(u) || xp.IsUsage(u) || xp.IsClaim(u) || len(d.lists[xp.RefTo(u).ID()]) > 0 {
+	for _, o := range d.sortedAll() {
+		if !o.is(isComposed) || o.is(isUsage) || o.is(isClaim) || len(d.listers(o)) > 0 {
 			continue
 		}
+		u := o.whole()
 		c, controlled := xp.Controller(u)
 		owner := d.byUID[c.UID]
 		switch {
 		case controlled && d.isUnreadKind(c.APIVersion, c.Kind):
-		case owner != nil && !xp.IsComposite(owner): // Some controllers give what they make the labels of what they make it for, as that of EndpointSlices.
-		case owner != nil && d.secretive[owner.GetUID()]: // What that lists can't be read.
+		case owner != nil && !owner.is(isComposite): // Some controllers give what they make the labels of what they make it for, as that of EndpointSlices.
+		case owner != nil && d.secretive[owner.uid]: // What that lists can't be read.
 		case d.of == Backup:
 			d.add(report.Orphaned, report.Warning, xp.RefTo(u), whyOrphaned(u, owner)+" in the backup", "a restore brings it back without a controller; if its XR "+
 				"should be in the backup, look at the backup's warnings, and back up again")
-		case u.GetDeletionTimestamp() != nil: // Whoever deletes a tree takes the XR first.
+		case o.is(isDeleting): // Whoever deletes a tree takes the XR first.
 		default:
 			d.orphan(u, c, owner)
 		}
 	}
 }
 
-func whyOrphaned(u, owner *unstructured.Unstructured) string {
+func whyOrphaned(u *unstructured.Unstructured, owner *object) string {
 	if owner != nil {
-		return xp.String(owner) + " controls it and does not list it"
+		return owner.String() + " controls it and does not list it"
 	}
 
 	return "its label names the XR " + u.GetLabels()[xp.LabelComposite] + ", and no XR lists it"
 }
 
-func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *unstructured.Unstructured) {
+func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference, owner *object) {
 	p := report.Problem{
 		Code: report.Orphaned, Severity: report.Grave, Object: xp.RefTo(u), Reason: whyOrphaned(u, owner),
 		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
@@ -162,7 +167,7 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	}
 	switch {
 	case owner != nil:
-		p.Others = []xp.Ref{xp.RefTo(owner)}
+		p.Others = []xp.Ref{owner.Ref}
 	case c.UID != "":
 		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s", c.Kind, c.Name, c.UID)
 		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
@@ -177,8 +182,8 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	}
 	if owner == nil {
 		for _, xr := range d.roots[u.GetLabels()[xp.LabelComposite]] {
-			if xr.GetNamespace() == "" || xr.GetNamespace() == u.GetNamespace() {
-				p.Others = append(p.Others, xp.RefTo(xr))
+			if xr.Namespace == "" || xr.Namespace == u.GetNamespace() {
+				p.Others = append(p.Others, xr.Ref)
 			}
 		}
 	}

@@ -3,8 +3,6 @@ package diagnosis
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -103,10 +101,4 @@ func (d *diagnosis) checkUnread() {
 		d.add(report.NotRead, report.Warning, r, "objects of this kind may not be read: "+why,
 			"nothing is said of them; see docs/validate.md for the rights that are needed")
 	}
-}
-
-func isHeld(u *unstructured.Unstructured) bool {
-	h, err := adoption.HoldOf(u)
-
-	return err != nil || h != nil
 }

@@ -24,7 +24,7 @@ const crowd = 16
 // checkDuplicates finds MRs that manage one external resource, each of which updates it, and the first of which to be deleted deletes it.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
-	for _, mr := range sorted(d.managed) {
+	for _, mr := range wholes(sorted(d.managed)) {
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		if external == "" || !changesOutside(mr) {
 			continue

@@ -13,7 +13,11 @@ import (
 
 // checkHolds finds what is held: by a Restore that works on it, or by none.
 func (d *diagnosis) checkHolds() {
-	for _, u := range d.All() {
+	for _, o := range d.sortedAll() {
+		if !o.is(isMarked) {
+			continue
+		}
+		u := o.whole()
 		h, err := adoption.HoldOf(u)
 		r := xp.RefTo(u)
 		switch {

@@ -9,7 +9,11 @@ import (
 
 // checkIdentities finds MRs that nothing says for sure which external resource they manage.
 func (d *diagnosis) checkIdentities() {
-	for _, mr := range sorted(d.managed) {
+	for _, o := range sorted(d.managed) {
+		if !o.is(isUnsure) {
+			continue
+		}
+		mr := o.whole()
 		identity := xp.IdentityOf(mr)
 		code := report.IdentityMissing
 		switch identity {

@@ -15,15 +15,16 @@ import (
 
 // Objects are those that a diagnosis is made of. All are added before anything is asked.
 type Objects struct {
-	byID  map[xp.ID]*unstructured.Unstructured
-	byUID map[types.UID]*unstructured.Unstructured
-	// lists says which XRs list an object.
-	lists map[xp.ID][]*unstructured.Unstructured
+	byID  map[xp.ID]*object
+	byUID map[types.UID]*object
 	refs  map[types.UID][]xp.Ref
+	// lists are what each XR lists, and listed says which XRs list an object, if that was asked for since the last was added.
+	lists  []list
+	listed map[*object][]*object
 	// composites and the like are the objects by what they are.
-	composites, claims, managed, usages, definitions []*unstructured.Unstructured
+	composites, claims, managed, usages, definitions []*object
 	// platform are packages, XRDs, Compositions and CompositionRevisions.
-	platform  []*unstructured.Unstructured
+	platform  []*object
 	malformed []report.Problem
 	// unreadable are the objects that are there and can't be read.
 	unreadable map[xp.ID]bool
@@ -33,45 +34,56 @@ type Objects struct {
 	unserved       map[schema.GroupKind]bool
 	// secretive are the XRs whose resourceRefs can't be read, and roots are the XRs by name.
 	secretive map[types.UID]bool
-	roots     map[string][]*unstructured.Unstructured
+	roots     map[string][]*object
 	// namespace is the only one that was looked into; "" if all were.
 	namespace string
+	// all are those of byID in their order, if it was asked for since the last was added.
+	all []*object
+}
+
+// A list is what an XR lists.
+type list struct {
+	xr   *object
+	refs []xp.Ref
 }
 
 // NewObjects returns Objects of which there are none.
 func NewObjects() *Objects {
 	return &Objects{
-		byID: map[xp.ID]*unstructured.Unstructured{}, byUID: map[types.UID]*unstructured.Unstructured{},
-		lists: map[xp.ID][]*unstructured.Unstructured{}, refs: map[types.UID][]xp.Ref{}, unreadable: map[xp.ID]bool{},
-		unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
-		secretive: map[types.UID]bool{}, roots: map[string][]*unstructured.Unstructured{},
+		byID: map[xp.ID]*object{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
+		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
+		secretive: map[types.UID]bool{}, roots: map[string][]*object{},
 	}
 }
 
 // Add adds an object, unless it was added before.
-func (o *Objects) Add(u *unstructured.Unstructured) {
-	id := xp.RefTo(u).ID()
-	if _, again := o.byID[id]; again {
+func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(given{u}) }
+
+// AddFrom adds the object of a Source, unless it was added before.
+func (o *Objects) AddFrom(s Source) {
+	u := s.Part(nil)
+	self := learn(s, u)
+	if _, again := o.byID[self.ID()]; again {
 		return
 	}
-	o.byID[id] = u
-	o.byUID[u.GetUID()] = u
-	if xp.IsPlatform(u) || xp.IsPackage(u) {
-		o.platform = append(o.platform, u)
+	o.byID[self.ID()], o.all, o.listed = self, nil, nil
+	o.byUID[self.uid] = self
+	if self.is(isPlatform) {
+		o.platform = append(o.platform, self)
 	}
 	switch {
-	case xp.IsClaim(u):
-		o.claims = append(o.claims, u)
-	case xp.IsComposite(u):
-		o.composites = append(o.composites, u)
-		o.roots[u.GetName()] = append(o.roots[u.GetName()], u)
-		o.addRefs(u)
-	case xp.IsUsage(u):
-		o.usages = append(o.usages, u)
-	case xp.IsDefinition(u):
-		o.definitions = append(o.definitions, u)
-	case xp.IsManaged(u), isNew(u):
-		o.managed = append(o.managed, u)
+	case self.is(isClaim):
+		o.claims = append(o.claims, self)
+	case self.is(isComposite):
+		o.composites = append(o.composites, self)
+		o.roots[self.Name] = append(o.roots[self.Name], self)
+		o.addRefs(self, u)
+	case self.is(isUsage):
+		o.usages = append(o.usages, self)
+	case self.is(isDefinition):
+		o.definitions = append(o.definitions, self)
+	case self.is(isManaged), isNew(u):
+		o.managed = append(o.managed, self)
 	}
 }
 
@@ -85,31 +97,44 @@ func isNew(u *unstructured.Unstructured) bool {
 // AddWitness adds an XR that is no subject itself, and of which only counts what it lists.
 func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 	if o.byUID[xr.GetUID()] == nil {
-		o.byUID[xr.GetUID()] = xr
-		o.addLists(xr)
+		self := learn(given{xr}, xr)
+		o.byUID[self.uid] = self
+		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
+		o.addLists(self, refs)
 	}
 }
 
-func (o *Objects) addRefs(xr *unstructured.Unstructured) {
-	refs, err := xp.CompositeFrom(xr).ResourceRefs()
+func (o *Objects) addRefs(xr *object, u *unstructured.Unstructured) {
+	refs, err := xp.CompositeFrom(u).ResourceRefs()
 	if err != nil {
-		o.secretive[xr.GetUID()] = true
+		o.secretive[xr.uid] = true
 		o.malformed = append(o.malformed, report.Problem{
-			Code: report.Malformed, Severity: report.Grave, Object: xp.RefTo(xr), Reason: err.Error(),
+			Code: report.Malformed, Severity: report.Grave, Object: xr.Ref, Reason: err.Error(),
 			Next: "correct its resourceRefs: nothing is known of what it composes",
 		})
 	}
-	o.refs[xr.GetUID()] = refs
-	o.addLists(xr)
+	o.refs[xr.uid] = refs
+	o.addLists(xr, refs)
 }
 
-func (o *Objects) addLists(xr *unstructured.Unstructured) {
-	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
-	for _, r := range refs {
-		if !slices.Contains(o.lists[r.ID()], xr) {
-			o.lists[r.ID()] = append(o.lists[r.ID()], xr)
+func (o *Objects) addLists(xr *object, refs []xp.Ref) {
+	o.lists, o.listed = append(o.lists, list{xr: xr, refs: refs}), nil
+}
+
+// listers returns the XRs that list an object.
+func (o *Objects) listers(of *object) []*object {
+	if o.listed == nil {
+		o.listed = map[*object][]*object{}
+		for _, l := range o.lists {
+			for _, r := range l.refs {
+				if u := o.get(r); u != nil && !slices.Contains(o.listed[u], l.xr) {
+					o.listed[u] = append(o.listed[u], l.xr)
+				}
+			}
 		}
 	}
+
+	return o.listed[of]
 }
 
 // AddUnread says that the objects of a kind may not be read, and why: that one is not there proves nothing.
@@ -132,19 +157,32 @@ func (o *Objects) AddMalformed(r xp.Ref, severity report.Severity, reason, next 
 
 // Get returns the object that r names; nil if it is not there.
 func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
-	return o.byID[r.ID()]
+	u := o.get(r)
+	if u == nil {
+		return nil
+	}
+
+	return u.whole()
 }
 
+func (o *Objects) get(r xp.Ref) *object { return o.byID[r.ID()] }
+
 // All returns the objects in a stable order.
-func (o *Objects) All() []*unstructured.Unstructured {
-	return sorted(slices.Collect(maps.Values(o.byID)))
+func (o *Objects) All() []*unstructured.Unstructured { return wholes(o.sortedAll()) }
+
+func (o *Objects) sortedAll() []*object {
+	if o.all == nil {
+		o.all = sorted(slices.Collect(maps.Values(o.byID)))
+	}
+
+	return o.all
 }
 
 // Missing returns what XRs and claims refer to, of what can be there, and has not been added.
 func (o *Objects) Missing() []xp.Ref {
 	var missing []xp.Ref
 	need := func(r xp.Ref, ok bool) {
-		if ok && o.Get(r) == nil && !o.IsUnread(r) {
+		if ok && o.get(r) == nil && !o.IsUnread(r) {
 			missing = append(missing, r)
 		}
 	}
@@ -154,10 +192,10 @@ func (o *Objects) Missing() []xp.Ref {
 		}
 	}
 	for _, claim := range o.claims {
-		need(xp.ClaimFrom(claim).CompositeRef())
+		need(xp.ClaimFrom(claim.whole()).CompositeRef())
 	}
 	for _, xr := range o.composites {
-		need(xp.CompositeFrom(xr).ClaimRef())
+		need(xp.CompositeFrom(xr.whole()).ClaimRef())
 	}
 
 	return missing
@@ -168,11 +206,11 @@ func (o *Objects) Missing() []xp.Ref {
 func (o *Objects) Controllers() []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}
 	var kinds []schema.GroupVersionKind
-	for id, u := range o.byID {
-		if !xp.IsComposed(u) && len(o.lists[id]) == 0 {
+	for _, u := range o.byID {
+		if !u.is(isComposed) && len(o.listers(u)) == 0 {
 			continue
 		}
-		c, ok := xp.Controller(u)
+		c, ok := xp.Controller(u.whole())
 		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
 		if ok && o.byUID[c.UID] == nil && !seen[gvk] {
 			seen[gvk] = true
@@ -210,9 +248,4 @@ func (o *Objects) isUnreadKind(apiVersion, kind string) bool {
 	_, group := o.unread[schema.GroupKind{Group: gk.Group, Kind: "*"}]
 
 	return unread || group
-}
-
-// isComposedBy tells whether an XR lists u and no other object controls it.
-func isComposedBy(xr, u *unstructured.Unstructured) bool {
-	return xp.Composed(xp.CompositeFrom(xr), u)
 }

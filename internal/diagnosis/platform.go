@@ -11,16 +11,17 @@ import (
 
 // checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
 func (d *diagnosis) checkPlatform() {
+	definitions := wholes(d.definitions)
 	for _, xr := range sorted(d.composites) {
-		c := xp.CompositeFrom(xr)
+		c := xp.CompositeFrom(xr.whole())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
-		if revision.Name != "" && d.Get(revision) == nil {
-			d.add(report.RevisionMissing, report.Grave, xp.RefTo(xr), "it runs on "+revision.String()+", which is not in the backup",
+		if revision.Name != "" && d.get(revision) == nil {
+			d.add(report.RevisionMissing, report.Grave, xr.Ref, "it runs on "+revision.String()+", which is not in the backup",
 				"a restore holds it until that revision is in the cluster; back up again with the plugin, which takes it along, or restore it from elsewhere first")
 		}
 		gk := xr.GroupVersionKind().GroupKind()
-		if !slices.ContainsFunc(d.definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
-			d.add(report.DefinitionMissing, report.Grave, xp.RefTo(xr), "the XRD of its kind is not in the backup",
+		if !slices.ContainsFunc(definitions, func(xrd *unstructured.Unstructured) bool { return xp.Defines(xrd, gk) }) {
+			d.add(report.DefinitionMissing, report.Grave, xr.Ref, "the XRD of its kind is not in the backup",
 				"the cluster that is restored to needs that XRD before; back up again with the plugin, which takes it along, or apply it first")
 		}
 	}
@@ -28,7 +29,7 @@ func (d *diagnosis) checkPlatform() {
 
 // checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
 func (d *diagnosis) checkDefinitions() {
-	for _, xrd := range sorted(d.definitions) {
+	for _, xrd := range wholes(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= patience || d.hasAnyOf(xrd)) {
 			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.Dying(xrd))
 		}
@@ -37,7 +38,7 @@ func (d *diagnosis) checkDefinitions() {
 
 // hasAnyOf tells whether there are XRs or claims that an XRD defines. One without any is gone in a moment.
 func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *object) bool {
 		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())
 	})
 }

@@ -14,18 +14,18 @@ import (
 // Trees returns the trees that the objects make, in a stable order: claims with their XRs, XRs without a claim or a parent, and MRs that belong to no XR.
 // Links are followed only if they hold both ways.
 func (o *Objects) Trees() []*report.Node {
-	f := &forest{objects: o, placed: map[xp.ID]bool{}}
+	f := &forest{objects: o, placed: map[*object]bool{}}
 	for _, claim := range sorted(o.claims) {
 		f.roots = append(f.roots, f.claim(claim))
 	}
 	for _, xr := range sorted(o.composites) {
-		if !f.placed[xp.RefTo(xr).ID()] && o.parent(xr) == nil {
+		if !f.placed[xr] && o.parent(xr) == nil {
 			f.roots = append(f.roots, f.composite(xr))
 		}
 	}
 	// What is left is a ring of XRs, each listed by another.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
-		if !f.placed[xp.RefTo(u).ID()] {
+		if !f.placed[u] {
 			f.roots = append(f.roots, f.any(u))
 		}
 	}
@@ -34,8 +34,8 @@ func (o *Objects) Trees() []*report.Node {
 }
 
 // parent returns the XR that composes u; nil if there is none.
-func (o *Objects) parent(u *unstructured.Unstructured) *unstructured.Unstructured {
-	for _, xr := range o.lists[xp.RefTo(u).ID()] {
+func (o *Objects) parent(u *object) *object {
+	for _, xr := range o.listers(u) {
 		if isComposedBy(xr, u) {
 			return xr
 		}
@@ -47,49 +47,51 @@ func (o *Objects) parent(u *unstructured.Unstructured) *unstructured.Unstructure
 type forest struct {
 	objects *Objects
 	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs list, must not come twice.
-	placed map[xp.ID]bool
+	placed map[*object]bool
 	roots  []*report.Node
 }
 
-func (f *forest) any(u *unstructured.Unstructured) *report.Node {
-	if xp.IsComposite(u) {
-		return f.composite(u)
+func (f *forest) any(o *object) *report.Node {
+	if o.is(isComposite) {
+		return f.composite(o)
 	}
 
-	return f.node(u)
+	return f.node(o, o.source.Part(shapeNode))
 }
 
-func (f *forest) claim(u *unstructured.Unstructured) *report.Node {
-	n := f.node(u)
+func (f *forest) claim(o *object) *report.Node {
+	u := o.whole()
+	n := f.node(o, u)
 	claim := xp.ClaimFrom(u)
 	n.Composition, n.Revision = claim.Composition(), claim.Revision()
 	r, ok := claim.CompositeRef()
 	if !ok {
 		return n
 	}
-	xr := f.objects.Get(r)
+	xr := f.objects.get(r)
 	switch {
 	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
-	case xr != nil && xp.Bound(claim, xp.CompositeFrom(xr)):
+	case xr != nil && xp.Bound(claim, xp.CompositeFrom(xr.whole())):
 		n.Children = append(n.Children, f.composite(xr))
 	}
 
 	return n
 }
 
-func (f *forest) composite(u *unstructured.Unstructured) *report.Node {
-	n := f.node(u)
+func (f *forest) composite(o *object) *report.Node {
+	u := o.whole()
+	n := f.node(o, u)
 	xr := xp.CompositeFrom(u)
 	n.Composition, n.Revision = xr.Composition(), xr.Revision()
-	for _, r := range f.objects.refs[u.GetUID()] {
-		child := f.objects.Get(r)
+	for _, r := range f.objects.refs[o.uid] {
+		child := f.objects.get(r)
 		switch {
 		case child == nil && f.objects.IsUnread(r):
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Unread})
 		case child == nil:
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})
-		case f.placed[r.ID()] || !isComposedBy(u, child):
+		case f.placed[child] || !isComposedBy(o, child):
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: roleOf(child), State: report.Foreign})
 		default:
 			n.Children = append(n.Children, f.any(child))
@@ -100,56 +102,58 @@ func (f *forest) composite(u *unstructured.Unstructured) *report.Node {
 }
 
 // node returns what a resource says of itself.
-func (f *forest) node(u *unstructured.Unstructured) *report.Node {
-	f.placed[xp.RefTo(u).ID()] = true
+func (f *forest) node(o *object, u *unstructured.Unstructured) *report.Node {
+	f.placed[o] = true
 	n := &report.Node{
-		Ref: xp.RefTo(u), Role: roleOf(u), State: f.state(u), ExternalName: u.GetAnnotations()[xp.AnnotationExternalName], Paused: xp.IsPaused(u),
+		Ref: o.Ref, Role: roleOf(o), State: f.state(o), ExternalName: xp.Annotation(u, xp.AnnotationExternalName), Paused: xp.IsPaused(u),
 		Synced: conditionOf(u, xp.ConditionSynced), Ready: conditionOf(u, xp.ConditionReady),
 	}
 	if created := u.GetCreationTimestamp(); !created.IsZero() {
 		n.Created = &created.Time
 	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil {
+	if !o.is(isMarked) {
+		return n
+	}
+	if h, err := adoption.HoldOf(o.whole()); err == nil && h != nil {
 		n.Hold = &report.Hold{Restore: h.Restore, Since: parsed(h.Since), Unpaused: parsed(h.Unpaused)}
 	}
 
 	return n
 }
 
-func (f *forest) state(u *unstructured.Unstructured) report.State {
-	h, err := adoption.HoldOf(u)
+func (f *forest) state(u *object) report.State {
 	switch {
-	case u.GetDeletionTimestamp() != nil:
+	case u.is(isDeleting):
 		return report.Deleting
-	case err != nil || h != nil:
+	case u.is(isMarked):
 		return report.Held
-	case xp.IsClaim(u):
+	case u.is(isClaim):
 		return report.Adopted
 	}
 	xr := f.objects.parent(u)
 	switch {
-	case xr == nil && xp.IsComposite(u):
+	case xr == nil && u.is(isComposite):
 		return report.Adopted // It is nobody's but its own.
 	case xr == nil:
 		return report.Alone
-	case isHeld(xr):
+	case xr.is(isMarked):
 		return report.Held
-	case !xp.Controls(xr, u):
+	case !controls(xr, u):
 		return report.Foreign
 	default:
 		return report.Adopted
 	}
 }
 
-func roleOf(u *unstructured.Unstructured) report.Role {
+func roleOf(u *object) report.Role {
 	switch {
-	case xp.IsClaim(u):
+	case u.is(isClaim):
 		return report.RoleClaim
-	case xp.IsComposite(u):
+	case u.is(isComposite):
 		return report.RoleComposite
-	case xp.IsUsage(u):
+	case u.is(isUsage):
 		return report.RoleUsage
-	case xp.IsManaged(u):
+	case u.is(isManaged):
 		return report.RoleManaged
 	default:
 		return report.RoleOther
@@ -162,8 +166,8 @@ func conditionOf(u *unstructured.Unstructured, conditionType string) *report.Con
 		return nil
 	}
 	condition := &report.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
-	if !c.Since.IsZero() {
-		condition.Since = &c.Since
+	if since := c.Since; !since.IsZero() {
+		condition.Since = &since
 	}
 
 	return condition
@@ -176,14 +180,4 @@ func parsed(stamp string) *time.Time {
 	}
 
 	return &t
-}
-
-// sorted returns the objects in the order of their Refs.
-func sorted(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
-	refs := make(map[*unstructured.Unstructured]xp.Ref, len(objects)) // Reading them is what takes the time.
-	for _, u := range objects {
-		refs[u] = xp.RefTo(u)
-	}
-
-	return slices.SortedFunc(slices.Values(objects), func(a, b *unstructured.Unstructured) int { return refs[a].Compare(refs[b]) })
 }

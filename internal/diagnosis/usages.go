@@ -11,12 +11,15 @@ import (
 // checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody uses.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
-	for _, u := range sorted(d.usages) {
+	for _, u := range wholes(sorted(d.usages)) {
 		if u.GetLabels()[xp.LabelComposite] != "" {
 			composed = append(composed, u)
 		}
 	}
-	for _, left := range adoption.Leftovers(composed, d.composites) {
+	if len(composed) == 0 {
+		return
+	}
+	for _, left := range adoption.Leftovers(composed, parts(d.composites, shapeList)) {
 		if d.of == Cluster && d.isGoing(left.Usage) {
 			continue
 		}

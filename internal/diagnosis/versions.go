@@ -14,7 +14,7 @@ import (
 // Versions returns what the objects say of versions: which Crossplane they need, which packages were installed, and what XRDs define.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
-	for _, u := range sorted(o.platform) {
+	for _, u := range wholes(sorted(o.platform)) {
 		switch {
 		case u.GroupVersionKind().Group == xp.GroupPackage:
 			image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
@@ -32,10 +32,10 @@ func (o *Objects) crossplane() string {
 	var old, modern []string
 	for _, u := range sorted(slices.Concat(o.platform, o.composites, o.usages)) {
 		switch {
-		case xp.IsNative(u):
-			old = append(old, xp.String(u)+" composes without a pipeline")
-		case xp.NeedsV2(u):
-			modern = append(modern, xp.String(u)+" has the schema of v2")
+		case u.is(isNative):
+			old = append(old, u.String()+" composes without a pipeline")
+		case u.is(isModern):
+			modern = append(modern, u.String()+" has the schema of v2")
 		}
 	}
 	switch {

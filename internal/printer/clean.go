@@ -1,52 +1,80 @@
 package printer
 
 import (
-	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf16"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// cleaned returns a copy of a report without anything that a terminal, a browser or a parser would obey rather than show: names and messages are
-// whatever somebody wrote into an object. Through JSON no field is forgotten.
-func cleaned(r *report.Report) (*report.Report, error) {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the report: %w", err)
-	}
-	var v any
-	if err := json.Unmarshal(b, &v); err != nil {
-		return nil, fmt.Errorf("cannot decode the report: %w", err)
-	}
-	if b, err = json.Marshal(cleanAll(v)); err != nil {
-		return nil, fmt.Errorf("cannot encode the report: %w", err)
-	}
-	c := &report.Report{}
-	if err := json.Unmarshal(b, c); err != nil {
-		return nil, fmt.Errorf("cannot decode the report: %w", err)
-	}
+// cleaned returns a report without anything that a terminal, a browser or a parser would obey rather than show: names and messages are whatever somebody wrote
+// into an object. No field is forgotten. What has nothing of the kind is not copied: a report can be about a hundred thousand objects.
+func cleaned(r *report.Report) *report.Report {
+	v, _ := cleanAll(reflect.ValueOf(r))
+	c, _ := reflect.TypeAssert[*report.Report](v)
 
-	return c, nil
+	return c
 }
 
-func cleanAll(v any) any {
-	switch v := v.(type) {
-	case string:
-		return Clean(v)
-	case []any:
-		for n := range v {
-			v[n] = cleanAll(v[n])
+// cleanAll returns a value with all strings in it cleaned, and whether that is another one.
+func cleanAll(v reflect.Value) (reflect.Value, bool) {
+	switch v.Kind() { //nolint:exhaustive // The others have no strings in a report.
+	case reflect.String:
+		s := Clean(v.String())
+		if s == v.String() {
+			return v, false
 		}
-	case map[string]any:
-		for key := range v {
-			v[key] = cleanAll(v[key])
+
+		return reflect.ValueOf(s).Convert(v.Type()), true
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v, false
 		}
+		elem, changed := cleanAll(v.Elem())
+		if !changed {
+			return v, false
+		}
+		c := reflect.New(elem.Type())
+		c.Elem().Set(elem)
+
+		return c, true
+	case reflect.Slice:
+		return cleanParts(v, v.Len(), reflect.Value.Index)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return v, false
+		}
+
+		return cleanParts(v, v.NumField(), reflect.Value.Field)
+	default:
+		return v, false
+	}
+}
+
+// cleanParts is cleanAll for what has so many parts.
+func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflect.Value) (reflect.Value, bool) {
+	c, changed := v, false
+	for n := range parts {
+		clean, is := cleanAll(part(v, n))
+		if !is {
+			continue
+		}
+		if !changed {
+			changed = true
+			c = reflect.New(v.Type()).Elem()
+			c.Set(v)
+			if v.Kind() == reflect.Slice {
+				c.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, parts), v))
+			}
+		}
+		part(c, n).Set(clean)
 	}
 
-	return v
+	return c, changed
 }
 
 // Clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character, so that no name looks

@@ -65,10 +65,7 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 
 		return b, err //nolint:wrapcheck // Print says what it is about.
 	}
-	c, err := cleaned(r)
-	if err != nil {
-		return nil, err
-	}
+	c := cleaned(r)
 	switch f { //nolint:exhaustive // As above.
 	case Table, Wide:
 		return newSheet(c, f == Wide, o).render(), nil

@@ -1,0 +1,150 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Source has an object, which it need not have in memory.
+type Source interface {
+	// Part returns what of the object has a shape, or more; all of it for nil. It is not changed.
+	Part(shape *pack.Shape) *unstructured.Unstructured
+}
+
+// given is a Source that has its object.
+type given struct{ u *unstructured.Unstructured }
+
+func (g given) Part(*pack.Shape) *unstructured.Unstructured { return g.u }
+
+// An object is what a diagnosis asks of each one, and where the rest is, of which it asks little.
+type object struct {
+	xp.Ref
+
+	uid types.UID
+	// controller is the UID of what controls it, "" also if nothing does.
+	controller types.UID
+	traits     trait
+	source     Source
+}
+
+// Shapes of what is asked of many objects: shapeNode of what a tree says of one, shapeList of what an XR composes.
+var (
+	shapeNode = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only: []string{"apiVersion", "kind", "metadata", "status"},
+		Fields: map[string]*pack.Shape{
+			"metadata": {Only: []string{"annotations", "creationTimestamp"}}, "status": {Only: []string{"conditions"}},
+		},
+	}
+	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only: []string{"apiVersion", "kind", "metadata", "spec"},
+		Fields: map[string]*pack.Shape{
+			"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels"}},
+			"spec":     {Only: []string{"resourceRefs", "crossplane"}},
+		},
+	}
+)
+
+// A trait is something that an object is or has.
+type trait uint16
+
+const (
+	isClaim trait = 1 << iota
+	isComposite
+	isUsage
+	isDefinition
+	isManaged
+	// isPlatform is for packages too.
+	isPlatform
+	isComposed
+	isControlled
+	isDeleting
+	isMarked
+	isUnsure
+	isPublishing
+	isNative
+	isModern
+)
+
+// learn looks at an object.
+func learn(s Source, u *unstructured.Unstructured) *object {
+	o := &object{Ref: xp.RefTo(u), uid: u.GetUID(), source: s}
+	c, controlled := xp.Controller(u)
+	o.controller = c.UID
+	_, publishes := xp.SecretRef(u)
+	claim, composite, managed := xp.IsClaim(u), xp.IsComposite(u), xp.IsManaged(u)
+	o.note(isClaim, claim)
+	o.note(isComposite, composite)
+	o.note(isUsage, xp.IsUsage(u))
+	o.note(isDefinition, xp.IsDefinition(u))
+	o.note(isManaged, managed)
+	o.note(isPlatform, xp.IsPlatform(u) || xp.IsPackage(u))
+	o.note(isComposed, xp.IsComposed(u))
+	o.note(isControlled, controlled)
+	o.note(isDeleting, u.GetDeletionTimestamp() != nil)
+	o.note(isMarked, isHeld(u))
+	o.note(isUnsure, (managed || o.is(isMarked)) && isUnsureOf(u))
+	o.note(isPublishing, publishes && (claim || composite || managed))
+	o.note(isNative, xp.IsNative(u))
+	o.note(isModern, xp.NeedsV2(u))
+
+	return o
+}
+
+func isUnsureOf(mr *unstructured.Unstructured) bool {
+	identity := xp.IdentityOf(mr)
+
+	return identity != xp.Named && identity != xp.Unborn
+}
+
+func (o *object) note(t trait, has bool) {
+	if has {
+		o.traits |= t
+	}
+}
+
+func (o *object) is(t trait) bool { return o.traits&t != 0 }
+
+func (o *object) whole() *unstructured.Unstructured { return o.source.Part(nil) }
+
+// wholes returns objects with all that they have.
+func wholes(objects []*object) []*unstructured.Unstructured { return parts(objects, nil) }
+
+// parts returns what of objects has a shape, or more.
+func parts(objects []*object, shape *pack.Shape) []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, len(objects))
+	for n, o := range objects {
+		all[n] = o.source.Part(shape)
+	}
+
+	return all
+}
+
+// sorted returns the objects in the order of their Refs.
+func sorted(objects []*object) []*object {
+	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
+}
+
+// isHeld tells whether u has the mark of a hold, readable or not.
+func isHeld(u *unstructured.Unstructured) bool {
+	h, err := adoption.HoldOf(u)
+
+	return err != nil || h != nil
+}
+
+// isComposedBy tells whether an XR lists u and no other object controls it.
+func isComposedBy(xr, u *object) bool {
+	if u.is(isControlled) {
+		return controls(xr, u)
+	}
+
+	return xp.Composed(xp.CompositeFrom(xr.whole()), u.whole())
+}
+
+// controls tells whether an XR controls u.
+func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

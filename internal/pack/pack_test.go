@@ -1,0 +1,232 @@
+package pack
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// slim is the Shape of these tests.
+func slim() *Shape {
+	return &Shape{Without: []string{"data"}, Fields: map[string]*Shape{
+		"metadata": {Without: []string{"managedFields"}, Fields: map[string]*Shape{"annotations": {Without: []string{"secret"}}}},
+		"spec":     {Only: []string{"group", "versions"}, Fields: map[string]*Shape{"versions": {Only: []string{"name"}}}},
+	}}
+}
+
+// decoded is an object as Kubernetes decodes it; nil if that fails.
+func decoded(document []byte) map[string]any {
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(document); err != nil && u.Object == nil {
+		return nil
+	}
+
+	return u.Object
+}
+
+func TestPack(t *testing.T) {
+	p := New()
+	var objects []Object
+	for range often + 1 {
+		for _, u := range xptest.Zoo() {
+			objects = append(objects, p.Pack(u.Object))
+		}
+	}
+	zoo := xptest.Zoo()
+	for n, o := range objects {
+		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Unpack(nil)); diff != "" {
+			t.Errorf("What comes out is what went in, also when much of it has become words: %s", diff)
+		}
+	}
+	if first, last := len(objects[0].data), len(objects[len(objects)-len(zoo)].data); last >= first {
+		t.Errorf("What objects have in common takes less the more there are: %d bytes at first, %d at last", first, last)
+	}
+	if o := (Object{}); !o.IsNone() || o.Unpack(nil) != nil || o.Field("kind") != nil || objects[0].IsNone() {
+		t.Error("The zero value is no object.")
+	}
+}
+
+func TestJSON(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		document string
+		unsure   bool
+	}{
+		"Usual":       {reason: "What an API server writes is read.", document: `{"kind":"K","metadata":{"name":"a","generation":2},"spec":{"group":"g","a":[1,-2,true,false,null,"x",{}]}}`},
+		"Space":       {reason: "So is what a person has formatted.", document: " {\n\t\"kind\" : \"K\" , \"spec\" : { \"group\" : [ ] , \"versions\" : { } } } \n"},
+		"Escapes":     {reason: "Strings say what they say to anybody.", document: `{"kind":"K","a":"\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00\ud83d é","b":"é"}`},
+		"Floats":      {reason: "So do numbers.", document: `{"kind":"K","a":1.5,"b":-0.0,"c":-0,"d":100.0e-2}`},
+		"Shape":       {reason: "Fields that are not kept are not.", document: `{"kind":"K","data":{"a":[1,{}]},"metadata":{"managedFields":[{}],"annotations":{"secret":"s","x":"y"}},"spec":{"x":1,"group":"g","versions":[{"name":"v","schema":{"a":{}}}]}}`},
+		"Twice":       {reason: "The last of two fields of one name counts.", document: `{"kind":"K","metadata":{"name":"a","b":1},"metadata":{"name":"c"}}`},
+		"BadUTF8":     {reason: "What is no text is replaced, as everywhere.", document: "{\"kind\":\"K\",\"a\":\"\xff\"}"},
+		"Empty":       {reason: "What is not there can't be read.", document: ``, unsure: true},
+		"List":        {reason: "An object is no list.", document: `[]`, unsure: true},
+		"Cut":         {reason: "Nor is half of one an object.", document: `{"kind":"K","a":{"b":[1,`, unsure: true},
+		"Tail":        {reason: "Nor is more than one.", document: `{"kind":"K"}{}`, unsure: true},
+		"Comma":       {reason: "Not everything that looks like JSON is.", document: `{"kind":"K","a":[1,]}`, unsure: true},
+		"NoComma":     {reason: "Commas are needed.", document: `{"kind":"K" "a":1}`, unsure: true},
+		"Control":     {reason: "A string has no line breaks.", document: "{\"kind\":\"K\",\"a\":\"\n\"}", unsure: true},
+		"Escape":      {reason: "There are few escapes.", document: `{"kind":"K","a":"\x"}`, unsure: true},
+		"Dropped":     {reason: "What is not kept must be JSON all the same.", document: `{"kind":"K","data":{"a":tru}}`, unsure: true},
+		"LongNumber":  {reason: "Whether it fits is not for us to say.", document: `{"kind":"K","a":9223372036854775807}`, unsure: true},
+		"Exponent":    {reason: "Nor whether it is an integer.", document: `{"kind":"K","a":1e3}`, unsure: true},
+		"LeadingZero": {reason: "It is no number.", document: `{"kind":"K","a":01}`, unsure: true},
+		"Signs":       {reason: "Nor is this.", document: `{"kind":"K","a":--1}`, unsure: true},
+		"HugeFloat":   {reason: "Nor is what no float can be.", document: `{"kind":"K","a":1.5e999}`, unsure: true},
+		"Deep":        {reason: "Nothing of Kubernetes' is as deep.", document: `{"kind":"K","a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}", unsure: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, ok := New().JSON([]byte(tc.document), slim())
+			if ok == tc.unsure {
+				t.Fatalf("%s It is sure: %t", tc.reason, ok)
+			}
+			want := decoded([]byte(tc.document))
+			if tc.unsure {
+				want = nil
+			}
+			slim().Cut(want)
+			if diff := cmp.Diff(want, got.Unpack(nil)); diff != "" {
+				t.Errorf("%s %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestField(t *testing.T) {
+	o, _ := New().JSON([]byte(`{"a":{"b":"x","b":{"c":"y"}},"l":[1,[2],{"m":{}}],"f":1.5,"i":-7,"n":null,"t":true}`), nil)
+	cases := map[string]struct {
+		reason string
+		path   []string
+		want   any
+	}{
+		"Top":     {reason: "A field of the object is found behind anything.", path: []string{"t"}, want: true},
+		"Nested":  {reason: "So is one below, of the last of two of one name.", path: []string{"a", "b", "c"}, want: "y"},
+		"Int":     {reason: "Numbers are what they were.", path: []string{"i"}, want: int64(-7)},
+		"List":    {reason: "A list comes whole.", path: []string{"l"}, want: []any{int64(1), []any{int64(2)}, map[string]any{"m": map[string]any{}}}},
+		"Through": {reason: "Nothing is below what is no object.", path: []string{"f", "x"}},
+		"Null":    {reason: "Null is nothing.", path: []string{"n"}},
+		"Missing": {reason: "Nor is what is not there anything.", path: []string{"a", "z"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, o.Field(tc.path...)); diff != "" {
+				t.Errorf("%s %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Of what comes up only once there is no word, and the number of words has an end: whoever writes a backup must not decide how much memory they take.
+func TestWordsHaveAnEnd(t *testing.T) {
+	p := New()
+	names := map[string]any{}
+	for n := range maxWords + 10 {
+		names[fmt.Sprint("name", n)] = int64(n)
+	}
+	long := strings.Repeat("z", maxWord+1)
+	names[long] = map[string]any{long: long}
+	o := p.Pack(names)
+	for range 10 {
+		p.Pack(map[string]any{"a": long, "b": "once"})
+	}
+	if len(p.words.values) > maxWords {
+		t.Errorf("there are %d words", len(p.words.values))
+	}
+	if _, ok := p.words.numbers[long]; ok {
+		t.Error("What is long is no word.")
+	}
+	if diff := cmp.Diff(names, o.Unpack(nil)); diff != "" {
+		t.Errorf("All comes out all the same: %s", diff)
+	}
+}
+
+func TestWeight(t *testing.T) {
+	p := New()
+	p.Pack(map[string]any{"a": []any{map[string]any{}, map[string]any{}}})
+	light := p.Weight()
+	many := make([]any, 1000)
+	for n := range many {
+		many[n] = map[string]any{}
+	}
+	p.Pack(map[string]any{"a": many})
+	if heavy := p.Weight(); heavy < 1000*weightObject || light >= 1000 {
+		t.Errorf("What is short as JSON can take much memory: %d and %d", light, heavy)
+	}
+}
+
+// FuzzPack packs whatever JSON can be, as long as it is an object, and looks whether the same comes out.
+func FuzzPack(f *testing.F) {
+	for _, u := range xptest.Zoo() {
+		b, err := u.MarshalJSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"kind":"K","a":{"a":{"a":"a"}},"b":[[],{},[{}],1e300,-1,9223372036854775807,"é\u0000"]}`))
+	f.Fuzz(func(t *testing.T, document []byte) {
+		want := decoded(document)
+		if want == nil {
+			return
+		}
+		p := New()
+		first := p.Pack(want)
+		for range often {
+			p.Pack(want)
+		}
+		for _, o := range []Object{first, p.Pack(want)} {
+			if diff := cmp.Diff(want, o.Unpack(nil)); diff != "" {
+				t.Fatal(diff)
+			}
+			for name, value := range want {
+				if diff := cmp.Diff(value, o.Field(name)); diff != "" {
+					t.Fatalf("the field %q: %s", name, diff)
+				}
+			}
+		}
+	})
+}
+
+// FuzzSlim packs from JSON, and looks whether that is what it would be to decode it as Kubernetes does, to take fields off and to pack the rest.
+func FuzzSlim(f *testing.F) {
+	for n, u := range xptest.Zoo() {
+		if n%2 == 0 {
+			continue
+		}
+		b, err := json.MarshalIndent(u, "", " ")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	for _, document := range []string{
+		`{"kind":"K","data":{"a":"b"},"metadata":{"managedFields":[{}],"annotations":{"secret":"s"}},"spec":{"group":1.5,"x":[[{"name":1}]],"versions":[[{"name":1,"y":2}]]}}`,
+		`{"kind":"K","metadata":1,"spec":"\ud800\u0041","spec":{"Group":-0,"group":1e2}}`, "{\"kind\":\"K\",\"\xc3\x28\":\"\xe2\x82\xac\"}",
+	} {
+		f.Add([]byte(document))
+	}
+	f.Fuzz(func(t *testing.T, document []byte) {
+		o, ok := New().JSON(document, slim())
+		if !ok {
+			return
+		}
+		if !json.Valid(document) {
+			t.Fatalf("%q is no JSON", document)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(document); err != nil && u.Object == nil {
+			t.Fatalf("%q can't be decoded: %v", document, err)
+		}
+		slim().Cut(u.Object)
+		if diff := cmp.Diff(u.Object, o.Unpack(nil)); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package restoreitem
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	riav2 "github.com/vmware-tanzu/velero/pkg/plugin/velero/restoreitemaction/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Velero gives an action copies, and a rehearsal what it has itself: so an action may change neither what is in the backup nor what is live, and what it is to
+// create only if it returns that.
+func TestActionsChangeWhatTheyReturn(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	returned, zoo := 0, xptest.Zoo()
+	xptest.Seeds(func(animal uint8, patch []byte) {
+		u, ok := xptest.Patched(animal, patch)
+		if !ok {
+			return
+		}
+		for n := range uint8(5) {
+			c := live()
+			c.objects = zoo
+			for _, a := range []riav2.RestoreItemAction{NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log), NewAdopt(Crossplane(), c, nil, log)} {
+				input := inputFor(u, hostileRestore(n))
+				original := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
+				item := &unstructured.Unstructured{Object: input.Item.UnstructuredContent()}
+				before, beforeItem := original.DeepCopy(), item.DeepCopy()
+				out, err := a.Execute(input)
+				if !reflect.DeepEqual(before, original) {
+					t.Fatalf("%s changes %s as it is in the backup: %s", a.Name(), xp.String(before), cmp.Diff(before, original))
+				}
+				if err != nil || out.SkipRestore {
+					continue // Nobody looks at it any more.
+				}
+				if out.UpdatedItem != nil {
+					returned++
+
+					continue
+				}
+				if !reflect.DeepEqual(beforeItem, item) {
+					t.Fatalf("%s changes %s and does not return it: %s", a.Name(), xp.String(before), cmp.Diff(beforeItem, item))
+				}
+			}
+		}
+	})
+	if diff := cmp.Diff(xptest.Zoo(), zoo); diff != "" {
+		t.Errorf("What is live is changed: %s", diff)
+	}
+	if returned == 0 {
+		t.Error("None returns anything.")
+	}
+}
