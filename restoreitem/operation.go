@@ -29,14 +29,15 @@ type Adopter interface {
 }
 
 // Velero polls all operations of a restore one after the other in one process, and the next time in another. What one poll has found out serves
-// the rest of the same.
+// the rest of the same, however many they are: it is over when none was asked for a while.
 const pollLasts = 5 * time.Second
 
 // results are what the last adoption found, for the operations that are polled right after.
 type results struct {
 	mu    sync.Mutex
 	plans map[xp.ID]adoption.Plan
-	found time.Time
+	// used is when they were last asked for.
+	used time.Time
 }
 
 // operationID names an object: Kind.version.group/namespace/name.
@@ -93,7 +94,12 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.Operation
 func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, error) {
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
-	if plan, ok := a.results.plans[ref.ID()]; ok && a.now().Sub(a.results.found) < pollLasts {
+	if a.now().Sub(a.results.used) >= pollLasts {
+		a.results.plans = nil
+	}
+	if plan, ok := a.results.plans[ref.ID()]; ok {
+		a.results.used = a.now()
+
 		return plan, nil
 	}
 	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
@@ -102,11 +108,11 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 		return adoption.Plan{}, err
 	}
 	// Several kinds without a link between them are observed one after the other.
-	if a.results.plans == nil || a.now().Sub(a.results.found) >= pollLasts {
+	if a.results.plans == nil {
 		a.results.plans = map[xp.ID]adoption.Plan{}
 	}
 	maps.Copy(a.results.plans, plans)
-	a.results.found = a.now()
+	a.results.used = a.now()
 
 	return plans[ref.ID()], nil
 }

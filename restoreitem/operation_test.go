@@ -184,6 +184,21 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	}
 }
 
+// There can be so many operations that asking for all of them takes longer than what is found out lasts.
+func TestProgressAsksOnceForManyOperations(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+	a := pollWith(w)
+	for n := range 20 {
+		a.now = at(n)
+		if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("Operations that are polled one after the other are of one poll; asked %v", w.asked)
+	}
+}
+
 func TestProgressDoesNotRememberAFailure(t *testing.T) {
 	w := &world{err: errAPI}
 	a := pollWith(w)

@@ -87,7 +87,7 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 // newsOf returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
 func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
 	h, err := w.holdOf(u)
-	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
+	if err != nil || h == nil || plan.Brief || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
 	if passing {
@@ -95,7 +95,7 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 
 		return News{Target: u, Patch: p}, err == nil
 	}
-	n = News{Target: u, Event: EventWaiting, Message: "not adopted yet, waiting for " + Few(plan.Waiting)}
+	n = News{Target: u, Event: EventWaiting, Message: waitingFor + Few(plan.Waiting)}
 	told := plan.Gist()
 	reason := n.Message
 	switch {
@@ -103,7 +103,7 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 		n.Event, n.Message, n.Bad = EventStopped, plan.Failed, true
 		reason = plan.Failed
 	case slices.Contains(plan.Causes, CauseStuck):
-		n.Event, n.Bad = EventStuck, true
+		n.Event, n.Bad, told = EventStuck, true, toldStuck+told
 	}
 	if h.Told == told {
 		return News{}, false

@@ -40,6 +40,8 @@ type Plan struct {
 	Remarks []string
 	// Quarantine says that it waits for a person to end a quarantine, and how; "" if it doesn't.
 	Quarantine string
+	// Brief says that only the XR itself was looked at, so that nothing is known of what it composes.
+	Brief bool
 	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
 	Moving, Blocked bool
 }
@@ -112,6 +114,9 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if u.GetDeletionTimestamp() != nil {
 		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
 			"remove its annotation %s", xp.String(u), xp.AnnotationPaused)}
+	}
+	if t.w.isBrief(u) {
+		return t.brief(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
 	switch {

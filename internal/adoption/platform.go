@@ -72,7 +72,7 @@ func (w *World) PlatformNeeds() []schema.GroupVersionKind {
 			continue
 		}
 		h, err := f.hold, f.err
-		if err != nil || h == nil || h.Clone != "" || h.ownPause() {
+		if err != nil || h == nil || h.Clone != "" || h.ownPause() || w.isBrief(u) {
 			continue
 		}
 		about = true

@@ -62,6 +62,9 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 // IsDown tells whether no replica of a Crossplane that is installed is ready.
 func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
 
+// IsGone tells whether no Crossplane was found that runs.
+func (i Installation) IsGone() bool { return !i.Hidden && i.Ready == 0 }
+
 // IsProviders tells whether it is a provider that reconciles u, and not Crossplane.
 func IsProviders(u *unstructured.Unstructured) bool {
 	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)

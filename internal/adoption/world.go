@@ -24,6 +24,8 @@ type World struct {
 	// now is when it was observed.
 	now      time.Time
 	platform platform
+	// silent tells whether no Crossplane is known to run; nil if that changes nothing.
+	silent func() bool
 	// facts are what was found out about objects.
 	facts map[*unstructured.Unstructured]*fact
 }
@@ -173,7 +175,7 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 // composed returns what a held XR composed when it was backed up.
 func (w *World) composed(u *unstructured.Unstructured) []xp.Ref {
 	f := w.factOf(u)
-	if f.hold == nil || !f.composite || xp.IsClaim(u) {
+	if f.hold == nil || !f.composite || xp.IsClaim(u) || w.isBrief(u) {
 		return nil
 	}
 
@@ -189,6 +191,9 @@ func (w *World) named(u *unstructured.Unstructured) []xp.Ref {
 			return []xp.Ref{secret}
 		}
 
+		return nil
+	}
+	if w.isBrief(u) {
 		return nil
 	}
 	var refs []xp.Ref

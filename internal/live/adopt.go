@@ -35,6 +35,8 @@ type Adopter struct {
 	writes int
 	// blind says that it must list again to see what has changed.
 	blind bool
+	// thorough says that somebody waits to be told all.
+	thorough bool
 	// last is the observer of the last call, and ended when that was.
 	last  *observer
 	ended time.Time
@@ -89,7 +91,7 @@ func (a *Adopter) forget() {
 // AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
 // a Plan for each. It takes only the right to list, and not that to watch, which fewer have than Velero.
 func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	a.blind = true
+	a.thorough, a.blind = true, true
 	plans, _, err := a.adopt(ctx, newObserver(a.cluster, selector, refs), func(*adoption.World) []xp.Ref { return nil })
 
 	return plans, err
@@ -99,6 +101,7 @@ func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref)
 // work.
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
+	p.brief(o)
 	for {
 		looked := time.Now()
 		if err := o.look(ctx); err != nil {
@@ -131,8 +134,10 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	}
 	again := func() *observer {
 		o.unfollow()
+		anew := newObserver(o.cluster, o.selector, o.refs)
+		p.brief(anew)
 
-		return newObserver(o.cluster, o.selector, o.refs)
+		return anew
 	}
 	if p.blind {
 		return again(), sleep(ctx, max(p.pause, took))

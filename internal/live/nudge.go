@@ -75,7 +75,7 @@ func (p *poll) due(now time.Time) []*unstructured.Unstructured {
 func (p *poll) name() {
 	for id, plan := range p.plans {
 		for _, s := range plan.Silent {
-			if time.Since(s.Since) >= p.stuck {
+			if !plan.Brief && time.Since(s.Since) >= p.stuck {
 				plan = named(plan, s, p.installed())
 			}
 		}

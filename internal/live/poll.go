@@ -69,6 +69,13 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 }
 
+// brief has an observer not look at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
+func (p *poll) brief(o *observer) {
+	if !p.thorough {
+		o.world.Brief(func() bool { return p.installed().IsGone() })
+	}
+}
+
 // goesOn tells whether there is anything more to see in this poll, if a look takes as long as given.
 func (p *poll) goesOn(look time.Duration) bool {
 	if time.Since(p.began) > p.limit {

@@ -123,3 +123,63 @@ func TestPollsAskForAll(t *testing.T) {
 		t.Errorf("%d of %d were heard", unpaused, xrs)
 	}
 }
+
+// While no Crossplane runs, and that was told, XRs are looked at by themselves: what they compose can't help them.
+func TestPollsOfTheStuck(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		change  func(s *apiServer)
+		// brief says that what is composed is not read, and unpaused that the XRs are let reconcile.
+		brief, unpaused bool
+	}{
+		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
+		"NotFound": {reason: "Nobody knows of one that runs.", brief: true},
+		"Running":  {reason: "Why it says nothing may be another reason.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 1)}},
+		"Heard": {
+			reason: "It runs again.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, unpaused: true,
+			change: func(s *apiServer) {
+				for _, u := range s.all(xorders) {
+					s.put(t, xptest.With(u, xptest.SeenPaused()))
+				}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			first := s.forest(t, few, time.Now().Add(-5*time.Minute))
+			s.put(t, tc.objects...)
+			s.remove(xptest.MR("x00001-0"))
+			second := xp.Ref{APIVersion: first.APIVersion, Kind: first.Kind, Name: "x00001"}
+			var waiting []string
+			for n := range 3 {
+				if n == 2 && tc.change != nil {
+					tc.change(s)
+				}
+				s.takeRequests()
+				plans, err := brisk(t, s).Adopt(context.Background(), selector, first)
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := waiting
+				waiting = plans[second.ID()].Waiting
+				asked := s.takeRequests()
+				if n == 0 || tc.unpaused {
+					continue
+				}
+				if read := asked["list buckets"] > 0; read == tc.brief {
+					t.Errorf("%s\npoll %d: got requests %v", tc.reason, n, asked)
+				}
+				if diff := cmp.Diff(adoption.Few(before), adoption.Few(waiting)); diff != "" {
+					t.Errorf("%s\nWhat it waits for is told all the same: -before, +now:\n%s", tc.reason, diff)
+				}
+			}
+			for _, u := range s.all(xorders) {
+				if unpaused := !xp.IsPaused(u); unpaused != (tc.unpaused && u.GetName() != second.Name) {
+					t.Errorf("%s\n%s is unpaused: %v", tc.reason, u.GetName(), unpaused)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package adoption
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// waitingFor is what comes before what a held object waits for in what is told of it, and toldStuck what the mark of one begins with of which somebody was told
+// that no word of it comes.
+const (
+	waitingFor = "not adopted yet, waiting for "
+	toldStuck  = CauseStuck + ":"
+)
+
+// Brief has those XRs be planned for by themselves of which somebody was told, after all that belongs to them was looked at, that Crossplane says nothing of
+// them, and of which it still says nothing. Nothing of what they compose can help them, and of that there may be tens of thousands. The function, which is
+// called if there is such an XR, says whether that is so: no Crossplane is known to run.
+func (w *World) Brief(silent func() bool) { w.silent = silent }
+
+// isBrief tells whether an XR is one that can be planned for by itself.
+func (w *World) isBrief(u *unstructured.Unstructured) bool {
+	f := w.factOf(u)
+	if w.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Told, toldStuck) {
+		return false
+	}
+	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || u.GetDeletionTimestamp() != nil {
+		return false
+	}
+	_, heard := reconciled(u)
+	if xp.IsPaused(u) {
+		heard = isSeenPaused(u)
+	}
+
+	return !heard && w.silent()
+}
+
+// brief plans for an XR by itself: it waits for what it did when somebody was told.
+func (t *tree) brief(u *unstructured.Unstructured) Plan {
+	t.await(u, "%s", strings.TrimPrefix(t.hold.Reason, waitingFor))
+	t.plan.Brief, t.plan.Total = true, 0
+
+	return t.plan
+}

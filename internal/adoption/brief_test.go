@@ -1,0 +1,89 @@
+package adoption
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// told is an object of which somebody was told what it waits for.
+func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstructured.Unstructured {
+	p, err := Explain(u, waitingFor+"a word", told)
+	if err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(xptest.Merge(u, p), o...)
+}
+
+// An XR that nobody says anything of is planned for by itself only if nothing can come of more.
+func TestBrief(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	xr := held(xptest.XR("x", xptest.Refs(bucket)))
+	const stuck = toldStuck + "1"
+	cases := map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		runs   bool
+		want   bool
+	}{
+		"Silent":      {reason: "What it composes can't help it.", xr: told(xr, stuck), want: true},
+		"Unpaused":    {reason: "Nor then.", xr: told(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
+		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: told(xr, stuck), runs: true},
+		"Untold":      {reason: "Nobody knows yet what else is missing.", xr: xr},
+		"Waiting":     {reason: "It is not known to be stuck.", xr: told(xr, "1")},
+		"Heard":       {reason: "It can go on.", xr: told(xr, stuck, xptest.SeenPaused())},
+		"Reconciled":  {reason: "It can go on.", xr: told(xr, stuck, unpaused(), xptest.Reconciled())},
+		"Deleting":    {reason: "That is over.", xr: told(xr, stuck, xptest.Deleting())},
+		"OwnPause":    {reason: "It needs no word.", xr: told(held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true"))), stuck)},
+		"Copy":        {reason: "It is up to a person.", xr: told(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Clone: "XOrder y"}), stuck)},
+		"Quarantined": {reason: "It is up to a person.", xr: told(heldFor(xptest.XR("x", xptest.Refs(bucket)), Hold{Quarantine: true}), stuck)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := world(tc.xr)
+			w.Brief(func() bool { return !tc.runs })
+			r := xp.RefTo(tc.xr)
+			plan := Next(w, r)
+			if plan.Brief != tc.want {
+				t.Errorf("%s\ngot %+v", tc.reason, plan)
+			}
+			if !tc.want {
+				return
+			}
+			if plan.Patch != nil || len(plan.Waiting) != 1 || plan.Waiting[0] != "a word" || len(plan.Silent) != 1 {
+				t.Errorf("%s\nIt waits for what it did: got %+v", tc.reason, plan)
+			}
+			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
+				t.Errorf("%s\nNothing else is needed: got %v, %v", tc.reason, needs, w.PlatformNeeds())
+			}
+			if news := Changes(w, map[xp.ID]Plan{r.ID(): plan}, nil); len(news) > 0 {
+				t.Errorf("%s\nThere is nothing new: got %+v", tc.reason, news)
+			}
+		})
+	}
+}
+
+// Somebody is told of what is stuck with all that it waits for, and that it was is in the mark.
+func TestStuckIsMarked(t *testing.T) {
+	xr := held(xptest.XR("x", xptest.NeverComposed()))
+	w := world(xr)
+	plan := Next(w, xp.RefTo(xr))
+	plan.Causes = append(plan.Causes, CauseStuck)
+	news := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
+	if len(news) != 1 {
+		t.Fatalf("got %+v", news)
+	}
+	after := xptest.Merge(xr, news[0].Patch)
+	w = world(after)
+	w.Brief(func() bool { return true })
+	if brief := Next(w, xp.RefTo(after)); !brief.Brief {
+		t.Errorf("got %+v", brief)
+	}
+	if news := Changes(world(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(news) > 0 {
+		t.Errorf("It is told once; got %+v", news)
+	}
+}
