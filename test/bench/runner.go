@@ -244,7 +244,7 @@ func (r *Runner) start(ctx context.Context, entry string, _ int) (err error) {
 
 func (r *Runner) inspect(ctx context.Context, entry string, i int) error {
 	pair, err := kept(ctx, r, entry, func(l *lab.Lab) (*Inspections, error) {
-		path, _, err := l.Tarball(ctx, r.Sizes.Trees())
+		path, err := l.Tarball(r.Sizes.Trees())
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +269,7 @@ func (r *Runner) inspect(ctx context.Context, entry string, i int) error {
 
 func (r *Runner) inspectTenth(ctx context.Context, entry string, _ int) error {
 	run, err := kept(ctx, r, entry, func(l *lab.Lab) (*meter.Run, error) {
-		path, _, err := l.Tarball(ctx, r.Sizes.Trees()/10)
+		path, err := l.Tarball(r.Sizes.Trees() / 10)
 		if err != nil {
 			return nil, err
 		}

@@ -52,7 +52,7 @@ func Draw(title string, bars []Bar) ([]byte, error) {
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Y.Tick.Length = 0
 
-	w, err := p.WriterTo(vg.Length(28)*vg.Centimeter, vg.Length(len(bars)+3)*0.75*vg.Centimeter, "svg")
+	w, err := p.WriterTo(vg.Length(32)*vg.Centimeter, vg.Length(len(bars)+3)*0.75*vg.Centimeter, "svg")
 	if err != nil {
 		return nil, fmt.Errorf("cannot draw the chart: %w", err)
 	}

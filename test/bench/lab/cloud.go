@@ -2,7 +2,43 @@ package lab
 
 import (
 	"context"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 )
+
+// external is a cloud resource of the i-th copy, which has its own name.
+type external struct {
+	copied int
+	of     copies.External
+}
+
+// stock makes in the cloud what the copies have there, and returns the names that the cloud gave it.
+func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error) {
+	names := map[external]string{}
+	for _, e := range l.template.Externals() {
+		model, err := l.cloud.Get(ctx, api.Kind(e.Kind), e.Name)
+		if err != nil {
+			return nil, err
+		}
+		for i := range trees {
+			id, chosen := e.Renamed(i)
+			if !chosen {
+				id = ""
+			}
+			r, err := l.cloud.Create(ctx, model.Kind, id, model.Spec)
+			if chosen && api.IsConflict(err) { // It is of a backup that was made before.
+				r, err = l.cloud.Get(ctx, model.Kind, id)
+			}
+			if err != nil {
+				return nil, err
+			}
+			names[external{i, e}] = r.ID
+		}
+	}
+
+	return names, nil
+}
 
 // count takes down what the cloud has, with what a backup of that many trees needs there.
 func (l *Lab) count(ctx context.Context, trees int) (err error) {

@@ -128,79 +128,54 @@ func (l *Lab) plant(ctx context.Context) error {
 	return nil
 }
 
-// Tarball writes a backup with that many trees, and returns its path and how many objects are in it.
-func (l *Lab) Tarball(ctx context.Context, trees int) (path string, objects int, err error) {
-	path, objects = filepath.Join(l.dir, fmt.Sprintf("%d.tar.gz", trees)), l.template.Shared()+trees*l.template.Size()
+// Tarball writes a backup with that many trees, and returns its path. What the trees have in the cloud is not there: it is for those who only read it.
+func (l *Lab) Tarball(trees int) (string, error) {
+	path := filepath.Join(l.dir, fmt.Sprintf("%d.tar.gz", trees))
 	if _, err := os.Stat(path); err == nil {
-		return path, objects, nil
+		return path, nil
 	}
-	l.Say("making a backup of %d trees, %d objects", trees, objects)
-	names, err := l.stock(ctx, trees)
-	if err != nil {
-		return "", 0, err
-	}
+
+	return path, l.tarball(path, trees, func(i int, of copies.External) string { return fmt.Sprintf("%s-%06d", of.Name, i) })
+}
+
+// tarball writes a backup with that many trees to a path.
+func (l *Lab) tarball(path string, trees int, external func(int, copies.External) string) error {
+	l.Say("making a backup of %d trees, %d objects", trees, l.objects(trees))
 	part := path + ".part"
 	f, err := os.Create(part)
 	if err != nil {
-		return "", 0, fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
+		return fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
 	}
-	err = l.template.Write(f, trees, func(i int, of copies.External) string { return names[external{i, of}] })
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", 0, fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
-	}
-
-	return path, objects, os.Rename(part, path)
-}
-
-// external is a cloud resource of the i-th copy, which has its own name.
-type external struct {
-	copied int
-	of     copies.External
-}
-
-// stock makes in the cloud what the copies have there, and returns the names that the cloud gave it.
-func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error) {
-	names := map[external]string{}
-	for _, e := range l.template.Externals() {
-		model, err := l.cloud.Get(ctx, api.Kind(e.Kind), e.Name)
-		if err != nil {
-			return nil, err
-		}
-		for i := range trees {
-			id, chosen := e.Renamed(i)
-			if !chosen {
-				id = ""
-			}
-			r, err := l.cloud.Create(ctx, model.Kind, id, model.Spec)
-			if chosen && api.IsConflict(err) { // It is of a backup that was made before.
-				r, err = l.cloud.Get(ctx, model.Kind, id)
-			}
-			if err != nil {
-				return nil, err
-			}
-			names[external{i, e}] = r.ID
-		}
+	if err := errors.Join(l.template.Write(f, trees, external), f.Close()); err != nil {
+		return fmt.Errorf("cannot make a backup of %d trees: %w", trees, err)
 	}
 
-	return names, nil
+	return os.Rename(part, path)
 }
 
-// backup returns the name of a backup with that many trees, which Velero knows after its next start.
+// objects is how many there are in a backup of that many trees.
+func (l *Lab) objects(trees int) int { return l.template.Shared() + trees*l.template.Size() }
+
+// backup returns the name of a backup with that many trees, which Velero knows after its next start. What they have in the cloud is there.
 func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
 	if name, ok := l.backups[trees]; ok {
 		return name, nil
 	}
-	path, objects, err := l.Tarball(ctx, trees)
+	names, err := l.stock(ctx, trees)
 	if err != nil {
 		return "", err
 	}
 	name := fmt.Sprintf("trees-%d", trees)
-	if err := l.host.Upload(ctx, name, seed, objects, path); err != nil {
+	path := filepath.Join(l.dir, name+".tar.gz")
+	if err := l.tarball(path, trees, func(i int, of copies.External) string { return names[external{i, of}] }); err != nil {
+		return "", err
+	}
+	if err := l.host.Upload(ctx, name, seed, l.objects(trees), path); err != nil {
 		return "", err
 	}
 	l.backups[trees] = name
 
-	return name, nil
+	return name, os.Remove(path)
 }
 
 // controllers are what reconciles what is restored.

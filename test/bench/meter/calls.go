@@ -92,13 +92,16 @@ func Lists(requests []stack.Request) int {
 
 // IsItem tells whether Velero's request is about an object that it restores or backs up, and not about its own work or what there is to restore.
 func IsItem(r stack.Request) bool {
-	return ClientOf(r) == Velero && r.Name != "" && r.Group != "velero.io" && r.Group != "coordination.k8s.io" && (r.Verb == "get" || IsWrite(r))
+	return ClientOf(r) == Velero && r.Name != "" && r.Group != "velero.io" && r.Group != "coordination.k8s.io" && (r.Verb == "get" || isWrite(r))
 }
 
-// IsWrite tells whether a request changes something.
-func IsWrite(r stack.Request) bool {
+// isWrite tells whether a request is to change something.
+func isWrite(r stack.Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
 }
+
+// hasWritten tells whether a request has changed something, and was not refused.
+func hasWritten(r stack.Request) bool { return isWrite(r) && r.Code < http.StatusBadRequest }
 
 // LastItem returns when Velero's last request about an item was answered in a time; zero if there is none.
 func LastItem(requests []stack.Request, from, to time.Time) time.Time {
@@ -116,7 +119,7 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 func LastWrite(requests []stack.Request, client Client, resource string) time.Time {
 	var last time.Time
 	for _, r := range requests {
-		if ClientOf(r) == client && IsWrite(r) && r.Resource == resource && r.Done.After(last) {
+		if ClientOf(r) == client && hasWritten(r) && r.Resource == resource && r.Done.After(last) {
 			last = r.Done
 		}
 	}
@@ -131,7 +134,7 @@ type Object struct{ Resource, Namespace, Name string }
 func FirstWrites(requests []stack.Request, client Client, since time.Time, resources ...string) map[Object]time.Time {
 	first := map[Object]time.Time{}
 	for _, r := range requests {
-		if ClientOf(r) != client || !IsWrite(r) || r.At.Before(since) || !slices.Contains(resources, r.Resource) {
+		if ClientOf(r) != client || !hasWritten(r) || r.At.Before(since) || !slices.Contains(resources, r.Resource) {
 			continue
 		}
 		o := Object{Resource: r.Resource, Namespace: r.Namespace, Name: r.Name}

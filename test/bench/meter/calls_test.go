@@ -122,6 +122,7 @@ func TestFirstWrites(t *testing.T) {
 		asked(crossplane, 1, "patch", "c.org", "buckets", "a"), // Before the restart.
 		asked(crossplane, 5, "patch", "c.org", "buckets", "a"), asked(crossplane, 6, "patch", "c.org", "buckets", "a"), asked(crossplane, 7, "patch", "c.org", "networks", "n"),
 		asked(crossplane, 5, "get", "c.org", "buckets", "b"), asked(plugin, 5, "patch", "c.org", "buckets", "c"), asked(crossplane, 5, "patch", "x.org", "shops", "s"),
+		{UserAgent: crossplane, At: at(8), Done: at(8), Verb: "patch", Resource: "networks", Name: "refused", Code: 409},
 	}
 	want := map[Object]time.Time{{Resource: "buckets", Name: "a"}: at(5.1), {Resource: "networks", Name: "n"}: at(7.1)}
 	if diff := cmp.Diff(want, FirstWrites(requests, Crossplane, at(4), "buckets", "networks")); diff != "" {
