@@ -62,6 +62,8 @@ type stored struct {
 	event   watch.EventType
 	version int
 	labels  labels.Set
+	// before are the labels that it had until then.
+	before labels.Set
 	class   string
 	encoded []byte
 }
@@ -164,7 +166,7 @@ func (s *apiServer) storeOf(u *unstructured.Unstructured) *store {
 
 func (s *apiServer) store(st *store, u *unstructured.Unstructured) []byte {
 	key := u.GetNamespace() + "/" + u.GetName()
-	_, there := st.objects[key]
+	last, there := st.objects[key]
 	s.version++
 	u = xptest.With(u, xptest.Version(strconv.Itoa(s.version)))
 	b, err := json.Marshal(u.Object)
@@ -172,7 +174,7 @@ func (s *apiServer) store(st *store, u *unstructured.Unstructured) []byte {
 		panic(err) // The test is wrong.
 	}
 	class, _, _ := unstructured.NestedString(u.Object, "type")
-	entry := stored{event: watch.Modified, version: s.version, labels: u.GetLabels(), class: class, encoded: b}
+	entry := stored{event: watch.Modified, version: s.version, labels: u.GetLabels(), before: last.labels, class: class, encoded: b}
 	if !there {
 		entry.event, st.names = watch.Added, nil
 	}
@@ -375,9 +377,15 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 		}
 		for _, e := range news {
 			from = e.version
-			if selector.Matches(e.labels) {
-				fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", e.event, e.encoded)
+			event := e.event
+			if !selector.Matches(e.labels) {
+				// To whoever watches a label, what loses it is deleted.
+				if event != watch.Modified || !selector.Matches(e.before) {
+					continue
+				}
+				event = watch.Deleted
 			}
+			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, e.encoded)
 		}
 		flusher.Flush()
 	}

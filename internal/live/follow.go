@@ -38,7 +38,7 @@ type feed struct {
 type happening struct {
 	watch.Event
 
-	gvk schema.GroupVersionKind
+	in *listing
 }
 
 func newFeed() *feed { return &feed{woken: make(chan struct{}, 1)} }
@@ -136,7 +136,7 @@ func (o *observer) watch(ctx context.Context, l *listing) error {
 	go func() {
 		defer w.Stop()
 		for event := range w.ResultChan() {
-			o.feed.add(happening{Event: event, gvk: l.GroupVersionKind}, event.Type == watch.Error)
+			o.feed.add(happening{Event: event, in: l}, event.Type == watch.Error)
 		}
 		o.feed.add(happening{}, true)
 	}()
@@ -156,10 +156,10 @@ func (o *observer) catchUp() (ok bool) {
 	news, ok := o.feed.take()
 	for _, h := range news {
 		u, isObject := h.Object.(*unstructured.Unstructured)
-		if !isObject {
+		if !isObject || o.isCovered(h.in) {
 			continue
 		}
-		u = ofKind(u, h.gvk)
+		u = ofKind(u, h.in.GroupVersionKind)
 		if !o.isNews(u) {
 			continue
 		}
@@ -167,12 +167,19 @@ func (o *observer) catchUp() (ok bool) {
 		case watch.Added, watch.Modified:
 			o.add(u)
 		case watch.Deleted:
-			// It is gone, or has lost the label that was asked for, and then it is found among all.
+			// It is gone, or has lost the label that was asked for, and then it is found among all. Secrets are listed by two properties, and can have the other.
 			o.world.Remove(u)
+			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
 	}
 
 	return ok
+}
+
+// isCovered tells whether all of a kind was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
+// that the other does not say better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
+func (o *observer) isCovered(l *listing) bool {
+	return l.options.LabelSelector == o.selector && o.selector != "" && o.whole[l.GroupVersionKind] && l.GroupVersionKind != kindSecret
 }
 
 // wrote takes over how an object is after it was written.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -51,7 +53,6 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			reason: "What has lost the restore's label is there all the same.", lists: 1, done: true,
 			happens: func(s *apiServer) {
 				s.put(t, ready)
-				s.remove(other)
 				s.put(t, xptest.With(other, xptest.Without("metadata", "labels", "velero.io/restore-name")))
 			},
 		},
@@ -97,6 +98,47 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			}
 			if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
+			}
+		})
+	}
+}
+
+// Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it. To whoever watches that label it is deleted then. What is
+// there must not be taken for gone: an operation that says so has failed for good.
+func TestLosingALabelIsNotToBeGone(t *testing.T) {
+	x := xptest.XR("x")
+	y := xptest.With(x, xptest.Field("y", "metadata", "name"))
+	connection := restored(xptest.Secret("s", xptest.ControlledBy(y)))
+	cases := map[string]struct {
+		reason string
+		// whole says that an object of the kind did not have the label.
+		whole bool
+		lost  *unstructured.Unstructured
+		// there says that it stays, and ok that all is known.
+		there, ok bool
+	}{
+		"Labelled":   {reason: "It is looked for among all of its kind.", lost: restored(y), ok: true},
+		"Whole":      {reason: "The watch of all of its kind tells if it is gone.", whole: true, lost: restored(y), there: true, ok: true},
+		"Connection": {reason: "A Secret can be listed for something else than the label.", whole: true, lost: connection},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			all := []*unstructured.Unstructured{restored(x), restored(y), connection}
+			if tc.whole {
+				all = []*unstructured.Unstructured{x, restored(y), connection}
+			}
+			s.put(t, append(platformOf(x), all...)...)
+			o := newObserver(s.connect(t), selector, []xp.Ref{xp.RefTo(x)})
+			if err := o.look(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			o.add(tc.lost)
+			in := &listing{GroupVersionKind: tc.lost.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
+			o.feed.add(happening{Event: watch.Event{Type: watch.Deleted, Object: tc.lost}, in: in}, false)
+			ok := o.catchUp()
+			if there := o.world.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
+				t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)
 			}
 		})
 	}
