@@ -47,6 +47,7 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	_, err := drill.AwaitRestore(ctx, s.target, "stopped")
 	must(t, err)
 	s.eventually(t, "an Event for each XR", func(ctx context.Context) error { return s.explained(ctx, l.stopped) })
+	s.wantWaiting(t, l.gone)
 	restores, err := s.target.Resource(ctx, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero")
 	must(t, err)
 	must(t, restores.Delete(ctx, "gone", metav1.DeleteOptions{}))
@@ -234,6 +235,25 @@ func (s *suite) wantStory(t *testing.T, n *tenant) {
 			}
 
 			return nil
+		})
+	}
+}
+
+// wantWaiting waits until Events say what each in a namespace waits for, which they do when it has lasted for a poll. What a person has paused waits for no
+// provider.
+func (s *suite) wantWaiting(t *testing.T, n *tenant) {
+	t.Helper()
+	for _, u := range s.roots(t, n) {
+		if strings.HasPrefix(u.GetName(), n.Name(0)) {
+			continue
+		}
+		s.eventually(t, "what "+u.GetName()+" waits for", func(ctx context.Context) error {
+			story, err := s.story(ctx, &u)
+			if err == nil && !slices.Contains(story, "Waiting") {
+				err = fmt.Errorf("its Events are %v", story)
+			}
+
+			return err
 		})
 	}
 }
