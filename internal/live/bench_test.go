@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,30 @@ func BenchmarkAdoption(b *testing.B) {
 			}
 			b.ReportMetric(float64(lists)/float64(b.N), "lists/op")
 			b.ReportMetric(float64(writes)/float64(b.N*xrs), "writes/xr")
+		})
+	}
+}
+
+// BenchmarkObserve is what one look takes, and what it leaves in memory of each object.
+func BenchmarkObserve(b *testing.B) {
+	for _, xrs := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
+			s := newAPIServer(b)
+			first := s.forest(b, xrs, time.Now())
+			c := s.connect(b)
+			var before, after runtime.MemStats
+			for b.Loop() {
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				world, err := c.Observe(context.Background(), selector, []xp.Ref{first})
+				if err != nil {
+					b.Fatal(err)
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				runtime.KeepAlive(world)
+			}
+			b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(xrs*(1+composedEach)), "B/object")
 		})
 	}
 }

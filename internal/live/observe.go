@@ -50,6 +50,7 @@ type observer struct {
 	listings  []*listing
 	feed      *feed
 	following context.Context //nolint:containedctx // It is that of many calls.
+	slimmer   slimmer
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
@@ -59,7 +60,7 @@ func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, selector: selector, refs: refs, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{},
 		whole: map[schema.GroupVersionKind]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{},
+		expected: map[xp.ID]string{}, slimmer: slimmer{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 
@@ -86,6 +87,7 @@ func (o *observer) look(ctx context.Context) error {
 }
 
 func (o *observer) add(u *unstructured.Unstructured) {
+	u = o.slimmer.slim(u)
 	if _, ok := u.GetLabels()[o.label]; ok {
 		o.world.AddRestored(u)
 

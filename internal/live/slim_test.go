@@ -1,0 +1,95 @@
+package live
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestSlim(t *testing.T) {
+	x := xptest.XR("x", xptest.Field(map[string]any{"deep": "yes"}, "spec", "parameters"), xptest.Field("ready", "status", "phase"))
+	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.PublishesTo("infra", "s"))
+	large := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.With(u, xptest.Field([]any{map[string]any{"manager": "velero"}}, "metadata", "managedFields"),
+			xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"))
+	}
+	held := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "{}"), xptest.Field("id", "status", "atProvider", "id"))
+	cases := map[string]struct {
+		reason     string
+		slim, want *unstructured.Unstructured
+	}{
+		"XR":       {reason: "Functions can have written any status.", slim: x, want: x},
+		"Claim":    {reason: "Its own settings can be anywhere.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x))},
+		"Revision": {reason: "Its pipeline says what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
+		"Held":     {reason: "What it is held for may be anything.", slim: held, want: held},
+		"MR": {
+			reason: "What it is outside of the cluster is its provider's.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
+			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),
+		},
+		"Secret": {
+			reason: "What is secret is nobody's business.", want: xptest.Secret("s"), slim: xptest.Secret("s", xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
+		},
+		"Native": {
+			reason: "What Kubernetes does with it is its own.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
+			want: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(map[string]any{}, "spec")),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := slimmer{}.slim(large(tc.slim))
+			// An annotation that was the only one leaves an empty map.
+			if len(got.GetAnnotations()) == 0 {
+				got.SetAnnotations(nil)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What is planned for objects is what is planned for what is left of them.
+func TestSlimChangesNoPlan(t *testing.T) {
+	objects, _, _, _ := restoredTree()
+	restoredUsage := restored(xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xptest.XR("n"))))
+	native := restored(xptest.XR("n", xptest.Refs(restoredUsage)))
+	nameless := restored(xptest.MR("unnamed", xptest.PublishesTo("infra", "s"), xptest.Without("metadata", "annotations")))
+	objects = append(objects, native, restoredUsage, nameless, restored(xptest.Secret("s", xptest.In("infra"))))
+	for name, change := range map[string]xptest.Option{
+		"AsRestored": func(*unstructured.Unstructured) {},
+		"SeenPaused": xptest.SeenPaused(),
+		"Reconciled": xptest.Reconciled(),
+		"Failing":    xptest.Synced("False", "ReconcileError", "no"),
+		"Deleting":   xptest.Deleting(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			whole, slim := adoption.NewWorld(), adoption.NewWorld()
+			for _, u := range objects {
+				u = xptest.With(u, change)
+				whole.AddRestored(u)
+				slim.AddRestored(slimmer{}.slim(u))
+			}
+			if diff := cmp.Diff(whole.Subjects(), slim.Subjects()); diff != "" {
+				t.Errorf("subjects: -whole, +slim:\n%s", diff)
+			}
+			if diff := cmp.Diff(whole.Needs(whole.Subjects()), slim.Needs(whole.Subjects())); diff != "" {
+				t.Errorf("needs: -whole, +slim:\n%s", diff)
+			}
+			for _, u := range objects {
+				r := xp.RefTo(u)
+				a, b := adoption.Next(whole, r), adoption.Next(slim, r)
+				byName := cmp.Comparer(func(a, b *unstructured.Unstructured) bool {
+					return a == b || a != nil && b != nil && xp.RefTo(a) == xp.RefTo(b)
+				})
+				if diff := cmp.Diff(a, b, byName); diff != "" {
+					t.Errorf("%s: -whole, +slim:\n%s", r, diff)
+				}
+			}
+		})
+	}
+}
