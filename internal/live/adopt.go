@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -37,6 +38,8 @@ type Adopter struct {
 	blind bool
 	// thorough says that somebody waits to be told all.
 	thorough bool
+	// asked says when Crossplane was asked to look at something.
+	asked map[types.UID]time.Time
 	// last is the observer of the last call, and ended when that was.
 	last  *observer
 	ended time.Time
@@ -51,7 +54,7 @@ type Adopter struct {
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, glance: 300 * time.Millisecond, patience: 2 * time.Second, limit: 20 * time.Second, pause: 100 * time.Millisecond,
-		silence: 10 * time.Second, writes: writes, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		silence: 10 * time.Second, writes: writes, asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 
@@ -146,6 +149,8 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	if err := o.feed.wait(ctx, max(p.pause, 2*p.thought), p.patience); err != nil || o.catchUp() {
 		return o, err
 	}
+	p.blind = p.lost // Whoever is told nothing twice has to look for themselves.
+	p.lost = true
 
 	return again(), nil
 }

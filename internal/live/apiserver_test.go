@@ -63,7 +63,7 @@ type stored struct {
 	version int
 	labels  labels.Set
 	// before are the labels that it had until then.
-	before labels.Set
+	before  labels.Set
 	class   string
 	encoded []byte
 }

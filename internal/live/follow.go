@@ -81,8 +81,8 @@ func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
 	return nil
 }
 
-// follow has the API server tell what becomes of everything that was listed, from then on. What is composed and can't be watched stays as it was listed; of
-// anything else that is an error.
+// follow has the API server tell what becomes of everything that was listed, from then on. What is composed and can't be watched, or no longer, stays as it
+// was until the next poll, since a tenant can have named any kind; of anything else that is an error.
 //
 // It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
 // a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
@@ -133,12 +133,18 @@ func (o *observer) watch(ctx context.Context, l *listing) error {
 	if err != nil {
 		return fmt.Errorf("cannot watch %s: %w", gvr.GroupResource(), err)
 	}
+	vital := o.vital[l.GroupVersionKind]
 	go func() {
 		defer w.Stop()
 		for event := range w.ResultChan() {
-			o.feed.add(happening{Event: event, in: l}, event.Type == watch.Error)
+			if event.Type == watch.Error {
+				break
+			}
+			o.feed.add(happening{Event: event, in: l}, false)
 		}
-		o.feed.add(happening{}, true)
+		if vital {
+			o.feed.add(happening{}, true)
+		}
 	}()
 
 	return nil

@@ -64,7 +64,11 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 		"Broken": {
-			reason: "What was not heard is looked for.", deaf: "buckets", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+			reason: "What was not heard is looked for.", deaf: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+		},
+		"BrokenBelow": {
+			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			happens: func(s *apiServer) { s.put(t, ready) },
 		},
 	}
 	for name, tc := range cases {

@@ -29,7 +29,7 @@ const few = 10
 // ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing can be done but to wait, and again when that has helped and
 // nothing moves any more.
 func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
-	if p.steps > 0 || len(p.asked) > 0 && (!p.heard || p.goesOn(look)) {
+	if p.steps > 0 || p.asking && (!p.heard || p.goesOn(look)) {
 		return
 	}
 	now := time.Now()
@@ -47,7 +47,7 @@ func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
 	known := o.known(len(due), func(n int) *unstructured.Unstructured { return due[n] })
 	p.together(len(due), func(n int) { p.askFor(ctx, due[n], now) })
 	known.written()
-	p.moved, p.patience, p.heard = time.Now(), p.glance, false
+	p.moved, p.patience, p.asking, p.heard = time.Now(), p.glance, true, false
 }
 
 // due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.

@@ -10,7 +10,6 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -35,10 +34,11 @@ type poll struct {
 	plans map[xp.ID]adoption.Plan
 	// first says what each waited for at the first look.
 	first map[xp.ID]string
-	// asked says when Crossplane was asked to look at something, and heard that something has moved since it was asked last.
-	asked map[types.UID]time.Time
-	heard bool
-	left  *leftovers
+	// asking says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
+	asking, heard bool
+	// lost says that once it was not told what happens.
+	lost bool
+	left *leftovers
 	// installed finds Crossplane when it is called first.
 	installed func() adoption.Installation
 }
@@ -47,7 +47,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.glance, asked: map[types.UID]time.Time{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.glance, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
 	}
 }
 
@@ -62,6 +62,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 	p.last = now
 	if p.first == nil {
+		p.began = time.Now() // However long the first look took, there is time for others.
 		p.first = map[xp.ID]string{}
 		for id, plan := range p.plans {
 			p.first[id] = plan.Gist()
