@@ -43,8 +43,8 @@ func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *A
 	source := f.source()
 	links := backupitem.NewLinks(source)
 	b := &backup{
-		Archive: a, forest: f, source: source, tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewBlock(links, a.Said.Log()), tried: map[xp.Item]bool{},
-		defect: defect,
+		Archive: a, forest: f, source: source, tried: map[xp.Item]bool{}, defect: defect,
+		tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewBlock(links, a.Said.Log()),
 	}
 	selector, _ := b.tree.AppliesTo() // It has no error.
 	b.rules = rulesOf(selector)
