@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,15 @@ func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstru
 	return xptest.With(xptest.Merge(u, p), o...)
 }
 
+func stoppedBy(u *unstructured.Unstructured) map[string]any {
+	n, err := Stopped(u, "it took too long")
+	if err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return n.Patch
+}
+
 // An XR that nobody says anything of is planned for by itself only if nothing can come of more.
 func TestBrief(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
@@ -34,7 +44,8 @@ func TestBrief(t *testing.T) {
 		"Unpaused":    {reason: "Nor then.", xr: told(xr, stuck, unpaused(), xptest.SeenPaused()), want: true},
 		"Runs":        {reason: "Why a Crossplane that runs says nothing is to be found out.", xr: told(xr, stuck), runs: true},
 		"Untold":      {reason: "Nobody knows yet what else is missing.", xr: xr},
-		"Waiting":     {reason: "It is not known to be stuck.", xr: told(xr, "1")},
+		"Waiting":     {reason: "It need not have been for long.", xr: told(xr, "1"), want: true},
+		"Stopped":     {reason: "What was told is why nothing works on it.", xr: xptest.Merge(xr, stoppedBy(xr))},
 		"Heard":       {reason: "It can go on.", xr: told(xr, stuck, xptest.SeenPaused())},
 		"Reconciled":  {reason: "It can go on.", xr: told(xr, stuck, unpaused(), xptest.Reconciled())},
 		"Deleting":    {reason: "That is over.", xr: told(xr, stuck, xptest.Deleting())},
@@ -54,7 +65,7 @@ func TestBrief(t *testing.T) {
 			if !tc.want {
 				return
 			}
-			if plan.Patch != nil || len(plan.Waiting) != 1 || plan.Waiting[0] != "a word" || len(plan.Silent) != 1 {
+			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to ") || len(plan.Silent) != 1 {
 				t.Errorf("%s\nIt waits for what it did: got %+v", tc.reason, plan)
 			}
 			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
@@ -64,6 +75,29 @@ func TestBrief(t *testing.T) {
 				t.Errorf("%s\nThere is nothing new: got %+v", tc.reason, news)
 			}
 		})
+	}
+}
+
+// What was told is kept when it is told why no word comes, which is told once.
+func TestBriefIsNamed(t *testing.T) {
+	const why = "nothing runs"
+	xr := told(held(xptest.XR("x", xptest.NeverComposed())), "1")
+	for range 2 {
+		w := world(xr)
+		w.Brief(func() bool { return true })
+		plan := Next(w, xp.RefTo(xr))
+		plan = plan.Named(plan.Silent[0], why)
+		if len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to notice") || strings.Count(plan.Waiting[0], why) != 1 {
+			t.Errorf("got %q", plan.Waiting)
+		}
+		news := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
+		h, err := HoldOf(xr)
+		if err != nil || (len(news) == 1) != (h.Told == "1") {
+			t.Fatalf("told %s: got %+v, %v", h.Told, news, err)
+		}
+		if len(news) == 1 {
+			xr = xptest.Merge(xr, news[0].Patch)
+		}
 	}
 }
 

@@ -87,7 +87,7 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 // newsOf returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
 func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
 	h, err := w.holdOf(u)
-	if err != nil || h == nil || plan.Brief || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
+	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
 	if passing {
@@ -105,7 +105,7 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 	case slices.Contains(plan.Causes, CauseStuck):
 		n.Event, n.Bad, told = EventStuck, true, toldStuck+told
 	}
-	if h.Told == told {
+	if h.Told == told || plan.Brief && (!n.Bad || strings.HasPrefix(h.Told, toldStuck)) {
 		return News{}, false
 	}
 	if h.Clone != "" {

@@ -84,7 +84,7 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 		plan := adoption.Next(s.world, r)
 		for _, silence := range plan.Silent {
 			if time.Since(silence.Since) >= stuckAfter {
-				plan = named(plan, silence, installation())
+				plan = plan.Named(silence, adoption.Stuck(silence.Target, installation()))
 			}
 		}
 		plans[r.ID()] = plan

@@ -75,8 +75,8 @@ func (p *poll) due(now time.Time) []*unstructured.Unstructured {
 func (p *poll) name() {
 	for id, plan := range p.plans {
 		for _, s := range plan.Silent {
-			if !plan.Brief && time.Since(s.Since) >= p.stuck {
-				plan = named(plan, s, p.installed())
+			if time.Since(s.Since) >= p.stuck {
+				plan = plan.Named(s, adoption.Stuck(s.Target, p.installed()))
 			}
 		}
 		p.plans[id] = plan
@@ -103,16 +103,6 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 
 		return *found
 	}
-}
-
-// named is a plan that says why an object probably hears nothing.
-func named(plan adoption.Plan, s adoption.Silence, i adoption.Installation) adoption.Plan {
-	plan.Waiting, plan.Causes = slices.Clone(plan.Waiting), append(slices.Clone(plan.Causes), adoption.CauseStuck)
-	if n := slices.Index(plan.Waiting, s.Waiting); n >= 0 {
-		plan.Waiting[n] += ": " + adoption.Stuck(s.Target, i)
-	}
-
-	return plan
 }
 
 // askFor asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.
