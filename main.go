@@ -36,10 +36,10 @@ func run() int {
 }
 
 // rehearse rehearses a restore into the cluster, or into an empty one if that is nil.
-func rehearse(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore) ([]report.Fate, error) {
+func rehearse(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.Fate)) error {
 	if c == nil {
-		return restoreitem.Rehearse(ctx, b, nil, restore)
+		return restoreitem.Rehearse(ctx, b, nil, restore, tell)
 	}
 
-	return restoreitem.Rehearse(ctx, b, c, restore)
+	return restoreitem.Rehearse(ctx, b, c, restore, tell)
 }

@@ -59,7 +59,7 @@ func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]s
 		kinds[plural.GroupResource()] = gvk
 	}
 	for _, i := range b.Items {
-		kinds[i.GroupResource] = i.Kind()
+		kinds[i.GroupResource] = i.Ref().GroupVersionKind()
 	}
 
 	return kinds

@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Rehearser says what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
-type Rehearser func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore) ([]report.Fate, error)
+// A Rehearser tells what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
+type Rehearser func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.Fate)) error
 
 // restoreOf returns the Restore that a rehearsal is of.
 func (i *inspect) restoreOf() *velerov1.Restore {
@@ -32,42 +32,44 @@ func (i *inspect) rehearse(ctx context.Context, b *archive.Backup) (order []repo
 	if i.rehearser == nil {
 		return nil, nil, nil, nil
 	}
-	fates, err = i.rehearser(ctx, b, nil, i.restoreOf())
-	if err != nil {
+	steps := &steps{backup: b, places: map[string]int{}}
+	if err = i.rehearser(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
 	}
-	order = stepsOf(b, fates)
 	if !i.against {
-		return order, nil, nil, nil
+		return steps.order, nil, nil, nil
 	}
 	cluster, err := i.cluster()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	fates, err = i.rehearser(ctx, b, cluster, i.restoreOf())
-	if err != nil {
+	if err = i.rehearser(ctx, b, cluster, i.restoreOf(), func(f report.Fate) { fates = append(fates, f) }); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
-	return order, &report.Against{Cluster: cluster.Name()}, fates, nil
+	return steps.order, &report.Against{Cluster: cluster.Name()}, fates, nil
 }
 
-// stepsOf returns the order in which a restore brings back the resources: each where its first item is.
-func stepsOf(b *archive.Backup, fates []report.Fate) []report.Step {
-	var steps []report.Step
-	for _, f := range fates {
-		if f.Outcome.Action == report.Skip || f.Outcome.Action == report.Refuse {
-			continue
-		}
-		n := slices.IndexFunc(steps, func(s report.Step) bool { return s.Resource == f.Resource })
-		if n < 0 {
-			n = len(steps)
-			steps = append(steps, report.Step{Resource: f.Resource, Why: why(b, f)})
-		}
-		steps[n].Items++
-	}
+// steps are the order in which a restore brings back the resources: each where its first item is.
+type steps struct {
+	backup *archive.Backup
+	order  []report.Step
+	// places are where in the order the resources are.
+	places map[string]int
+}
 
-	return steps
+// add adds what becomes of the next item.
+func (s *steps) add(f report.Fate) {
+	if f.Outcome.Action == report.Skip || f.Outcome.Action == report.Refuse {
+		return
+	}
+	n, ok := s.places[f.Resource]
+	if !ok {
+		n = len(s.order)
+		s.places[f.Resource] = n
+		s.order = append(s.order, report.Step{Resource: f.Resource, Why: why(s.backup, f)})
+	}
+	s.order[n].Items++
 }
 
 // why says why a resource comes when the first of its items does.

@@ -31,7 +31,7 @@ func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.Fate 
 
 func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
-	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore) ([]report.Fate, error) {
+	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, tell func(report.Fate)) error {
 		if c != nil {
 			t.Error("Without --against there is no cluster.")
 		}
@@ -39,9 +39,12 @@ func TestInspectOrder(t *testing.T) {
 		xr := fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep})
 		xr.For = &xp.Ref{Kind: "Bucket", Name: "shop-b"}
 
-		return []report.Fate{
-			xr, fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}), fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}), xr,
-		}, nil
+		tell(xr)
+		tell(fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip}))
+		tell(fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Create}))
+		tell(xr)
+
+		return nil
 	}
 	var out, stderr bytes.Buffer
 	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
@@ -59,8 +62,8 @@ func TestInspectOrder(t *testing.T) {
 }
 
 func TestInspectOrderFails(t *testing.T) {
-	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore) ([]report.Fate, error) {
-		return nil, errStage
+	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.Fate)) error {
+		return errStage
 	}
 	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithRehearser(rehearse))
 	if code != ExitFailed {

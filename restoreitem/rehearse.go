@@ -24,24 +24,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Rehearse says what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
+// Rehearse tells what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
 // would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
 // backup has. It fails if the cluster can't be read.
-func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) ([]report.Fate, error) {
+func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore, tell func(report.Fate)) error {
 	r := &rehearsal{
 		backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: make([]bool, len(b.Items)),
-		actions: map[schema.GroupResource][]casting{}, fates: make([]report.Fate, 0, len(b.Items)),
+		actions: map[schema.GroupResource][]casting{}, tell: tell,
 	}
 	if err := r.prepare(r.said.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
-		return nil, err
+		return err
 	}
 	for _, n := range inTurn(b.Items) {
 		if err := r.restoreItem(ctx, n); err != nil {
-			return nil, err
+			return err
 		}
 	}
 
-	return r.fates, nil
+	return nil
 }
 
 // inTurn returns where the items are, in the order in which Velero comes to them.
@@ -68,8 +68,8 @@ type rehearsal struct {
 	actions map[schema.GroupResource][]casting
 	said    *record
 	// done are the items of the backup that the rehearsal came to.
-	done  []bool
-	fates []report.Fate
+	done []bool
+	tell func(report.Fate)
 }
 
 // A casting is an action with what it is for.
@@ -118,6 +118,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 // A visit is an item while the rehearsal is at it.
 type visit struct {
 	item     xp.Item
+	self     xp.Ref
 	original *unstructured.Unstructured
 	// asker is what has asked for the item, nil if it is its turn.
 	asker *xp.Ref
@@ -147,7 +148,7 @@ func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of what is not in the backup.
 			if n := r.backup.Index(next); n >= 0 {
-				path = r.enter(path, n, v.original)
+				path = r.enter(path, n, &v.self)
 			}
 		case v.outcome != nil:
 			r.leave(v)
@@ -163,21 +164,20 @@ func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
 }
 
 // enter puts an item on the path, unless it was there before.
-func (r *rehearsal) enter(path []*visit, n int, asker *unstructured.Unstructured) []*visit {
+func (r *rehearsal) enter(path []*visit, n int, asker *xp.Ref) []*visit {
 	if r.done[n] {
 		return path
 	}
 	r.done[n] = true
 	i := r.backup.Items[n]
-	v := &visit{item: i.Item, original: i.Object()}
+	v := &visit{item: i.Item, self: i.Ref()}
 	if asker != nil {
-		ref := xp.RefTo(asker)
-		v.asker = &ref
+		v.asker = new(*asker)
 	}
-	if why := unrestorable(i.Item, v.original); why != "" {
+	if why := unrestorable(i); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
 	} else {
-		v.updated, v.left = i.Part(asNew), r.castFor(i.GroupResource)
+		v.original, v.updated, v.left = i.Object(), i.Part(asNew), r.castFor(i.GroupResource)
 	}
 
 	return append(path, v)
@@ -185,11 +185,11 @@ func (r *rehearsal) enter(path []*visit, n int, asker *unstructured.Unstructured
 
 // leave says what becomes of an item.
 func (r *rehearsal) leave(v *visit) {
-	fate := report.Fate{Item: xp.RefTo(v.original), Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
+	fate := report.Fate{Item: v.self, Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, r.restore); to != v.item.Namespace {
 		fate.Namespace = to
 	}
-	r.fates = append(r.fates, fate)
+	r.tell(fate)
 }
 
 // step runs the next action on an item, or creates it if there is none.

@@ -27,7 +27,7 @@ func TestRehearseOfAChain(t *testing.T) {
 
 			return anything(gvk)
 		}}
-		fates, err := Rehearse(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
+		fates, err := rehearsed(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

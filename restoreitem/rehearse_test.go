@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -63,6 +64,13 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 	}
 
 	return b
+}
+
+// rehearsed is what becomes of all items.
+func rehearsed(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) (fates []report.Fate, err error) {
+	err = Rehearse(ctx, b, cluster, restore, func(f report.Fate) { fates = append(fates, f) })
+
+	return fates, err
 }
 
 // told is what a rehearsal says of each item, in its order.
@@ -203,7 +211,7 @@ func TestRehearse(t *testing.T) {
 			if tc.scene != nil {
 				scenery = tc.scene
 			}
-			fates, err := Rehearse(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
+			fates, err := rehearsed(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +235,7 @@ func TestRehearse(t *testing.T) {
 
 func TestRehearseOfWhatMayNotBeRead(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI)
-	fates, err := Rehearse(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
+	fates, err := rehearsed(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,14 +254,14 @@ func TestRehearseFails(t *testing.T) {
 	}
 	for name, scene := range cases {
 		t.Run(name, func(t *testing.T) {
-			if _, err := Rehearse(t.Context(), packed(t, s.all()...), scene, restoreOf(nil)); !errors.Is(err, errAPI) {
+			if _, err := rehearsed(t.Context(), packed(t, s.all()...), scene, restoreOf(nil)); !errors.Is(err, errAPI) {
 				t.Errorf("A cluster that can't be read must not look as if it refused things; got %v", err)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Rehearse(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
+	if _, err := rehearsed(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Who interrupts it is obeyed; got %v", err)
 	}
 }

@@ -56,9 +56,8 @@ func turn(i xp.Item) int {
 }
 
 // unrestorable tells why Velero restores an item under no circumstances, "" if it does.
-func unrestorable(i xp.Item, u *unstructured.Unstructured) string {
-	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
-	completed, _, _ := unstructured.NestedString(u.Object, "status", "completionTime")
+func unrestorable(i archive.Item) string {
+	phase, completed := i.Text("status", "phase"), i.Text("status", "completionTime")
 	switch name := i.GroupResource.String(); {
 	case slices.Contains(never, name):
 		return report.NeverRestored

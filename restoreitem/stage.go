@@ -56,7 +56,7 @@ func newStage(b *archive.Backup, scenery Scenery) *stage {
 		if i.GroupResource == resourceCRDs {
 			s.serve(i.Object())
 		}
-		if gvk := i.Kind(); scenery == nil {
+		if gvk := i.Ref().GroupVersionKind(); scenery == nil {
 			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}

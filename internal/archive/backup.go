@@ -39,12 +39,16 @@ func (i Item) Part(shape *pack.Shape) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: i.object.Unpack(shape)}
 }
 
-// Kind returns the API version and the kind of the object.
-func (i Item) Kind() schema.GroupVersionKind {
-	apiVersion, _ := i.object.Field("apiVersion").(string)
-	kind, _ := i.object.Field("kind").(string)
+// Text returns a string in the object; "" if it is not there.
+func (i Item) Text(path ...string) string {
+	s, _ := i.object.Field(path...).(string)
 
-	return schema.FromAPIVersionAndKind(apiVersion, kind)
+	return s
+}
+
+// Ref names the object.
+func (i Item) Ref() xp.Ref {
+	return xp.Ref{APIVersion: i.Text("apiVersion"), Kind: i.Text("kind"), Namespace: i.Namespace, Name: i.Name}
 }
 
 // A Flaw is a file in a backup that is of no use.

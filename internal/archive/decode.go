@@ -39,12 +39,7 @@ var errNoObject = errors.New("cannot decode it: it is no Kubernetes object in JS
 
 // check compares an object with what its path says: Velero goes by the path when an action asks for an item, and by the object when it creates it.
 func check(i xp.Item, o pack.Object) error {
-	text := func(path ...string) string {
-		s, _ := o.Field(path...).(string)
-
-		return s
-	}
-	r := xp.Ref{APIVersion: text("apiVersion"), Kind: text("kind"), Namespace: text("metadata", "namespace"), Name: text("metadata", "name")}
+	r := Item{Item: named(i, o), object: o}.Ref()
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
 	if err != nil || r.Kind == "" {
 		return errNoObject

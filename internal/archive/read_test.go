@@ -322,7 +322,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, i := range got.Items {
 			u := i.Object()
-			if _, data := u.Object["data"]; data || i.Name != u.GetName() || i.Namespace != u.GetNamespace() || strings.Contains(i.Name, "/") || i.Kind() != u.GroupVersionKind() {
+			if _, data := u.Object["data"]; data || i.Name != u.GetName() || i.Namespace != u.GetNamespace() || strings.Contains(i.Name, "/") || i.Ref() != xp.RefTo(u) {
 				t.Errorf("the item %s is %v", i.Item, u)
 			}
 			if diff := cmp.Diff(u, got.Get(i.Item)); diff != "" {

@@ -1,9 +1,11 @@
 package diagnosis
 
 import (
+	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -33,8 +35,13 @@ type object struct {
 	source     Source
 }
 
-// Shapes of what is asked of many objects: shapeNode of what a tree says of one, shapeList of what an XR composes.
+// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, but for what of it is only asked whether it is there; shapeNode of what a tree says of one, shapeList of what an XR composes.
 var (
+	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Fields: map[string]*pack.Shape{"spec": {
+			Fields: map[string]*pack.Shape{"forProvider": {Only: []string{}}, "pipeline": {Only: []string{}}, "resources": {Only: []string{}}},
+		}},
+	}
 	shapeNode = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "status"},
 		Fields: map[string]*pack.Shape{
@@ -105,6 +112,41 @@ func isUnsureOf(mr *unstructured.Unstructured) bool {
 func (o *object) note(t trait, has bool) {
 	if has {
 		o.traits |= t
+	}
+}
+
+// byID are objects by their IDs, in two parts: many have the same group and kind.
+type byID map[schema.GroupKind]map[types.NamespacedName]*object
+
+// add adds an object, unless there is one of its ID, and tells whether it did.
+func (b byID) add(o *object) bool {
+	gk, name := o.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	if _, again := b[gk][name]; again {
+		return false
+	}
+	if b[gk] == nil {
+		b[gk] = map[types.NamespacedName]*object{}
+	}
+	b[gk][name] = o
+
+	return true
+}
+
+// get returns the object that r names; nil if there is none.
+func (b byID) get(r xp.Ref) *object {
+	return b[r.GroupVersionKind().GroupKind()][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
+}
+
+// all are the objects, in any order.
+func (b byID) all() iter.Seq[*object] {
+	return func(yield func(*object) bool) {
+		for _, objects := range b {
+			for _, o := range objects {
+				if !yield(o) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package diagnosis
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +14,7 @@ import (
 
 // Objects are those that a diagnosis is made of. All are added before anything is asked.
 type Objects struct {
-	byID  map[xp.ID]*object
+	byID  byID
 	byUID map[types.UID]*object
 	refs  map[types.UID][]xp.Ref
 	// lists are what each XR lists, and listed says which XRs list an object, if that was asked for since the last was added.
@@ -50,7 +49,7 @@ type list struct {
 // NewObjects returns Objects of which there are none.
 func NewObjects() *Objects {
 	return &Objects{
-		byID: map[xp.ID]*object{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
+		byID: byID{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
 		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
 		secretive: map[types.UID]bool{}, roots: map[string][]*object{},
 	}
@@ -61,12 +60,12 @@ func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(given{u}) }
 
 // AddFrom adds the object of a Source, unless it was added before.
 func (o *Objects) AddFrom(s Source) {
-	u := s.Part(nil)
+	u := s.Part(shapeKnown)
 	self := learn(s, u)
-	if _, again := o.byID[self.ID()]; again {
+	if !o.byID.add(self) {
 		return
 	}
-	o.byID[self.ID()], o.all, o.listed = self, nil, nil
+	o.all, o.listed = nil, nil
 	o.byUID[self.uid] = self
 	if self.is(isPlatform) {
 		o.platform = append(o.platform, self)
@@ -165,14 +164,14 @@ func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
 	return u.whole()
 }
 
-func (o *Objects) get(r xp.Ref) *object { return o.byID[r.ID()] }
+func (o *Objects) get(r xp.Ref) *object { return o.byID.get(r) }
 
 // All returns the objects in a stable order.
 func (o *Objects) All() []*unstructured.Unstructured { return wholes(o.sortedAll()) }
 
 func (o *Objects) sortedAll() []*object {
 	if o.all == nil {
-		o.all = sorted(slices.Collect(maps.Values(o.byID)))
+		o.all = sorted(slices.Collect(o.byID.all()))
 	}
 
 	return o.all
@@ -206,7 +205,7 @@ func (o *Objects) Missing() []xp.Ref {
 func (o *Objects) Controllers() []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}
 	var kinds []schema.GroupVersionKind
-	for _, u := range o.byID {
+	for u := range o.byID.all() {
 		if !u.is(isComposed) && len(o.listers(u)) == 0 {
 			continue
 		}

@@ -100,7 +100,8 @@ func TestJSON(t *testing.T) {
 }
 
 func TestField(t *testing.T) {
-	o, _ := New().JSON([]byte(`{"a":{"b":"x","b":{"c":"y"}},"l":[1,[2],{"m":{}}],"f":1.5,"i":-7,"n":null,"t":true}`), nil)
+	long := strings.Repeat(`"0123456789",{"a":[]},`, 9999)
+	o, _ := New().JSON([]byte(`{"long":[`+long+`1],"longer":{"a":[`+long+`1]},"a":{"b":"x","b":{"c":"y"}},"l":[1,[2],{"m":{}}],"f":1.5,"i":-7,"n":null,"t":true}`), nil)
 	cases := map[string]struct {
 		reason string
 		path   []string

@@ -158,20 +158,24 @@ func (p *Packer) float(v float64) {
 	p.buffer = binary.LittleEndian.AppendUint64(p.buffer, math.Float64bits(v))
 }
 
-// open begins a list or an object, and leaves room for how many entries it has, as far as a byte can say.
+// open begins a list or an object, and leaves room for its head.
 func (p *Packer) open(tag byte) int {
 	p.tag(tag)
 	if tag == tagObject {
 		p.weight += weightObject
 	}
-	p.buffer = append(p.buffer, 0)
+	p.buffer = append(p.buffer, make([]byte, head)...)
 
-	return len(p.buffer) - 1
+	return len(p.buffer)
 }
 
+// head is what a list or an object begins with: how many entries it has and how many bytes these take, as far as one byte and two can say.
+const head = 3
+
 func (p *Packer) close(at, entries int) {
-	p.buffer[at] = byte(min(entries, math.MaxUint8)) //nolint:gosec // It is no more than that.
 	p.buffer = append(p.buffer, tagEnd)
+	p.buffer[at-head] = byte(min(entries, math.MaxUint8))                                              //nolint:gosec // It is no more than that.
+	binary.LittleEndian.PutUint16(p.buffer[at-head+1:], uint16(min(len(p.buffer)-at, math.MaxUint16))) //nolint:gosec // The same.
 }
 
 // name packs the name of a field, which is a word while there is room for it.

@@ -65,6 +65,13 @@ func (u *unpacking) uvarint() uint64 {
 	}
 }
 
+// head returns how many entries a list or an object has, and how many bytes these take, or the most that it can say.
+func (u *unpacking) head() (entries, length int) {
+	s := u.bytes(head)
+
+	return int(s[0]), int(s[1]) | int(s[2])<<8
+}
+
 func (u *unpacking) bytes(n int) string {
 	s := u.data[:n]
 	u.data = u.data[n:]
@@ -120,7 +127,8 @@ func (u *unpacking) int() int64 {
 }
 
 func (u *unpacking) list(shape *Shape) []any {
-	list := make([]any, 0, u.byte())
+	entries, _ := u.head()
+	list := make([]any, 0, entries)
 	for u.data[0] != tagEnd {
 		list = append(list, u.value(shape))
 	}
@@ -130,7 +138,8 @@ func (u *unpacking) list(shape *Shape) []any {
 }
 
 func (u *unpacking) object(shape *Shape) map[string]any {
-	object := make(map[string]any, u.byte())
+	entries, _ := u.head()
+	object := make(map[string]any, entries)
 	for {
 		tag := u.byte()
 		if tag == tagEnd {
@@ -151,7 +160,7 @@ func (u *unpacking) find(name string) bool {
 	if u.byte() != tagObject {
 		return false
 	}
-	u.byte()
+	u.head()
 	var found unpacking
 	for {
 		tag := u.byte()
@@ -176,22 +185,25 @@ func (u *unpacking) skip() {
 		u.uvarint()
 	case tagFloat:
 		u.bytes(8) //nolint:mnd // It has so many bytes.
-	case tagList:
-		for u.byte(); u.data[0] != tagEnd; {
-			u.skip()
-		}
-		u.byte()
-	case tagObject:
-		u.byte()
-		for {
-			tag := u.byte()
-			if tag == tagEnd {
-				return
-			}
-			u.text(tag)
-			u.skip()
-		}
+	case tagList, tagObject:
+		u.leap(tag == tagObject)
 	default:
 		u.text(tag)
 	}
+}
+
+// leap skips the entries of a list or an object.
+func (u *unpacking) leap(named bool) {
+	if _, length := u.head(); length < math.MaxUint16 {
+		u.bytes(length)
+
+		return
+	}
+	for u.data[0] != tagEnd {
+		if named {
+			u.text(u.byte())
+		}
+		u.skip()
+	}
+	u.byte()
 }
