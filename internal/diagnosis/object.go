@@ -35,7 +35,8 @@ type object struct {
 	source     Source
 }
 
-// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, but for what of it is only asked whether it is there; shapeNode of what a tree says of one, shapeList of what an XR composes.
+// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not what is in some fields; shapeNode of what a tree says
+// of one; shapeList of what an XR composes.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {

@@ -133,16 +133,12 @@ func (r *reading) object(shape *Shape, deep int) bool {
 			return false
 		}
 		before := r.dropping
-		var below *Shape
-		if shape != nil {
-			r.dropping = before || !shape.keeps(string(name))
-			below = shape.below(string(name))
-		}
+		r.dropping = before || !keeps(shape, name)
 		if !r.dropping {
 			r.packer.name(name)
 			kept++
 		}
-		if !r.value(below, deep-1) {
+		if !r.value(below(shape, name), deep-1) {
 			return false
 		}
 		r.dropping = before
@@ -166,7 +162,7 @@ func (r *reading) close(at, entries int) {
 	}
 }
 
-// string reads a string, and returns what it is without its escapes.
+// string reads a string, and returns what it is without its escapes; nothing, if nobody is to know.
 func (r *reading) string() ([]byte, bool) {
 	if len(r.rest) == 0 || r.rest[0] != '"' {
 		return nil, false
@@ -177,14 +173,18 @@ func (r *reading) string() ([]byte, bool) {
 		case c == '"':
 			s := r.rest[:n+1]
 			r.rest = r.rest[n+1:]
-			if plain && (ascii || utf8.Valid(s)) {
+			if r.dropping || plain && (ascii || utf8.Valid(s)) {
 				return s[1:n], true
 			}
 
 			return unquoted(s)
 		case c == '\\':
+			escape := escaped(r.rest[n+1:])
+			if escape == 0 {
+				return nil, false
+			}
 			plain = false
-			n++
+			n += escape
 		case c < ' ':
 			return nil, false
 		case c >= utf8.RuneSelf:
@@ -193,6 +193,26 @@ func (r *reading) string() ([]byte, bool) {
 	}
 
 	return nil, false
+}
+
+// escaped returns how many bytes follow the backslash of an escape; 0 if it is none.
+func escaped(s []byte) int {
+	const hex = 4
+	switch {
+	case len(s) == 0:
+		return 0
+	case s[0] != 'u':
+		return min(1, 1+strings.IndexByte(`"\/bfnrt`, s[0]))
+	case len(s) <= hex:
+		return 0
+	}
+	for _, c := range s[1 : hex+1] {
+		if !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) {
+			return 0
+		}
+	}
+
+	return hex + 1
 }
 
 // unquoted returns what a string in JSON says, as everybody in Go reads it.

@@ -24,7 +24,7 @@ func (s *Shape) Cut(value any) {
 		}
 	case map[string]any:
 		for name, field := range v {
-			if s.keeps(name) {
+			if keeps(s, name) {
 				s.Fields[name].Cut(field)
 			} else {
 				delete(v, name)
@@ -33,15 +33,20 @@ func (s *Shape) Cut(value any) {
 	}
 }
 
-func (s *Shape) keeps(name string) bool {
-	return s == nil || (s.Only == nil || slices.Contains(s.Only, name)) && !slices.Contains(s.Without, name)
+// keeps tells whether a field is packed.
+func keeps[name string | []byte](s *Shape, field name) bool {
+	return s == nil || (s.Only == nil || contains(s.Only, field)) && !contains(s.Without, field)
+}
+
+func contains[name string | []byte](names []string, field name) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return n == string(field) })
 }
 
 // below returns the Shape of a field.
-func (s *Shape) below(name string) *Shape {
+func below[name string | []byte](s *Shape, field name) *Shape {
 	if s == nil {
 		return nil
 	}
 
-	return s.Fields[name]
+	return s.Fields[string(field)]
 }

@@ -146,12 +146,12 @@ func (u *unpacking) object(shape *Shape) map[string]any {
 			return object
 		}
 		name, _ := u.text(tag)
-		if !shape.keeps(name) {
+		if !keeps(shape, name) {
 			u.skip()
 
 			continue
 		}
-		object[name] = u.value(shape.below(name))
+		object[name] = u.value(below(shape, name))
 	}
 }
 

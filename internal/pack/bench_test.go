@@ -1,0 +1,59 @@
+package pack
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// The benchmarks are of an MR as long as those of a real cluster: what it takes to decode it, which is what all of them are to be compared with, and to pack it from
+// its JSON, from what was decoded, and to unpack it.
+
+func BenchmarkDecode(b *testing.B) {
+	document := xptest.ManagedResource()
+	b.SetBytes(int64(len(document)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := (&unstructured.Unstructured{}).UnmarshalJSON(document); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSlim(b *testing.B) {
+	document := xptest.ManagedResource()
+	p := New()
+	b.SetBytes(int64(len(document)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := p.JSON(document, slim()); !ok {
+			b.Fatal("It is unsure of what an API server has written.")
+		}
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	object := decoded(xptest.ManagedResource())
+	p := New()
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Pack(object)
+	}
+}
+
+func BenchmarkUnpack(b *testing.B) {
+	p := New()
+	var o Object
+	for range often + 1 {
+		o, _ = p.JSON(xptest.ManagedResource(), slim())
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if o.Unpack(nil) == nil {
+			b.Fatal("There is nothing in it.")
+		}
+	}
+	b.ReportMetric(float64(len(o.data)), "bytes-packed")
+}
