@@ -44,6 +44,8 @@ type apiServer struct {
 	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
 	watched func(resource string)
 	deaf    map[string]bool
+	// patched is called before a patch is carried out.
+	patched func()
 	// controllers reacts to each change of an object: it returns what it is then, and nil if it stays as it is.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
@@ -397,6 +399,9 @@ func (s *apiServer) servePatch(w http.ResponseWriter, r *http.Request, st *store
 		answer(w, http.StatusBadRequest, failure(http.StatusBadRequest, metav1.StatusReasonBadRequest))
 
 		return
+	}
+	if s.patched != nil {
+		s.patched()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,54 +120,95 @@ func summary(plans map[xp.ID]adoption.Plan) string {
 	return fmt.Sprint(len(plans), adopted, waiting)
 }
 
-// A task is a step of the Plan for what id names.
+// A task is a step of the Plan for what ref names.
 type task struct {
 	adoption.Change
 
-	id xp.ID
+	ref xp.Ref
+	// after is the target when the step was taken; nil if it was not, since the target was another than the one that was planned for. Refusal is any other
+	// reason.
+	after   *unstructured.Unstructured
+	refusal error
 }
+
+// attempts is how often a step is planned anew at once whose target has changed meanwhile, as one does that Crossplane is at work on.
+const attempts = 3
 
 // take plans for each of what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
 func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
 	plans = map[xp.ID]adoption.Plan{}
 	changed := map[*unstructured.Unstructured]bool{}
-	var tasks []task
+	var tasks []*task
 	for _, r := range refs {
-		id := r.ID()
-		if _, ok := plans[id]; ok {
+		if _, ok := plans[r.ID()]; ok {
 			continue
 		}
 		plan := adoption.Next(o.world, r)
-		plans[id] = plan
+		plans[r.ID()] = plan
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
 			if change.Patch != nil && !changed[change.Target] {
 				changed[change.Target] = true
-				tasks = append(tasks, task{Change: change, id: id})
+				tasks = append(tasks, &task{Change: change, ref: r})
 			}
 		}
 	}
 	p.thought = time.Since(began)
-	after, refusals := make([]*unstructured.Unstructured, len(tasks)), make([]error, len(tasks))
-	p.together(len(tasks), func(n int) { after[n], refusals[n] = p.step(ctx, tasks[n].Change) })
-	for n, err := range refusals {
-		if err == nil {
+	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
+		p.together(len(due), func(n int) { due[n].after, due[n].refusal = p.step(ctx, due[n].Change) })
+		due = p.anew(ctx, o, due)
+	}
+	for _, t := range tasks {
+		if t.refusal == nil {
 			taken++
-			if after[n] != nil {
-				o.wrote(after[n])
-			}
 
 			continue
 		}
 		// An admission policy can refuse one for ever. The others go on.
-		plan := plans[tasks[n].id]
-		plan.Waiting, plan.Causes = append(plan.Waiting, err.Error()), append(plan.Causes, "refused")
+		plan := plans[t.ref.ID()]
+		plan.Waiting, plan.Causes = append(plan.Waiting, t.refusal.Error()), append(plan.Causes, "refused")
 		plan.Blocked = true
-		plans[tasks[n].id] = plan
+		plans[t.ref.ID()] = plan
 	}
 
 	return plans, taken
+}
+
+// anew takes over what the tasks have done, and returns those that were not done, planned anew for what their targets are now.
+func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
+	var late []*task
+	for _, t := range tasks {
+		switch {
+		case t.after != nil:
+			o.wrote(t.after)
+		case t.refusal == nil:
+			late = append(late, t)
+		}
+	}
+	now := make([]*unstructured.Unstructured, len(late))
+	p.together(len(late), func(n int) {
+		u, err := p.cluster.Get(ctx, xp.RefTo(late[n].Target))
+		if err == nil {
+			now[n] = u // Else the next look tells.
+		}
+	})
+	var again []*task
+	for n, t := range late {
+		if now[n] == nil {
+			continue
+		}
+		o.wrote(now[n])
+		plan := adoption.Next(o.world, t.ref)
+		for _, change := range append(plan.Also, plan.Change) {
+			if change.Patch != nil && change.Target == o.world.Get(xp.RefTo(t.Target)) {
+				t.Change = change
+				again = append(again, t)
+			}
+		}
+	}
+
+	return again
 }
 
 // together does n things, some of them at a time, and returns when all are done. If there are only some it does them in their order, which whoever looks on can

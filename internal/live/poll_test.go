@@ -183,3 +183,49 @@ func TestPollsOfTheStuck(t *testing.T) {
 		})
 	}
 }
+
+// A step that is late, since Crossplane has written the status meanwhile, is taken at once if it is the right one still.
+func TestPollsKeepUpWithCrossplane(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		// meanwhile is what becomes of the XR when the first step is on its way.
+		meanwhile xptest.Option
+		want      bool
+	}{
+		"Status":   {reason: "It is to be unpaused all the same.", meanwhile: xptest.Field("busy", "status", "phase"), want: true},
+		"Deleting": {reason: "It must not be let reconcile any more.", meanwhile: xptest.Deleting()},
+		"Released": {
+			reason: "A person has been faster.", want: true,
+			meanwhile: func(u *unstructured.Unstructured) {
+				xptest.Without("metadata", "annotations", adoption.AnnotationHold)(u)
+				xptest.Without("metadata", "annotations", xp.AnnotationPaused)(u)
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newAPIServer(t)
+			first := s.forest(t, 1, time.Now())
+			s.put(t, xptest.With(s.all(xorders)[0], xptest.SeenPaused()))
+			late := true
+			s.patched = func() {
+				if late {
+					late = false
+					s.put(t, xptest.With(s.all(xorders)[0], tc.meanwhile))
+				}
+			}
+			a := brisk(t, s)
+			a.limit = time.Nanosecond // One pass.
+			if _, err := a.Adopt(context.Background(), selector, first); err != nil {
+				t.Fatal(err)
+			}
+			u := s.all(xorders)[0]
+			if unpaused := !xp.IsPaused(u); unpaused != tc.want {
+				t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
+			}
+			if asked := s.takeRequests(); asked["get xorders"] != 1 {
+				t.Errorf("%s\nIt is read once: %v", tc.reason, asked)
+			}
+		})
+	}
+}
