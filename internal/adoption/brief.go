@@ -38,6 +38,17 @@ func (w *World) isBrief(u *unstructured.Unstructured) bool {
 	return !heard && w.silent()
 }
 
+// untold returns the claim of an XR that is planned for by itself, until somebody was told why no word of the XR comes: that is told of the claim too, where
+// those look who may not see XRs.
+func (w *World) untold(u *unstructured.Unstructured) []xp.Ref {
+	claim, ok := xp.CompositeFrom(u).ClaimRef()
+	if !ok || strings.HasPrefix(w.factOf(u).hold.Told, toldStuck) {
+		return nil
+	}
+
+	return []xp.Ref{claim}
+}
+
 // brief plans for an XR by itself: it waits for what it did when somebody was told.
 func (t *tree) brief(u *unstructured.Unstructured) Plan {
 	if xp.IsPaused(u) {

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,36 @@ func TestBriefIsNamed(t *testing.T) {
 		}
 		if len(news) == 1 {
 			xr = xptest.Merge(xr, news[0].Patch)
+		}
+	}
+}
+
+// Who may not see XRs looks at the claim.
+func TestBriefTellsOfTheClaim(t *testing.T) {
+	xr := xptest.XR("x", xptest.NeverComposed())
+	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), "1")
+	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), "1")
+	r := xp.RefTo(xr)
+	for _, untold := range []bool{true, false} {
+		w := world(xr, claim)
+		w.Brief(func() bool { return true })
+		if needs := w.Needs([]xp.Ref{r}); slices.Contains(needs, xp.RefTo(claim)) != untold {
+			t.Errorf("Is it yet to be told: %t; looked at %v", untold, needs)
+		}
+		plan := Next(w, r)
+		news := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Silent[0], "nothing runs")}, nil)
+		if (len(news) == 2) != untold || (len(news) == 0) == untold {
+			t.Fatalf("Is it yet to be told: %t; got %+v", untold, news)
+		}
+		for _, n := range news {
+			if n.Event != EventStuck {
+				t.Errorf("got %+v", n)
+			}
+			if xp.IsClaim(n.Target) {
+				claim = xptest.Merge(claim, n.Patch)
+			} else {
+				xr = xptest.Merge(xr, n.Patch)
+			}
 		}
 	}
 }

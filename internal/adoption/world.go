@@ -194,7 +194,7 @@ func (w *World) named(u *unstructured.Unstructured) []xp.Ref {
 		return nil
 	}
 	if w.isBrief(u) {
-		return nil
+		return w.untold(u)
 	}
 	var refs []xp.Ref
 	if secret, ok := xp.SecretRef(u); ok && held {
