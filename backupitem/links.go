@@ -57,7 +57,9 @@ const (
 
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
-	return &Links{reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}}
+	return &Links{
+		reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}, begun: map[xp.Item]bool{},
+	}
 }
 
 func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
