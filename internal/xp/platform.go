@@ -24,12 +24,10 @@ func IsDefinition(u *unstructured.Unstructured) bool {
 
 // DefinitionKinds returns the kinds that an XRD defines, of its XRs first and then of their claims, if it has any. They need not be served.
 func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
-	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
 	var kinds []schema.GroupKind
-	for _, names := range []string{"names", "claimNames"} {
-		if kind, _, _ := unstructured.NestedString(xrd.Object, "spec", names, "kind"); kind != "" {
-			kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
-		}
+	group, names := definitionNames(xrd, "kind")
+	for _, kind := range names {
+		kinds = append(kinds, schema.GroupKind{Group: group, Kind: kind})
 	}
 
 	return kinds
@@ -37,15 +35,25 @@ func DefinitionKinds(xrd *unstructured.Unstructured) []schema.GroupKind {
 
 // DefinitionResources returns the resources that an XRD defines, as DefinitionKinds does the kinds.
 func DefinitionResources(xrd *unstructured.Unstructured) []schema.GroupResource {
-	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
 	var resources []schema.GroupResource
-	for _, names := range []string{"names", "claimNames"} {
-		if plural, _, _ := unstructured.NestedString(xrd.Object, "spec", names, "plural"); plural != "" {
-			resources = append(resources, schema.GroupResource{Group: group, Resource: plural})
-		}
+	group, names := definitionNames(xrd, "plural")
+	for _, plural := range names {
+		resources = append(resources, schema.GroupResource{Group: group, Resource: plural})
 	}
 
 	return resources
+}
+
+// definitionNames returns the group of an XRD, and what its XRs and its claims are called in one of the forms of their names.
+func definitionNames(xrd *unstructured.Unstructured, form string) (group string, names []string) {
+	group, _, _ = unstructured.NestedString(xrd.Object, "spec", "group")
+	for _, of := range []string{"names", "claimNames"} {
+		if name, _, _ := unstructured.NestedString(xrd.Object, "spec", of, form); name != "" {
+			names = append(names, name)
+		}
+	}
+
+	return group, names
 }
 
 // Defines tells whether an XRD defines a kind, be it of its XRs or of their claims. It need not be served.
