@@ -95,9 +95,12 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	case verb == "list" && len(rest) > 0:
 		verb = "get"
 	}
-	// The pages of a list are one.
-	if !r.URL.Query().Has("continue") {
-		s.count(verb, gvr.Resource)
+	_, isNamed := named(r)
+	switch {
+	case isNamed:
+		s.count("list one of", gvr.Resource)
+	case !r.URL.Query().Has("continue"):
+		s.count(verb, gvr.Resource) // The pages of a list are one.
 	}
 	st, ok := s.stores[gvr]
 	s.mu.Lock()
@@ -142,7 +145,11 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store,
 	query := r.URL.Query()
 	selector, _ := labels.Parse(query.Get("labelSelector"))
 	limit, _ := strconv.Atoi(query.Get("limit"))
-	class := strings.TrimPrefix(query.Get("fieldSelector"), "type=")
+	class, _ := strings.CutPrefix(query.Get("fieldSelector"), "type=")
+	one, isNamed := named(r)
+	if isNamed {
+		class = ""
+	}
 	s.mu.Lock()
 	if st.names == nil {
 		st.names = slices.Sorted(maps.Keys(st.objects))
@@ -153,6 +160,9 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store,
 	for _, name := range st.names[at:] {
 		entry := st.objects[name]
 		if !selector.Matches(entry.labels) || class != "" && class != entry.class || namespace != "" && !strings.HasPrefix(name, namespace+"/") {
+			continue
+		}
+		if isNamed && !strings.HasSuffix(name, "/"+one) {
 			continue
 		}
 		if limit > 0 && sent == limit {
@@ -169,6 +179,11 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store,
 	version := s.version
 	s.mu.Unlock()
 	fmt.Fprintf(w, `{"kind":"%sList","apiVersion":"%s","metadata":{"resourceVersion":"%d","continue":%q},"items":[%s]}`, st.kind, "v1", version, next, out.Bytes())
+}
+
+// named returns the one name that a list is of, if it is of one.
+func named(r *http.Request) (name string, ok bool) {
+	return strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 }
 
 // serveWatch sends what has become of a resource since the version that is asked for, until the client has enough.

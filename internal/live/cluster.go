@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -275,6 +276,27 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return u, err
 }
 
+// Now returns what r names as it is now, whether it was read before or not. It takes the right to list and not that to get, so that a command does with one
+// list a kind and a patch. Errors are those of Get.
+func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	gvk := r.GroupVersionKind()
+	found, err := c.List(ctx, gvk, r.Namespace, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Name).String()})
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range found {
+		if xp.RefTo(u).ID() == r.ID() {
+			return u, nil
+		}
+	}
+	gvr, _, err := c.Resource(gvk)
+	if err != nil {
+		return nil, err
+	}
+
+	return nil, notThere(gvr, r)
+}
+
 func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
 	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
 }
@@ -304,7 +326,7 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
 		// It may have been carried out when there was no answer.
-		if now, getErr := c.Get(ctx, xp.RefTo(u)); getErr == nil && isDone(b, now) {
+		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(b, now) {
 			return now, nil
 		}
 	}

@@ -138,9 +138,9 @@ func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patc
 			return nil
 		}
 		if apierrors.IsConflict(err) {
-			now, getErr := a.cluster.Get(ctx, xp.RefTo(u))
-			if getErr != nil {
-				return getErr
+			now, readErr := a.cluster.Now(ctx, xp.RefTo(u))
+			if readErr != nil {
+				return readErr
 			}
 			seen = now
 		}

@@ -188,7 +188,7 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 	}
 	now := make([]*unstructured.Unstructured, len(late))
 	p.together(len(late), func(n int) {
-		u, err := p.cluster.Get(ctx, xp.RefTo(late[n].Target))
+		u, err := p.cluster.Now(ctx, xp.RefTo(late[n].Target))
 		if err == nil {
 			now[n] = u // Else the next look tells.
 		}

@@ -33,7 +33,7 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 	return all, nil
 }
 
-// Read returns what there is of what refs name. It lists each kind once, in the namespace or in all, and gets what is in another namespace by itself.
+// Read returns what there is of what refs name. It lists each kind once, in the namespace or in all, and asks for what is in another namespace by itself.
 func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
 	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
 	meant := map[xp.ID]bool{}
@@ -42,7 +42,7 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	}
 	for _, r := range refs {
 		if namespace != "" && r.Namespace != "" && r.Namespace != namespace {
-			u, err := c.Get(ctx, r)
+			u, err := c.Now(ctx, r)
 			if err == nil {
 				objects[r.ID()] = u
 			} else if !isUnserved(err) {
