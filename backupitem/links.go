@@ -3,6 +3,7 @@ package backupitem
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -46,7 +47,7 @@ type Links struct {
 
 // Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
 const (
-	remembered = 1024
+	remembered = 256
 	shelves    = 64
 	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
 	patience = 50
@@ -67,10 +68,10 @@ func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, e
 	var err error
 	switch {
 	case xp.IsClaim(u):
-		l.read.Add(xp.RefTo(u).ID(), u)
+		l.remember(u)
 		err = l.ofClaim(ctx, f, xp.ClaimFrom(u))
 	case xp.IsComposite(u):
-		l.read.Add(xp.RefTo(u).ID(), u)
+		l.remember(u)
 		err = l.ofComposite(ctx, f, xp.CompositeFrom(u))
 	case xp.IsManaged(u):
 		if err = l.secret(ctx, f, u); err == nil {
@@ -97,9 +98,22 @@ func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	if err != nil {
 		return nil, err
 	}
-	l.read.Add(r.ID(), u)
+	l.remember(u)
 
 	return u, nil
+}
+
+// remember keeps an object for those that ask for it next, without what none of them does: who manages which field, and of its status all but how well it is.
+func (l *Links) remember(u *unstructured.Unstructured) {
+	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	delete(kept.Object, "status")
+	keepConditions(kept, u)
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		kept.Object["metadata"] = metadata
+	}
+	l.read.Add(xp.RefTo(u).ID(), kept)
 }
 
 // A shelf is what was listed at once.

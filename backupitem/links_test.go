@@ -104,3 +104,18 @@ func TestTrimmed(t *testing.T) {
 		t.Errorf("A Secret: -want, +got:\n%s", diff)
 	}
 }
+
+// What Velero stores is not what links remember of it.
+func TestRemember(t *testing.T) {
+	xr := xptest.XR("x", xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]},"status":{"own":"dropped","conditions":[{"type":"Ready","status":"True"}]}}`))
+	stored := xr.DeepCopy()
+	l := NewLinks(clusterOf())
+	l.remember(xr)
+	if diff := cmp.Diff(stored, xr); diff != "" {
+		t.Errorf("What is stored: -want, +got:\n%s", diff)
+	}
+	got, err := l.get(t.Context(), xp.RefTo(xr))
+	if diff := cmp.Diff(xptest.XR("x", xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)), got); err != nil || diff != "" {
+		t.Errorf("What is remembered: %v, -want, +got:\n%s", err, diff)
+	}
+}

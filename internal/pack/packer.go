@@ -1,11 +1,14 @@
 package pack
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"math"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Tags are what each value begins with. From tagWord on, a tag is the first byte of the number of a word.
@@ -42,6 +45,9 @@ type Packer struct {
 	buffer []byte
 	// scratch is where a string is while it is packed.
 	scratch []byte
+	// decoder reads JSON from source.
+	decoder jsontext.Decoder
+	source  bytes.Reader
 	weight  int64
 	seed    maphash.Seed
 	// seen counts the values that came up last, each where its hash has its place.
