@@ -130,10 +130,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 // long as that takes.
 func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, error) {
 	if !p.blind {
-		if err := o.follow(ctx); err != nil {
-			p.log.WithError(err).Debug("Looking again and again, instead of being told")
-			p.blind = true
-		}
+		o.follow(ctx)
 	}
 	again := func() *observer {
 		o.unfollow()

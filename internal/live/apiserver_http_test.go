@@ -118,8 +118,14 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	switch verb {
 	case "watch":
 		s.mu.Lock()
-		watched, deaf := s.watched, s.deaf[gvr.Resource]
+		watched, deaf, silent := s.watched, s.deaf[gvr.Resource], s.silent == gvr.Resource
 		s.mu.Unlock()
+		if silent {
+			<-r.Context().Done()
+			close(s.waited)
+
+			return
+		}
 		if watched != nil {
 			watched(gvr.Resource)
 		}

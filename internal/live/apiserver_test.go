@@ -36,6 +36,9 @@ type apiServer struct {
 	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
 	watched func(resource string)
 	deaf    map[string]bool
+	// silent is the resource of which watches are not answered, and waited is closed when the client does not wait for an answer any more.
+	silent string
+	waited chan struct{}
 	// patched is called before a patch is carried out.
 	patched func()
 	// controllers reacts to each change of an object: it returns what it is then, and nil if it stays as it is.

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -82,58 +81,52 @@ func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
 }
 
 // follow has the API server tell what becomes of everything that was listed, from then on. What is composed and can't be watched, or no longer, stays as it
-// was until the next poll, since a tenant can have named any kind; of anything else that is an error.
+// was until the next poll, since a tenant can have named any kind; if anything else can't, all is listed again.
 //
 // It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
 // a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
 // of what an XR composes a list, too, only says what it was.
-func (o *observer) follow(ctx context.Context) error {
+func (o *observer) follow(ctx context.Context) {
 	var due []*listing
+	vital := map[*listing]bool{} // What is vital can change with what is looked at.
 	for _, l := range o.listings {
 		if !l.followed && (l.options.LabelSelector != o.selector || !o.whole[l.GroupVersionKind] || l.GroupVersionKind == kindSecret) {
 			l.followed = true
 			due = append(due, l)
+			vital[l] = o.vital[l.GroupVersionKind]
 		}
 	}
 	if len(due) == 0 {
-		return nil
+		return
 	}
 	if o.feed.cancel == nil {
 		// It goes on between the operations of a poll.
 		ctx, o.feed.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		o.following = ctx
 	}
-	failed := make([]error, len(due))
-	var wg sync.WaitGroup
-	tickets := make(chan struct{}, lists)
-	for n, l := range due {
-		tickets <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-tickets }()
-			failed[n] = o.watch(o.following, l)
-		})
-	}
-	wg.Wait()
-	for n, err := range failed {
-		if err != nil && o.vital[due[n].GroupVersionKind] {
-			return err
+	// Who waits for the news need not wait for every kind to begin with them.
+	go func(ctx context.Context) {
+		tickets := make(chan struct{}, lists)
+		for _, l := range due {
+			tickets <- struct{}{}
+			go func() {
+				defer func() { <-tickets }()
+				o.watch(ctx, l, vital[l])
+			}()
 		}
-	}
-
-	return nil
+	}(o.following)
 }
 
-// watch puts what becomes of what was listed into the feed.
-func (o *observer) watch(ctx context.Context, l *listing) error {
-	gvr, _, err := o.cluster.Resource(l.GroupVersionKind)
+// watch begins to put what becomes of what was listed into the feed.
+func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
+	w, err := o.watcher(ctx, l)
 	if err != nil {
-		return err
+		if vital {
+			o.feed.add(happening{}, true)
+		}
+
+		return
 	}
-	w, err := o.cluster.client.Resource(gvr).Watch(ctx, l.options)
-	if err != nil {
-		return fmt.Errorf("cannot watch %s: %w", gvr.GroupResource(), err)
-	}
-	vital := o.vital[l.GroupVersionKind]
 	go func() {
 		defer w.Stop()
 		for event := range w.ResultChan() {
@@ -146,8 +139,15 @@ func (o *observer) watch(ctx context.Context, l *listing) error {
 			o.feed.add(happening{}, true)
 		}
 	}()
+}
 
-	return nil
+func (o *observer) watcher(ctx context.Context, l *listing) (watch.Interface, error) {
+	gvr, _, err := o.cluster.Resource(l.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+
+	return o.cluster.client.Resource(gvr).Watch(ctx, l.options) //nolint:wrapcheck // Nobody is told of it.
 }
 
 // unfollow ends what follow has begun.

@@ -25,8 +25,8 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
 	cases := map[string]struct {
 		reason string
-		// refuse are watches that are refused, deaf those that end at once.
-		refuse, deaf string
+		// refuse are watches that are refused, deaf those that end at once, and silent those that are not answered.
+		refuse, deaf, silent string
 		// happens is what becomes of the cluster meanwhile.
 		happens func(s *apiServer)
 		// lists is how often XRs are listed at most, and done says that the XR is adopted in the first poll.
@@ -70,11 +70,16 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
+		"SilentBelow": {
+			reason: "Or say nothing for half a minute.", silent: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
+			happens: func(s *apiServer) { s.put(t, ready) },
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
 			s.controllers = atWork
+			s.silent, s.waited = tc.silent, make(chan struct{})
 			s.put(t, append(platformOf(xr), xr, late, other)...)
 			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
 			var once sync.Once
@@ -92,6 +97,9 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if isClosed(s.waited) {
+				t.Errorf("%s\nAll waited for it.", tc.reason)
 			}
 			p := plans[xp.RefTo(xr).ID()]
 			if p.Done != tc.done || !strings.Contains(strings.Join(p.Waiting, "\n"), tc.want) {
