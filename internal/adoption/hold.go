@@ -207,6 +207,7 @@ func unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]an
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
+	after.Told = cmp.Or(after.Told, arrived)        // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
 	if b, err := json.Marshal(after); err == nil {
 		annotations[key(u)] = string(b)
 	}

@@ -26,12 +26,14 @@ const lookLasts = 5 * time.Second
 type Adopter struct {
 	cluster *Cluster
 	log     logrus.FieldLogger
-	// glance is for how long it looks on to see whether anything moves at all, patience for how long after something has, and limit for how long in all.
+	// glance is for how long it looks on to see whether anything moves at all, patience for how long after something has, and limit for how long in all. Who
+	// is let go on with a hundred others has a word of it when Crossplane is through with most of them.
 	glance, patience, limit time.Duration
 	// pause is the least time between two looks.
 	pause time.Duration
-	// silence is after which time of silence it asks Crossplane to look at an object, and stuck after which it says why there probably is none.
-	silence, stuck time.Duration
+	// silence is after which time of silence it asks Crossplane to look at an object, calm for how long nothing else must have moved then, and stuck after which
+	// it says why there probably is no word.
+	silence, calm, stuck time.Duration
 	// writes is how many objects are written at a time.
 	writes int
 	// blind says that it must list again to see what has changed.
@@ -53,8 +55,8 @@ type Adopter struct {
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, glance: 300 * time.Millisecond, patience: 2 * time.Second, limit: 20 * time.Second, pause: 100 * time.Millisecond,
-		silence: 10 * time.Second, writes: writes, asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		cluster: cluster, log: log, glance: 300 * time.Millisecond, patience: 10 * time.Second, limit: 20 * time.Second, pause: 100 * time.Millisecond,
+		silence: 10 * time.Second, calm: 2 * time.Second, writes: writes, asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 
@@ -143,7 +145,7 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 		return again(), sleep(ctx, max(p.pause, took))
 	}
 	// There is to be more time for others than what planning takes.
-	if err := o.feed.wait(ctx, max(p.pause, 2*p.thought), p.patience); err != nil || o.catchUp() {
+	if err := o.feed.wait(ctx, max(p.pause, 2*p.thought), min(p.calm, p.patience)); err != nil || o.catchUp() {
 		return o, err
 	}
 	p.blind = p.lost // Whoever is told nothing twice has to look for themselves.

@@ -26,10 +26,10 @@ const (
 // that; so the next are asked for when one of these has helped.
 const few = 10
 
-// ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing can be done but to wait, and again when that has helped and
-// nothing moves any more.
+// ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
+// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that.
 func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
-	if p.steps > 0 || p.asking && (!p.heard || p.goesOn(look)) {
+	if p.steps > 0 || p.heard && p.goesOn(look) && time.Since(p.moved) <= p.calm || p.asking && !p.heard {
 		return
 	}
 	now := time.Now()

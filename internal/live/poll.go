@@ -99,14 +99,29 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, and has not failed: nobody has to be told of what may pass within a poll.
+// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what may pass within a poll.
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && plan.Gist() != p.first[id]
+		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.isUnderWay(plan))
 	}
 
 	return passing
+}
+
+// isUnderWay tells whether a Plan waits for nothing but that Crossplane reconciles what it was let reconcile not long ago. It may have a thousand others to
+// reconcile, and would do it once more for each that is told on it.
+func (p *poll) isUnderWay(plan adoption.Plan) bool {
+	if len(plan.Silent) == 0 || len(plan.Silent) < len(plan.Waiting) {
+		return false
+	}
+	for _, s := range plan.Silent {
+		if h, err := adoption.HoldOf(s.Target); err != nil || h == nil || h.Unpaused == "" || time.Since(s.Since) >= p.stuck {
+			return false
+		}
+	}
+
+	return true
 }
 
 // summary is the same for two passes between which nothing moved.

@@ -96,6 +96,31 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	}
 }
 
+// Each change to an XR has Crossplane reconcile it once more, so while it is at work on one nothing is written that can wait.
+func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
+	s := newAPIServer(t)
+	const xrs = 20
+	first := s.forest(t, xrs, time.Now())
+	for _, u := range s.all(xorders) {
+		s.put(t, xptest.With(u, xptest.SeenPaused()))
+	}
+	for poll, want := range []int{xrs, 0} {
+		a := brisk(t, s)
+		a.patience = time.Second
+		if _, err := a.Adopt(context.Background(), selector, first); err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range s.all(xorders) {
+			if h, err := adoption.HoldOf(u); err != nil || h == nil || h.Unpaused == "" {
+				t.Fatalf("%s was not let go on: %+v, %v", u.GetName(), h, err)
+			}
+		}
+		if n := s.takeRequests()["patch xorders"]; n != want {
+			t.Errorf("%d XRs were patched %d times in poll %d", xrs, n, poll)
+		}
+	}
+}
+
 // Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have been heard.
 func TestPollsAskForAll(t *testing.T) {
 	s := newAPIServer(t)
