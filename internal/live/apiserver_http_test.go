@@ -229,6 +229,9 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 				event = watch.Deleted
 			}
 			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, e.encoded)
+			if s.short {
+				return
+			}
 		}
 		flusher.Flush()
 	}

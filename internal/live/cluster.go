@@ -27,9 +27,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unlimited is the rate of requests for client-go, whose own limit of 5 a second would hold a restore up. What bounds the load is how many requests there are
-// at once, and the API server shares itself out among those who ask (API Priority and Fairness). Plugins don't get Velero's client flags (velero issue #7806).
-const unlimited = -1
+// rate is how many requests a second there may be at most. client-go's own limit of 5 would hold a restore up, and plugins don't get Velero's client flags
+// (velero issue #7806). An API server has no trouble with it, and shares itself out among those who ask (API Priority and Fairness).
+const rate = 500
 
 // FieldManager names this plugin in managedFields.
 const FieldManager = "velero-plugin-for-crossplane"
@@ -102,7 +102,7 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 }
 
 func connectTo(config *rest.Config) (*Cluster, error) {
-	config.QPS = unlimited
+	config.QPS, config.Burst = rate, rate
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
 	config.DisableCompression = true          // Where the API server is next door it takes longer than what it saves.
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.

@@ -123,19 +123,30 @@ func (a *Adopter) arrive(ctx context.Context, o *observer, refs []xp.Ref) {
 	a.tell(ctx, o, news)
 }
 
-// released tells that the hold was taken off an XR or a claim, if that is what has become of one.
-func (a *Adopter) released(ctx context.Context, before, after *unstructured.Unstructured, why string) {
+// released returns what is to be told of an XR or a claim that a step has taken the hold off; ok is false if it has not.
+func released(before, after *unstructured.Unstructured, why string) (n adoption.News, ok bool) {
 	if xp.IsManaged(before) && !xp.IsComposite(before) || xp.IsSchedule(before) {
-		return
+		return adoption.News{}, false
 	}
 	was, err := adoption.HoldOf(before)
 	if err != nil || was == nil {
-		return
+		return adoption.News{}, false
 	}
-	if is, err := adoption.HoldOf(after); err != nil || is != nil {
-		return
-	}
-	if err := a.tellOne(ctx, adoption.News{Target: after, Event: adoption.EventReleased, Message: why}); err != nil {
-		a.log.WithField("object", xp.String(after)).WithError(err).Warn("Cannot say on the object that its hold is lifted")
+	is, err := adoption.HoldOf(after)
+
+	return adoption.News{Target: after, Event: adoption.EventReleased, Message: why}, err == nil && is == nil
+}
+
+// tellReleased tells of those that were released since it was last called. Others wait to be released meanwhile, so it is called when there is nothing else to do.
+func (p *poll) tellReleased(ctx context.Context) {
+	news := p.free
+	p.free = nil
+	p.together(len(news), func(n int) { p.tellOf(ctx, news[n]) })
+}
+
+// tellOf tells of one that was released.
+func (a *Adopter) tellOf(ctx context.Context, n adoption.News) {
+	if err := a.tellOne(ctx, n); err != nil {
+		a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object that its hold is lifted")
 	}
 }

@@ -35,9 +35,9 @@ type feed struct {
 
 // A happening is what has become of an object.
 type happening struct {
-	watch.Event
-
-	in *listing
+	event  watch.EventType
+	object *unstructured.Unstructured
+	in     *listing
 }
 
 func newFeed() *feed { return &feed{woken: make(chan struct{}, 1)} }
@@ -117,23 +117,19 @@ func (o *observer) follow(ctx context.Context) {
 	}(o.following)
 }
 
-// watch begins to put what becomes of what was listed into the feed.
+// watch begins to put what becomes of what was listed into the feed. An API server that has much to do ends watches that are read slowly, and then it goes on
+// after the last that was told; if it has told nothing, that is no use.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
-	w, err := o.watcher(ctx, l)
-	if err != nil {
-		if vital {
-			o.feed.add(happening{}, true)
-		}
-
-		return
-	}
+	options := l.options
+	w, err := o.watcher(ctx, l.GroupVersionKind, options)
 	go func() {
-		defer w.Stop()
-		for event := range w.ResultChan() {
-			if event.Type == watch.Error {
+		for err == nil {
+			version := o.relay(w, l)
+			if version == "" {
 				break
 			}
-			o.feed.add(happening{Event: event, in: l}, false)
+			options.ResourceVersion = version
+			w, err = o.watcher(ctx, l.GroupVersionKind, options)
 		}
 		if vital {
 			o.feed.add(happening{}, true)
@@ -141,13 +137,28 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	}()
 }
 
-func (o *observer) watcher(ctx context.Context, l *listing) (watch.Interface, error) {
-	gvr, _, err := o.cluster.Resource(l.GroupVersionKind)
+// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing or something is missing.
+func (o *observer) relay(w watch.Interface, l *listing) (version string) {
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		u, isObject := event.Object.(*unstructured.Unstructured)
+		if event.Type == watch.Error || !isObject {
+			return ""
+		}
+		version = u.GetResourceVersion()
+		o.feed.add(happening{event: event.Type, object: u, in: l}, false)
+	}
+
+	return version
+}
+
+func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {
+	gvr, _, err := o.cluster.Resource(gvk)
 	if err != nil {
 		return nil, err
 	}
 
-	return o.cluster.client.Resource(gvr).Watch(ctx, l.options) //nolint:wrapcheck // Nobody is told of it.
+	return o.cluster.client.Resource(gvr).Watch(ctx, options) //nolint:wrapcheck // Nobody is told of it.
 }
 
 // unfollow ends what follow has begun.
@@ -161,15 +172,14 @@ func (o *observer) unfollow() {
 func (o *observer) catchUp() (ok bool) {
 	news, ok := o.feed.take()
 	for _, h := range news {
-		u, isObject := h.Object.(*unstructured.Unstructured)
-		if !isObject || o.isCovered(h.in) {
+		if o.isCovered(h.in) {
 			continue
 		}
-		u = ofKind(u, h.in.GroupVersionKind)
+		u := ofKind(h.object, h.in.GroupVersionKind)
 		if !o.isNews(u) {
 			continue
 		}
-		switch h.Type { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
+		switch h.event { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
 		case watch.Added, watch.Modified:
 			o.add(u)
 		case watch.Deleted:

@@ -27,6 +27,8 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		reason string
 		// refuse are watches that are refused, deaf those that end at once, and silent those that are not answered.
 		refuse, deaf, silent string
+		// short says that watches end after what they tell first.
+		short bool
 		// happens is what becomes of the cluster meanwhile.
 		happens func(s *apiServer)
 		// lists is how often XRs are listed at most, and done says that the XR is adopted in the first poll.
@@ -66,6 +68,10 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		"Broken": {
 			reason: "What was not heard is looked for.", deaf: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
 		},
+		"Hurried": {
+			reason: "Nothing is lost when watches end after each thing that they tell.", short: true, lists: 1, done: true,
+			happens: func(s *apiServer) { s.put(t, ready) },
+		},
 		"BrokenBelow": {
 			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
@@ -79,7 +85,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
 			s.controllers = atWork
-			s.silent, s.waited = tc.silent, make(chan struct{})
+			s.silent, s.waited, s.short = tc.silent, make(chan struct{}), tc.short
 			s.put(t, append(platformOf(xr), xr, late, other)...)
 			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
 			var once sync.Once
@@ -147,7 +153,7 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 			}
 			o.add(tc.lost)
 			in := &listing{GroupVersionKind: tc.lost.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
-			o.feed.add(happening{Event: watch.Event{Type: watch.Deleted, Object: tc.lost}, in: in}, false)
+			o.feed.add(happening{event: watch.Deleted, object: tc.lost, in: in}, false)
 			ok := o.catchUp()
 			if there := o.world.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
 				t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)

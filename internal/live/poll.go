@@ -15,9 +15,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// writes is how many objects are written at a time. The API server shares itself out among those who ask (API Priority and Fairness), so what bounds the load
-// is how much of it there is at once.
-const writes = 8
+// writes is how many objects are written at a time. Crossplane reconciles a hundred XRs at once, and of an API server that has much to do everybody gets as
+// much as they ask for at a time.
+const writes = 32
+
+// inOrder is how many are written one after the other if there are no more, so that whoever looks on can follow.
+const inOrder = 5
 
 // A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be taken then.
 type poll struct {
@@ -38,6 +41,8 @@ type poll struct {
 	asking, heard bool
 	// lost says that once it was not told what happens.
 	lost bool
+	// free is what is still to be told of what was released.
+	free []adoption.News
 	left *leftovers
 	// installed finds Crossplane when it is called first.
 	installed func() adoption.Installation
@@ -55,6 +60,9 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	p.arrive(ctx, o, refs)
 	p.plans, p.steps = p.take(ctx, o, refs)
+	if p.steps == 0 {
+		p.tellReleased(ctx)
+	}
 	p.left.see(o.world, p.plans)
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
@@ -177,6 +185,9 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	for _, t := range tasks {
 		if t.refusal == nil {
 			taken++
+			if n, ok := freed(t); ok {
+				p.free = append(p.free, n)
+			}
 
 			continue
 		}
@@ -188,6 +199,15 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	}
 
 	return plans, taken
+}
+
+// freed returns what is to be told of what a task has taken the hold off; ok is false if it has not.
+func freed(t *task) (n adoption.News, ok bool) {
+	if t.after == nil {
+		return adoption.News{}, false
+	}
+
+	return released(t.Target, t.after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 }
 
 // anew takes over what the tasks have done, and returns those that were not done, planned anew for what their targets are now.
@@ -226,10 +246,9 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 	return again
 }
 
-// together does n things, some of them at a time, and returns when all are done. If there are only some it does them in their order, which whoever looks on can
-// follow.
+// together does n things, some of them at a time, and returns when all are done. If there are only a few it does them in their order.
 func (a *Adopter) together(n int, do func(n int)) {
-	if n <= a.writes {
+	if n <= inOrder {
 		for i := range n {
 			do(i)
 		}
@@ -265,7 +284,6 @@ func (a *Adopter) step(ctx context.Context, change adoption.Change) (*unstructur
 	a.stepping.Lock()
 	a.stepped(change)
 	a.stepping.Unlock()
-	a.released(ctx, change.Target, after, "its hold is lifted: "+strings.Replace(change.Step, "give its own settings back", "its own settings are back", 1))
 
 	return after, nil
 }

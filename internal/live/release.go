@@ -111,7 +111,9 @@ func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
 	if len(f.Risks) > 0 {
 		why += "; " + strings.Join(f.Risks, "; ")
 	}
-	a.released(ctx, f.Target, after, why)
+	if n, ok := released(f.Target, after, why); ok {
+		a.tellOf(ctx, n)
+	}
 
 	return nil
 }
