@@ -110,7 +110,7 @@ func (t *tree) checkRefs() {
 		return
 	}
 	for _, r := range t.hold.Refs {
-		if !listed[r.ID()] && t.w.Get(r) != nil {
+		if !listed[r.ID()] && t.w.Has(r) {
 			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
 		}
 	}

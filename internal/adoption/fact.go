@@ -26,7 +26,9 @@ func (w *World) factOf(u *unstructured.Unstructured) *fact {
 	f = &fact{version: u.GetResourceVersion(), key: key(u), composite: xp.IsComposite(u), marked: IsMarked(u), publishes: xp.Publishes(u)}
 	f.mark = xp.Annotation(u, f.key)
 	f.hold, f.err = HoldOf(u)
-	w.facts[u] = f
+	if w.packer == nil || w.objects[xp.RefTo(u).ID()] == u {
+		w.facts[u] = f
+	}
 
 	return f
 }

@@ -110,7 +110,7 @@ func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) (xp.Ref, bo
 	r, ok := xp.SecretRef(u)
 	_, unknown := w.isUnknown(r)
 
-	return r, ok && h.Secret && !unknown && !w.secretless && !h.ownPause() && xp.IsPaused(u) && w.Get(r) == nil
+	return r, ok && h.Secret && !unknown && !w.secretless && !h.ownPause() && xp.IsPaused(u) && !w.Has(r)
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.

@@ -282,6 +282,9 @@ func (m *model) step() bool {
 
 func (m *model) world() *World {
 	w := world()
+	if m.chance(2) {
+		w.Pack() // It is the same world.
+	}
 	for _, u := range m.objects {
 		w.AddRestored(u)
 	}

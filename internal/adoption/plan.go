@@ -162,7 +162,7 @@ func (t *tree) unheld() Plan {
 }
 
 func (t *tree) checkRevision() {
-	if t.hold.Pinned && t.w.Get(revisionRef(t.xr)) == nil {
+	if t.hold.Pinned && !t.w.Has(revisionRef(t.xr)) {
 		t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s",
 			t.xr.Revision(), xp.String(t.xr.Unstructured))
 	}

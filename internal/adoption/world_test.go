@@ -141,3 +141,39 @@ func TestNeeds(t *testing.T) {
 		})
 	}
 }
+
+// A World that is packed has the same objects, of which it keeps itself those that something is planned for.
+func TestPack(t *testing.T) {
+	x := held(xptest.XR("x"))
+	objects := []*unstructured.Unstructured{
+		x, held(xptest.Claim("c")), held(xptest.MR("m")), xptest.MR("p", xptest.PublishesTo("infra", "s")), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()),
+		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
+	}
+	kept := map[string]bool{"x": true, "c": true, "m": true, "p": true, "xorders.example.org": true}
+	w, packed := world(objects...), NewWorld()
+	packed.Pack()
+	for _, u := range objects {
+		packed.AddRestored(u)
+	}
+	if diff := cmp.Diff(w.Subjects(), packed.Subjects()); diff != "" {
+		t.Errorf("Subjects: -want, +got:\n%s", diff)
+	}
+	for _, u := range objects {
+		r := xp.RefTo(u)
+		if diff := cmp.Diff(u, packed.Get(r)); diff != "" || !packed.Has(r) {
+			t.Errorf("%s: -want, +got:\n%s", r, diff)
+		}
+		if same := packed.Get(r) == u; same != kept[u.GetName()] {
+			t.Errorf("%s is kept as it is: %t", r, same)
+		}
+		if all := packed.All(u.GroupVersionKind().GroupKind()); len(all) != len(w.All(u.GroupVersionKind().GroupKind())) {
+			t.Errorf("%s: all of its kind are %v", r, all)
+		}
+	}
+	for _, u := range objects {
+		packed.Remove(u)
+		if r := xp.RefTo(u); packed.Has(r) || packed.Get(r) != nil || packed.restored[u.GetUID()] {
+			t.Errorf("%s was removed and is there", r)
+		}
+	}
+}

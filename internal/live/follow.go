@@ -235,6 +235,7 @@ func (o *observer) known(n int, object func(n int) *unstructured.Unstructured) k
 func (k known) written() {
 	for i, u := range k.objects {
 		if u.GetResourceVersion() != k.versions[i] {
+			k.o.add(u)
 			k.o.expect(u)
 		}
 	}

@@ -63,6 +63,7 @@ func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
 		expected: map[xp.ID]string{}, slimmer: slimmer{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
+	o.world.Pack()
 
 	return o
 }
@@ -104,7 +105,7 @@ func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 		if err := o.unread[gvk]; err != nil && o.vital[gvk] {
 			return false, err
 		}
-		if o.world.Get(r) != nil || o.whole[gvk] {
+		if o.world.Has(r) || o.whole[gvk] {
 			continue
 		}
 		more = true

@@ -161,7 +161,7 @@ const attempts = 3
 func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
 	plans = map[xp.ID]adoption.Plan{}
-	changed := map[*unstructured.Unstructured]bool{}
+	changed := map[xp.ID]bool{}
 	var tasks []*task
 	for _, r := range refs {
 		if _, ok := plans[r.ID()]; ok {
@@ -171,10 +171,11 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 		plans[r.ID()] = plan
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
-			if change.Patch != nil && !changed[change.Target] {
-				changed[change.Target] = true
-				tasks = append(tasks, &task{Change: change, ref: r})
+			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
+				continue
 			}
+			changed[xp.RefTo(change.Target).ID()] = true
+			tasks = append(tasks, &task{Change: change, ref: r})
 		}
 	}
 	p.thought = time.Since(began)
@@ -236,7 +237,7 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 		o.wrote(now[n])
 		plan := adoption.Next(o.world, t.ref)
 		for _, change := range append(plan.Also, plan.Change) {
-			if change.Patch != nil && change.Target == o.world.Get(xp.RefTo(t.Target)) {
+			if change.Patch != nil && xp.RefTo(change.Target) == xp.RefTo(t.Target) {
 				t.Change = change
 				again = append(again, t)
 			}
