@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
-// collectAt is by how many per cent what this process has in memory may grow until what it needs no more is collected, instead of Go's 100: it shares the memory
-// of Velero's Pod, and what it does in a second is mostly to wait.
+// collectAt is by how many per cent what this process has in memory may grow until what it needs no more is collected, instead of Go's 100: it shares the
+// memory of Velero's Pod, and mostly waits.
 const collectAt = 50
 
 // serve serves the actions to the Velero that started this process, until it stops it.

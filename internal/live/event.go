@@ -137,7 +137,7 @@ func released(before, after *unstructured.Unstructured, why string) (n adoption.
 	return adoption.News{Target: after, Event: adoption.EventReleased, Message: why}, err == nil && is == nil
 }
 
-// tellReleased tells of those that were released since it was last called. Others wait to be released meanwhile, so it is called when there is nothing else to do.
+// tellReleased tells of those that were released since it was last called. Others wait for their release meanwhile, so it is called when nothing else is to do.
 func (p *poll) tellReleased(ctx context.Context) {
 	news := p.free
 	p.free = nil

@@ -105,7 +105,7 @@ func (o *observer) follow(ctx context.Context) {
 		o.following = ctx
 	}
 	// Who waits for the news need not wait for every kind to begin with them.
-	go func(ctx context.Context) {
+	go func(ctx context.Context) { //nolint:contextcheck // What is followed goes on after this call.
 		tickets := make(chan struct{}, lists)
 		for _, l := range due {
 			tickets <- struct{}{}

@@ -107,7 +107,8 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what may pass within a poll.
+// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what may pass within a
+// poll.
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {

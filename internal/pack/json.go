@@ -31,7 +31,7 @@ func (p *Packer) JSON(document []byte, shape *Shape) (o Object, ok bool) {
 
 // read packs the value that comes next. It is false if it is not sure of what it reads.
 func (p *Packer) read(shape *Shape) bool {
-	switch kind := p.decoder.PeekKind(); kind {
+	switch kind := p.decoder.PeekKind(); kind { //nolint:exhaustive // The others are constants, or no value.
 	case jsontext.KindBeginObject:
 		return p.readObject(shape)
 	case jsontext.KindBeginArray:
@@ -69,7 +69,7 @@ func (p *Packer) readEntries(tag byte, entry func() (kept, ok bool)) bool {
 	}
 	at, entries := p.open(tag), 0
 	for {
-		switch p.decoder.PeekKind() {
+		switch p.decoder.PeekKind() { //nolint:exhaustive // The others begin an entry.
 		case jsontext.KindEndObject, jsontext.KindEndArray:
 			_, err := p.decoder.ReadToken()
 			p.close(at, entries)
