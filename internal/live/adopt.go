@@ -107,7 +107,7 @@ func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref)
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	p.brief(o)
-	defer p.tellReleased(ctx)
+	defer p.tellLate(ctx)
 	for {
 		looked := time.Now()
 		if err := o.look(ctx); err != nil {

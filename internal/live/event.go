@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,15 +113,13 @@ func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
 	return a.cluster.Note(ctx, n.Target, n.Event, n.Message)
 }
 
-// arrive tells of those that are held and of which nothing was told yet.
-func (a *Adopter) arrive(ctx context.Context, o *observer, refs []xp.Ref) {
-	var news []adoption.News
+// arrive takes note of those that are held and of which nothing was told yet.
+func (p *poll) arrive(o *observer, refs []xp.Ref) {
 	for _, n := range adoption.Arrivals(o.world, refs) {
-		if _, again := a.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
-			news = append(news, n)
+		if _, again := p.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
+			p.held = append(p.held, n)
 		}
 	}
-	a.tell(ctx, o, news)
 }
 
 // released returns what is to be told of an XR or a claim that a step has taken the hold off; ok is false if it has not.
@@ -137,16 +136,18 @@ func released(before, after *unstructured.Unstructured, why string) (n adoption.
 	return adoption.News{Target: after, Event: adoption.EventReleased, Message: why}, err == nil && is == nil
 }
 
-// tellReleased tells of those that were released since it was last called. Others wait for their release meanwhile, so it is called when nothing else is to do.
-func (p *poll) tellReleased(ctx context.Context) {
-	news := p.free
-	p.free = nil
-	p.together(len(news), func(n int) { p.tellOf(ctx, news[n]) })
+// tellLate tells of those that have arrived, and then of those that were released, since it was last called. Others wait for their release meanwhile, so it is
+// called when nothing else is to do.
+func (p *poll) tellLate(ctx context.Context) {
+	for _, news := range [][]adoption.News{p.held, p.free} {
+		p.together(len(news), func(n int) { p.tellOf(ctx, news[n]) })
+	}
+	p.held, p.free = nil, nil
 }
 
-// tellOf tells of one that was released.
+// tellOf writes an Event of what is in no mark.
 func (a *Adopter) tellOf(ctx context.Context, n adoption.News) {
 	if err := a.tellOne(ctx, n); err != nil {
-		a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object that its hold is lifted")
+		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot say on the object where its adoption is")
 	}
 }

@@ -41,9 +41,9 @@ type poll struct {
 	asking, heard bool
 	// lost says that once it was not told what happens.
 	lost bool
-	// free is what is still to be told of what was released.
-	free []adoption.News
-	left *leftovers
+	// held and free are what is still to be told of what has arrived and of what was released.
+	held, free []adoption.News
+	left       *leftovers
 	// installed finds Crossplane when it is called first.
 	installed func() adoption.Installation
 }
@@ -58,10 +58,10 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 
 // pass plans for what refs name and takes the steps that can be taken now.
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
-	p.arrive(ctx, o, refs)
+	p.arrive(o, refs)
 	p.plans, p.steps = p.take(ctx, o, refs)
 	if p.steps == 0 {
-		p.tellReleased(ctx)
+		p.tellLate(ctx)
 	}
 	p.left.see(o.world, p.plans)
 	now := summary(p.plans)
@@ -102,6 +102,7 @@ func (p *poll) goesOn(look time.Duration) bool {
 // end tells what has become of all.
 func (p *poll) end(ctx context.Context, o *observer) {
 	passing := p.passing()
+	p.tellLate(ctx)
 	p.name()
 	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
 	p.left.report(ctx, p.Adopter, o, p.plans)
