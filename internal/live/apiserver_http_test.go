@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -199,6 +200,11 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 	flusher, _ := w.(http.Flusher)
 	flusher.Flush()
 	ctx := r.Context()
+	if s.ending {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, soon+soon/5)
+		defer cancel()
+	}
 	go func() {
 		<-ctx.Done()
 		s.changed.Broadcast()

@@ -36,8 +36,8 @@ type apiServer struct {
 	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
 	watched func(resource string)
 	deaf    map[string]bool
-	// short has watches end after what they tell first.
-	short bool
+	// short has watches end after what they tell first, and ending after a while.
+	short, ending bool
 	// silent is the resource of which watches are not answered, and waited is closed when the client does not wait for an answer any more.
 	silent string
 	waited chan struct{}

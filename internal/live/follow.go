@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -117,18 +118,22 @@ func (o *observer) follow(ctx context.Context) {
 	}(o.following)
 }
 
-// watch begins to put what becomes of what was listed into the feed. An API server that has much to do ends watches that are read slowly, and then it goes on
-// after the last that was told; if it has told nothing, that is no use.
+// soon is after which time a watch that has told nothing was of no use.
+const soon = time.Second
+
+// watch begins to put what becomes of what was listed into the feed. Watches end: this client's after half a minute, and those that are read slowly when an API
+// server has much to do. It goes on after the last that was told.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
 	w, err := o.watcher(ctx, l.GroupVersionKind, options)
 	go func() {
 		for err == nil {
-			version := o.relay(w, l)
-			if version == "" {
+			began := time.Now()
+			version, whole := o.relay(w, l)
+			if !whole || version == "" && time.Since(began) <= soon {
 				break
 			}
-			options.ResourceVersion = version
+			options.ResourceVersion = cmp.Or(version, options.ResourceVersion)
 			w, err = o.watcher(ctx, l.GroupVersionKind, options)
 		}
 		if vital {
@@ -137,19 +142,19 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	}()
 }
 
-// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing or something is missing.
-func (o *observer) relay(w watch.Interface, l *listing) (version string) {
+// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing, and whether nothing is missing.
+func (o *observer) relay(w watch.Interface, l *listing) (version string, whole bool) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		u, isObject := event.Object.(*unstructured.Unstructured)
 		if event.Type == watch.Error || !isObject {
-			return ""
+			return "", false
 		}
 		version = u.GetResourceVersion()
 		o.feed.add(happening{event: event.Type, object: u, in: l}, false)
 	}
 
-	return version
+	return version, true
 }
 
 func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {

@@ -27,8 +27,8 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		reason string
 		// refuse are watches that are refused, deaf those that end at once, and silent those that are not answered.
 		refuse, deaf, silent string
-		// short says that watches end after what they tell first.
-		short bool
+		// short says that watches end after what they tell first, and ending that they do after a while.
+		short, ending bool
 		// happens is what becomes of the cluster meanwhile.
 		happens func(s *apiServer)
 		// lists is how often XRs are listed at most, and done says that the XR is adopted in the first poll.
@@ -72,6 +72,10 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			reason: "Nothing is lost when watches end after each thing that they tell.", short: true, lists: 1, done: true,
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
+		"Ending": {
+			reason: "They end after a while, whatever they have told.", ending: true, lists: 1, done: true,
+			happens: func(s *apiServer) { time.AfterFunc(2*soon, func() { s.put(t, ready) }) },
+		},
 		"BrokenBelow": {
 			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
@@ -85,7 +89,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
 			s.controllers = atWork
-			s.silent, s.waited, s.short = tc.silent, make(chan struct{}), tc.short
+			s.silent, s.waited, s.short, s.ending = tc.silent, make(chan struct{}), tc.short, tc.ending
 			s.put(t, append(platformOf(xr), xr, late, other)...)
 			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
 			var once sync.Once
@@ -100,6 +104,9 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			}
 			a := brisk(t, s)
 			a.glance, a.patience = time.Second, time.Second
+			if tc.ending {
+				a.glance = time.Minute // It ends when nothing is left to wait for.
+			}
 			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
