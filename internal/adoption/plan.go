@@ -2,9 +2,11 @@ package adoption
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -34,6 +36,8 @@ type Plan struct {
 	Waiting []string
 	// Causes are what the same is in general, without names and what controllers say. As long as they are the same, nobody needs to be told again.
 	Causes []string
+	// On are the kinds of what it waits for, as far as it is something that the XR composes.
+	On []schema.GroupVersionKind
 	// Silent is what waits for a word of Crossplane's, which may never come by itself.
 	Silent []Silence
 	// Remarks are what a person should know though nothing waits for it, each with the next step.
@@ -98,6 +102,9 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	if len(args) > 0 {
 		if r, ok := args[0].(xp.Ref); ok {
 			cause = r.Kind + " " + format
+			if gvk := r.GroupVersionKind(); !slices.Contains(t.plan.On, gvk) {
+				t.plan.On = append(t.plan.On, gvk)
+			}
 		}
 	}
 	t.plan.Causes = append(t.plan.Causes, cause)

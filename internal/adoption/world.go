@@ -142,6 +142,19 @@ func (w *World) Has(r xp.Ref) bool {
 	return packed || w.objects[id] != nil
 }
 
+// LooksBelow tells whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
+// reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
+func (w *World) LooksBelow() bool {
+	for _, u := range w.objects {
+		f := w.factOf(u)
+		if f.hold != nil && (xp.IsPaused(u) || !f.composite && !xp.IsClaim(u)) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
 // held XR composes is part of the plan for that.
 func (w *World) Subjects() []xp.Ref {

@@ -133,7 +133,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 // long as that takes.
 func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, error) {
 	if !p.blind {
-		o.follow(ctx)
+		o.follow(ctx, p.plans)
 	}
 	again := func() *observer {
 		o.unfollow()
