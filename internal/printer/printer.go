@@ -1,9 +1,12 @@
 package printer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -59,11 +62,11 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 		return append(escaped(b, true), '\n'), err
 	case YAML:
 		b, err := json.Marshal(r)
-		if err == nil {
-			b, err = yaml.JSONToYAML(escaped(b, false))
+		if err != nil {
+			return nil, err //nolint:wrapcheck // Print says what it is about.
 		}
 
-		return b, err //nolint:wrapcheck // Print says what it is about.
+		return inParts(escaped(b, false))
 	}
 	c := cleaned(r)
 	switch f { //nolint:exhaustive // As above.
@@ -78,4 +81,32 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("there are %s", strings.Join(Formats(), ", "))
 	}
+}
+
+// inParts turns the JSON of a report into YAML, entry by entry of its lists: what is made of one in between takes many times the memory of what comes out.
+func inParts(document []byte) ([]byte, error) {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(document, &fields); err != nil {
+		return nil, err //nolint:wrapcheck // Print says what it is about.
+	}
+	var out bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var entries []json.RawMessage
+		before, after := "[", "]"
+		if err := json.Unmarshal(fields[name], &entries); err != nil || len(entries) == 0 {
+			entries = []json.RawMessage{fields[name]}
+			before, after = fmt.Sprintf("{%q:", name), "}"
+		} else {
+			out.WriteString(name + ":\n")
+		}
+		for _, entry := range entries {
+			b, err := yaml.JSONToYAML(slices.Concat([]byte(before), entry, []byte(after)))
+			if err != nil {
+				return nil, err //nolint:wrapcheck // The same.
+			}
+			out.Write(b)
+		}
+	}
+
+	return out.Bytes(), nil
 }

@@ -102,6 +102,13 @@ func TestJSONIsTheData(t *testing.T) {
 			continue // It is not UTF-8, which JSON is.
 		}
 		var fromJSON, fromYAML report.Report
+		b, err := json.Marshal(r)
+		if err == nil {
+			b, err = yaml.JSONToYAML(b)
+		}
+		if diff := cmp.Diff(string(b), printed(t, r, YAML, Options{})); err != nil || diff != "" {
+			t.Errorf("%s, as a whole and in parts: %v, -want, +got:\n%s", name, err, diff)
+		}
 		if err := json.Unmarshal([]byte(printed(t, r, JSON, Options{})), &fromJSON); err != nil {
 			t.Fatal(err)
 		}
