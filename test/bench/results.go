@@ -53,6 +53,7 @@ type Results struct {
 
 	Restores []Restores
 	Statuses []Restores
+	Fast     []Restores
 	Releases []lab.Release
 	Backups  []lab.Backups
 	Peer     *lab.Peer

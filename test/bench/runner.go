@@ -191,7 +191,7 @@ func alternately(i int, one, other func() error) error {
 }
 
 func (r *Runner) restore(ctx context.Context, entry string, i int) error {
-	pair, err := r.restores(ctx, entry, i, false)
+	pair, err := r.restores(ctx, entry, i, lab.How{})
 	if err == nil {
 		r.results.Restores = append(r.results.Restores, *pair)
 	}
@@ -200,7 +200,7 @@ func (r *Runner) restore(ctx context.Context, entry string, i int) error {
 }
 
 func (r *Runner) status(ctx context.Context, entry string, i int) error {
-	pair, err := r.restores(ctx, entry, i, true)
+	pair, err := r.restores(ctx, entry, i, lab.How{Status: true})
 	if err == nil {
 		r.results.Statuses = append(r.results.Statuses, *pair)
 	}
@@ -208,17 +208,28 @@ func (r *Runner) status(ctx context.Context, entry string, i int) error {
 	return err
 }
 
-func (r *Runner) restores(ctx context.Context, entry string, i int, status bool) (*Restores, error) {
+func (r *Runner) fast(ctx context.Context, entry string, i int) error {
+	pair, err := r.restores(ctx, entry, i, lab.How{Fast: true})
+	if err == nil {
+		r.results.Fast = append(r.results.Fast, *pair)
+	}
+
+	return err
+}
+
+func (r *Runner) restores(ctx context.Context, entry string, i int, how lab.How) (*Restores, error) {
 	return kept(ctx, r, entry, func(l *lab.Lab) (*Restores, error) {
 		pair := &Restores{}
+		with := how
+		with.Plugin = true
 		err := alternately(i,
 			func() (err error) {
-				pair.Plugin, err = l.Restore(ctx, r.Sizes.XRs, lab.How{Plugin: true, Status: status})
+				pair.Plugin, err = l.Restore(ctx, r.Sizes.XRs, with)
 
 				return err
 			},
 			func() (err error) {
-				pair.Alone, err = l.Restore(ctx, r.Sizes.XRs, lab.How{Status: status})
+				pair.Alone, err = l.Restore(ctx, r.Sizes.XRs, how)
 
 				return err
 			},

@@ -66,6 +66,10 @@ func Stages() []Stage {
 			each: func(s Sizes) time.Duration { return 2 * about(s.Items(s.XRs), 3) }, run: (*Runner).status,
 		},
 		{
+			Name: "fast", entries: pairs("fast"),
+			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 1) }, run: (*Runner).fast,
+		},
+		{
 			Name: "release", entries: pairs("release"),
 			each: func(s Sizes) time.Duration { return about(s.Items(s.XRs), 2) + about(s.Items(s.XRs), 1) }, run: (*Runner).release,
 		},

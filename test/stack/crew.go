@@ -49,6 +49,19 @@ func (c *Crew) Kill(name string) error {
 	return m.kill()
 }
 
+// AddArgs adds arguments to the command line of a component, from its next start on. They win over what is there.
+func (c *Crew) AddArgs(name string, args ...string) error {
+	m, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.args = append(m.args, args...)
+
+	return nil
+}
+
 // Restart stops a component, starts it again and waits until it is ready.
 func (c *Crew) Restart(ctx context.Context, name string) error {
 	if err := c.Stop(name); err != nil {

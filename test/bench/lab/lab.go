@@ -54,7 +54,8 @@ type Lab struct {
 	held     *running // What Held has left, of heldTrees trees.
 
 	heldTrees int
-	live      int // The number of XRs that are adopted and not changed since; 0 if there are others.
+	fast      bool // Velero may make FastRate requests a second.
+	live      int  // The number of XRs that are adopted and not changed since; 0 if there are others.
 }
 
 // Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. The context is for the start only.

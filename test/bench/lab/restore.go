@@ -12,6 +12,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
 // A Restore is what was measured of the restore of a backup, up to the time when all items were restored.
@@ -46,6 +47,8 @@ type How struct {
 	Status bool
 	// Live says whether Crossplane and the provider run.
 	Live bool
+	// Fast says whether Velero may make FastRate requests a second.
+	Fast bool
 }
 
 // Restore restores a backup of that many trees into a cluster where there is nothing of it.
@@ -59,6 +62,23 @@ func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error)
 	return r, nil
 }
 
+// FastRate is how many requests a second a Velero may make that is not to be bound by that. Its default is 100.
+const FastRate = 1000
+
+// limit limits the requests of Velero, from its next start on.
+func (l *Lab) limit(fast bool) error {
+	if fast == l.fast {
+		return nil
+	}
+	l.fast = fast
+	rate := 100
+	if fast {
+		rate = FastRate
+	}
+
+	return l.cluster.AddArgs(stack.Velero, fmt.Sprintf("--client-qps=%d", rate), fmt.Sprintf("--client-burst=%d", rate))
+}
+
 // running is a restore of which all items are restored.
 type running struct {
 	record   *meter.Record
@@ -69,6 +89,9 @@ type running struct {
 func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run *running, err error) {
 	backup, err := l.backup(ctx, trees)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.limit(how.Fast); err != nil {
 		return nil, nil, err
 	}
 	var with []string
