@@ -82,9 +82,9 @@ func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
 	return nil
 }
 
-// follow has the API server tell what becomes of what was listed, from then on. What is composed is told of if a Plan can depend on it, since there are ten times
-// as many of that: an API server that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it stays as it was until the next
-// poll, since a tenant can have named any kind; if anything else can't, all is listed again.
+// follow has the API server tell what becomes of what was listed, from then on. What is composed is told of if a Plan can depend on it, since there are ten
+// times as many of that: an API server that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it stays as it was until the
+// next poll, since a tenant can have named any kind; if anything else can't, all is listed again.
 //
 // It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
 // a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
