@@ -279,8 +279,15 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 // Now returns what r names as it is now, whether it was read before or not. It takes the right to list and not that to get, so that a command does with one
 // list a kind and a patch. Errors are those of Get.
 func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	gvk := r.GroupVersionKind()
-	found, err := c.List(ctx, gvk, r.Namespace, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Name).String()})
+	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	if !namespaced {
+		r.Namespace = ""
+	}
+	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Name).String()}
+	found, err := c.List(ctx, r.GroupVersionKind(), r.Namespace, named)
 	if err != nil {
 		return nil, err
 	}
@@ -288,10 +295,6 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		if xp.RefTo(u).ID() == r.ID() {
 			return u, nil
 		}
-	}
-	gvr, _, err := c.Resource(gvk)
-	if err != nil {
-		return nil, err
 	}
 
 	return nil, notThere(gvr, r)

@@ -200,6 +200,33 @@ func TestGet(t *testing.T) {
 	}
 }
 
+// Who may list a kind and not get it can read one object again.
+func TestNow(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(t, xptest.MR("a"), xptest.MR("b"))
+	s.refused["get buckets"] = true
+	c := s.connect(t)
+	u, err := c.Now(t.Context(), xp.RefTo(xptest.MR("b")))
+	if err != nil || u.GetName() != "b" || u.GetResourceVersion() == "" {
+		t.Errorf("got %v, error %v", u, err)
+	}
+	s.put(t, xptest.XR("x"))
+	reaching := xp.RefTo(xptest.XR("x"))
+	reaching.Namespace = "team-a"
+	if u, err := c.Now(t.Context(), reaching); err != nil || u.GetName() != "x" {
+		t.Errorf("What is cluster-scoped: %v, error %v", u, err)
+	}
+	if _, err := c.Now(t.Context(), xp.RefTo(xptest.MR("c"))); !apierrors.IsNotFound(err) {
+		t.Errorf("What is not there: %v", err)
+	}
+	if _, err := c.Now(t.Context(), xp.Ref{APIVersion: "nobody.example.org/v1", Kind: "Thing", Name: "t"}); !meta.IsNoMatchError(err) {
+		t.Errorf("What can't be there: %v", err)
+	}
+	if asked := s.takeRequests(); asked["list one of buckets"] != 2 || asked["list buckets"] != 0 {
+		t.Errorf("It asks for one: %v", asked)
+	}
+}
+
 func TestWarn(t *testing.T) {
 	s := newServer()
 	for namespace, u := range map[string]*unstructured.Unstructured{"default": xptest.XR("x"), "team-a": xptest.Claim("o")} {

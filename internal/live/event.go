@@ -139,6 +139,11 @@ func released(before, after *unstructured.Unstructured, why string) (n adoption.
 // tellLate tells of those that have arrived, and then of those that were released, since it was last called. Others wait for their release meanwhile, so it is
 // called when nothing else is to do.
 func (p *poll) tellLate(ctx context.Context) {
+	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
+		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
+
+		return
+	}
 	for _, news := range [][]adoption.News{p.held, p.free} {
 		p.together(len(news), func(n int) { p.tellOf(ctx, news[n]) })
 	}
