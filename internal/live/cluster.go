@@ -249,15 +249,9 @@ func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) 
 // Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be
 // there, because of its name or because nothing of its kind can be read, is not found.
 func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
+	gvr, r, err := c.locate(r)
 	if err != nil {
 		return nil, err
-	}
-	if !namespaced {
-		r.Namespace = ""
-	}
-	if !xp.CanExist(r.Namespace, r.Name) {
-		return nil, notThere(gvr, r)
 	}
 	var u *unstructured.Unstructured
 	err = c.again(ctx.Done(), answering, func() error {
@@ -279,16 +273,13 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 // Now returns what r names as it is now, whether it was read before or not. It takes the right to list and not that to get, so that a command does with one
 // list a kind and a patch. Errors are those of Get.
 func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
+	gvr, r, err := c.locate(r)
 	if err != nil {
 		return nil, err
 	}
-	if !namespaced {
-		r.Namespace = ""
-	}
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Name).String()}
 	found, err := c.List(ctx, r.GroupVersionKind(), r.Namespace, named)
-	if err != nil {
+	if err != nil && !apierrors.IsMethodNotSupported(err) {
 		return nil, err
 	}
 	for _, u := range found {
@@ -298,6 +289,23 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	}
 
 	return nil, notThere(gvr, r)
+}
+
+// locate returns the resource of what r names, and r without a namespace if it is cluster-scoped. Errors are those of Resource, and that it can't be there
+// because of its name.
+func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) {
+	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
+	if err != nil {
+		return gvr, r, err
+	}
+	if !namespaced {
+		r.Namespace = ""
+	}
+	if !xp.CanExist(r.Namespace, r.Name) {
+		return gvr, r, notThere(gvr, r)
+	}
+
+	return gvr, r, nil
 }
 
 func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
