@@ -36,19 +36,18 @@ func (b *Block) Name() string { return "tree" }
 // AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only they bring others of its kind. Velero asks when the backup
 // begins. If the XRDs can't be read, it selects all that Tree does.
 func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
-	xrds, err := b.links.reader.List(context.Background(), xp.KindDefinition, "", metav1.ListOptions{})
+	// Velero takes none for all, and there is one of these for each of the others.
+	include := []string{xp.ResourceXRD.String()}
+	err := b.links.reader.Each(context.Background(), xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
+		for _, r := range xp.DefinitionResources(xrd) {
+			include = append(include, r.String())
+		}
+	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		b.log.WithError(err).Warn("Cannot find out which kinds XRs and claims have; asking of each custom resource what belongs into one block with it")
 		include, exclude := xp.Custom()
 
 		return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
-	}
-	// Velero takes none for all, and there is one of these for each of the others.
-	include := []string{xp.ResourceXRD.String()}
-	for _, xrd := range xrds {
-		for _, r := range xp.DefinitionResources(xrd) {
-			include = append(include, r.String())
-		}
 	}
 
 	return velero.ResourceSelector{IncludedResources: include}, nil

@@ -84,28 +84,27 @@ func (c *cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	return nil, apierrors.NewNotFound(schema.GroupResource{}, r.Name)
 }
 
-func (c *cluster) List(_ context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+func (c *cluster) Each(_ context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
 	if _, namespaced, err := c.Resource(gvk); err != nil {
-		return nil, err
+		return err
 	} else if !namespaced {
 		namespace = ""
 	}
 	c.lists = append(c.lists, gvk.Kind+" "+namespace+" "+options.LabelSelector+options.FieldSelector)
 	selector, err := labels.Parse(options.LabelSelector)
 	if err != nil || c.down {
-		return nil, errors.Join(err, errAPI)
+		return errors.Join(err, errAPI)
 	}
-	var list []*unstructured.Unstructured
 	for id, u := range c.objects {
 		kind, _ := strings.CutPrefix(options.FieldSelector, "type=")
 		t, _, _ := unstructured.NestedString(u.Object, "type")
 		if id.Kind == gvk.Kind && id.Group == gvk.Group && (namespace == "" || namespace == id.Namespace) && selector.Matches(labels.Set(u.GetLabels())) &&
 			!c.broken[id] && kind == t {
-			list = append(list, u.DeepCopy())
+			do(u.DeepCopy())
 		}
 	}
 
-	return list, nil
+	return nil
 }
 
 func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {

@@ -112,16 +112,21 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 		return err
 	}
 	for _, k := range young {
-		list, err := d.reader.List(ctx, k.GroupVersionKind, namespace, metav1.ListOptions{})
+		objects := 0
+		err := d.reader.Each(ctx, k.GroupVersionKind, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+			if u.GetNamespace() != "" {
+				objects++
+			}
+		})
 		if err != nil {
 			return err
 		}
-		if len(list) == 0 || list[0].GetNamespace() == "" {
+		if objects == 0 {
 			continue
 		}
-		d.log.WithFields(logrus.Fields{"namespace": namespace, "kind": k.GroupKind().String(), "since": k.Since.UTC().Format(time.RFC3339), "objects": len(list)}).
+		d.log.WithFields(logrus.Fields{"namespace": namespace, "kind": k.GroupKind().String(), "since": k.Since.UTC().Format(time.RFC3339), "objects": objects}).
 			Warnf("%d of kind %s in namespace %s may be missing in this backup: the XRD %s is as new as %s, and Velero looks for new kinds every 5 minutes. "+
-				"Back up again after %s, or restart the Velero server first", len(list), k.GroupKind(), namespace, k.XRD, k.Since.UTC().Format(time.TimeOnly),
+				"Back up again after %s, or restart the Velero server first", objects, k.GroupKind(), namespace, k.XRD, k.Since.UTC().Format(time.TimeOnly),
 				k.Since.Add(discoveryPeriod).UTC().Format(time.TimeOnly))
 	}
 
@@ -144,20 +149,20 @@ func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]
 		looked = started
 	}
 	gvk := schema.GroupVersionKind{Group: xp.GroupAPIExtensions, Version: "v1", Kind: "CompositeResourceDefinition"}
-	xrds, err := d.reader.List(ctx, gvk, "", metav1.ListOptions{})
+	var young []xp.DefinedKind
+	err := d.reader.Each(ctx, gvk, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
+		for _, k := range xp.DefinedKinds(xrd) {
+			if k.Since.After(looked) {
+				young = append(young, k)
+			}
+		}
+	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
-	for _, xrd := range xrds {
-		for _, k := range xp.DefinedKinds(xrd) {
-			if k.Since.After(looked) {
-				d.young = append(d.young, k)
-			}
-		}
-	}
-	d.known = true
+	d.young, d.known = young, true
 
-	return d.young, nil
+	return young, nil
 }
 
 // Progress has nothing to tell: the action starts no operation.

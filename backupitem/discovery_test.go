@@ -40,12 +40,12 @@ type lister struct {
 	err     error
 }
 
-func (l *lister) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+func (l *lister) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
 	if gvk.Kind == l.failing {
-		return nil, l.err
+		return l.err
 	}
 
-	return l.cluster.List(ctx, gvk, namespace, options)
+	return l.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
 func TestDiscovery(t *testing.T) {

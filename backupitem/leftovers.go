@@ -79,12 +79,8 @@ func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
 	}
 	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
 	for _, gk := range xp.UsageKinds() {
-		found, err := l.usagesOf(ctx, gk, namespace)
-		if err != nil {
+		if err := l.usagesOf(ctx, gk, namespace, all.add); err != nil {
 			all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
-		}
-		for _, u := range found {
-			all.add(u)
 		}
 	}
 	l.shelves.Add(key, all)
@@ -92,16 +88,16 @@ func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
 	return all
 }
 
-func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string) ([]*unstructured.Unstructured, error) {
+func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
 	gvk, ok, err := l.reader.Served(gk)
 	if err != nil || !ok {
-		return nil, err
+		return err
 	}
 	if _, namespaced, err := l.reader.Resource(gvk); err != nil || namespace != "" && !namespaced {
-		return nil, err // An XR in a namespace composes nothing outside of it.
+		return err // An XR in a namespace composes nothing outside of it.
 	}
 
-	return l.reader.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
+	return l.reader.Each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
 // leave remembers a Usage to warn of.

@@ -35,13 +35,16 @@ func (p *protected) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, 
 	return p.cluster.Served(gk)
 }
 
-func (p *protected) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+func (p *protected) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
 	if gvk.Group != xp.GroupAPIExtensions || gvk.Version != "v1beta1" {
-		return p.cluster.List(ctx, gvk, namespace, options)
+		return p.cluster.Each(ctx, gvk, namespace, options, do)
 	}
 	p.lists++
+	for _, u := range p.usages {
+		do(u)
+	}
 
-	return p.usages, p.refusal
+	return p.refusal
 }
 
 func TestLeftovers(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -23,8 +24,8 @@ type Reader interface {
 	setting.Source
 
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
-	// List returns what the options select of a kind, in the namespace or, if that is "", in all of them.
-	List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error)
+	// Each calls the function with what the options select of a kind, in the namespace or, if that is "", in all of them.
+	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
@@ -43,6 +44,10 @@ type Links struct {
 	// begun are the items that Velero has begun to back up.
 	begun map[xp.Item]bool
 	mu    sync.Mutex
+
+	// packing is what unpacks of the shelves wait for.
+	packing sync.RWMutex
+	packer  *pack.Packer
 }
 
 // Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
@@ -60,6 +65,7 @@ const (
 func NewLinks(reader Reader) *Links {
 	return &Links{
 		reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}, begun: map[xp.Item]bool{},
+		packer: pack.New(),
 	}
 }
 
@@ -130,12 +136,11 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 	if u, ok := l.read.Get(r.ID()); ok {
 		return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	gvk := r.GroupVersionKind()
-	objects, err := l.shelf(ctx, gvk, r.Namespace, options)
-	if err != nil || objects[r.ID()] != nil {
-		return objects[r.ID()], err
+	u, err := l.onShelf(ctx, r, options)
+	if err != nil || u != nil {
+		return u, err
 	}
-	key := shelf{GroupKind: gvk.GroupKind(), namespace: r.Namespace}
+	key := shelf{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
 	l.mu.Lock()
 	l.missed[key]++
 	whole := l.missed[key] > patience
@@ -143,26 +148,39 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 	if !whole {
 		return l.get(ctx, r)
 	}
-	objects, err = l.shelf(ctx, gvk, r.Namespace, metav1.ListOptions{})
 
-	return objects[r.ID()], err
+	return l.onShelf(ctx, r, metav1.ListOptions{})
+}
+
+// onShelf returns an object if it is among those that the options select of its kind in its namespace, or else nil.
+func (l *Links) onShelf(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	objects, err := l.shelf(ctx, r.GroupVersionKind(), r.Namespace, options)
+	packed, ok := objects[r.ID()]
+	if err != nil || !ok {
+		return nil, err
+	}
+	l.packing.RLock()
+	defer l.packing.RUnlock()
+
+	return &unstructured.Unstructured{Object: packed.Unpack(nil)}, nil
 }
 
 // shelf returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
 func (l *Links) shelf(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
-	map[xp.ID]*unstructured.Unstructured, error,
+	map[xp.ID]pack.Object, error,
 ) {
 	key := shelf{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
 	if objects, ok := l.shelves.Get(key); ok {
-		return objects.(map[xp.ID]*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
+		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	list, err := l.reader.List(ctx, gvk, namespace, options)
+	all := map[xp.ID]pack.Object{}
+	err := l.reader.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
+		l.packing.Lock()
+		defer l.packing.Unlock()
+		all[xp.RefTo(u).ID()] = l.packer.Pack(trimmed(u).Object)
+	})
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsMethodNotSupported(err) {
 		return nil, err
-	}
-	all := map[xp.ID]*unstructured.Unstructured{}
-	for _, u := range list {
-		all[xp.RefTo(u).ID()] = trimmed(u)
 	}
 	l.shelves.Add(key, all)
 

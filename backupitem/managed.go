@@ -91,31 +91,31 @@ type peers struct {
 	named map[string]bool
 }
 
+func (p *peers) add(mr *unstructured.Unstructured) {
+	id, ok := xp.ProviderID(mr)
+	name := mr.GetAnnotations()[xp.AnnotationExternalName]
+	p.named[name] = true
+	if !ok || name == "" || xp.IdentityOf(mr) != xp.Named {
+		return
+	}
+	switch synced, _ := xp.ConditionOf(mr, xp.ConditionSynced); {
+	case id != name:
+		p.differ = xp.String(mr)
+	case synced.Status == "True":
+		// Anybody can write an external-name; only with one that is right does the provider find anything.
+		p.agree = true
+	}
+}
+
 // peersOf reads the MRs of u's kind, once.
 func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured) (peers, error) {
 	key := shelf{GroupKind: u.GroupVersionKind().GroupKind(), selector: "peers"}
 	if p, ok := l.shelves.Get(key); ok {
 		return p.(peers), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	list, err := l.reader.List(ctx, u.GroupVersionKind(), "", metav1.ListOptions{})
-	if err != nil {
-		return peers{}, err
-	}
 	p := peers{named: map[string]bool{}}
-	for _, o := range list {
-		id, ok := xp.ProviderID(o)
-		name := o.GetAnnotations()[xp.AnnotationExternalName]
-		p.named[name] = true
-		if !ok || name == "" || xp.IdentityOf(o) != xp.Named {
-			continue
-		}
-		switch synced, _ := xp.ConditionOf(o, xp.ConditionSynced); {
-		case id != name:
-			p.differ = xp.String(o)
-		case synced.Status == "True":
-			// Anybody can write an external-name; only with one that is right does the provider find anything.
-			p.agree = true
-		}
+	if err := l.reader.Each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
+		return peers{}, err
 	}
 	l.shelves.Add(key, p)
 

@@ -76,20 +76,21 @@ func (c *Cluster) Get(_ context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	return nil, apierrors.NewNotFound(schema.GroupResource{Resource: r.Kind}, r.Name)
 }
 
-// List returns copies of what the options select.
-func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, ns string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
+// Each calls the function with copies of what the options select.
+func (c *Cluster) Each(
+	_ context.Context, gvk schema.GroupVersionKind, ns string, options metav1.ListOptions, do func(*unstructured.Unstructured),
+) error {
 	_, namespaced, err := c.Resource(gvk)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !namespaced {
 		ns = ""
 	}
 	selector, err := labels.Parse(options.LabelSelector)
 	if err != nil {
-		return nil, fmt.Errorf("cannot list %s: %w", gvk.Kind, err)
+		return fmt.Errorf("cannot list %s: %w", gvk.Kind, err)
 	}
-	var list []*unstructured.Unstructured
 	for id, u := range c.objects {
 		if id.Kind != gvk.Kind || id.Group != gvk.Group || ns != "" && ns != id.Namespace || !selector.Matches(labels.Set(u.GetLabels())) {
 			continue
@@ -97,10 +98,10 @@ func (c *Cluster) List(_ context.Context, gvk schema.GroupVersionKind, ns string
 		if t, ok := strings.CutPrefix(options.FieldSelector, "type="); ok && text(u, "type") != t {
 			continue
 		}
-		list = append(list, u.DeepCopy())
+		do(u.DeepCopy())
 	}
 
-	return list, nil
+	return nil
 }
 
 // A view is what the process of the plugin knows of a cluster: like internal/live it remembers what it has read.

@@ -105,7 +105,7 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 	}
 	restores, phases = map[string]report.Restore{}, map[string]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		err := s.cluster.each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		err := s.cluster.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			r := restoreFrom(u)
 			restores[r.Name], phases[r.Name] = r, r.Phase
 		})

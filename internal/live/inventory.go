@@ -52,7 +52,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		return i, nil
 	}
 	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Ref{}}
-	err := c.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
 		i.objects[r.ID()] = true
 		if u.GetDeletionTimestamp() != nil {
@@ -80,13 +80,14 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 // those of Resource and of the API server.
 func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	err := c.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
+	err := c.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
 
 	return all, err
 }
 
-// each calls the function with every object of a kind, in the namespace or in all of them. Errors are those of Resource and of the API server.
-func (c *Cluster) each(
+// Each calls the function with every object of a kind that the options select, in the namespace or, if that is "", in all of them. It reads them in parts, so
+// that what the function does not keep takes no memory. Errors are those of Resource and of the API server.
+func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
 	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do)
@@ -99,7 +100,7 @@ func (c *Cluster) patiently(ctx context.Context) func(func() error) error {
 	return func(do func() error) error { return c.again(ctx.Done(), answering, do) }
 }
 
-// eachTrying is each with requests that are tried as the given function does. It returns the version as of which the list is.
+// eachTrying is Each with requests that are tried as the given function does. It returns the version as of which the list is.
 func (c *Cluster) eachTrying(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
 	do func(*unstructured.Unstructured),

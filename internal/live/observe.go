@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-const pageSize = 500
+const pageSize = 250
 
 // Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
 // needs. It lists each kind once: those objects that carry the label selector, which is how Velero marks what a restore created. Only when

@@ -56,7 +56,7 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 			continue
 		}
 		read[gvk] = true
-		err := c.each(ctx, gvk, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		err := c.Each(ctx, gvk, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if id := xp.RefTo(u).ID(); meant[id] {
 				objects[id] = u
 			}
@@ -88,7 +88,7 @@ func (a *Adopter) Foresee(ctx context.Context, selector string, refs []xp.Ref) (
 	if err != nil {
 		return nil, err
 	}
-	err = a.cluster.each(ctx, xp.KindRevision, "", metav1.ListOptions{}, world.Add)
+	err = a.cluster.Each(ctx, xp.KindRevision, "", metav1.ListOptions{}, world.Add)
 	if err != nil && !isUnserved(err) {
 		return nil, err
 	}

@@ -289,7 +289,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	if r.GroupVersionKind == kindSecret {
 		err = s.cluster.eachSecret(ctx, s.scope.Namespace, add)
 	} else {
-		err = s.cluster.each(ctx, r.GroupVersionKind, s.scope.Namespace, metav1.ListOptions{LabelSelector: r.selector}, add)
+		err = s.cluster.Each(ctx, r.GroupVersionKind, s.scope.Namespace, metav1.ListOptions{LabelSelector: r.selector}, add)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

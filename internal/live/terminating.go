@@ -29,7 +29,7 @@ func (c *Cluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstru
 	defer d.mu.Unlock()
 	if d.read.IsZero() || time.Since(d.read) > definitionsLast {
 		var terminating []*unstructured.Unstructured
-		err := c.each(ctx, xp.KindDefinition, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		err := c.Each(ctx, xp.KindDefinition, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if u.GetDeletionTimestamp() != nil {
 				terminating = append(terminating, u)
 			}
