@@ -312,7 +312,7 @@ func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
 	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
 }
 
-// Patch carries out a merge patch on the object as it was observed, and returns it as it is then.
+// Patch carries out a merge patch on the object as it was observed, and returns what planning reads of it as it is then.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
@@ -331,14 +331,14 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 		if err != nil {
 			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 		}
-		after = got
+		after = slimmer{}.slim(got)
 
 		return nil
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
 		// It may have been carried out when there was no answer.
 		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(b, now) {
-			return now, nil
+			return slimmer{}.slim(now), nil
 		}
 	}
 

@@ -222,7 +222,7 @@ func (o *observer) wrote(u *unstructured.Unstructured) {
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
-	o.add(u)
+	o.put(u)
 	o.expect(u)
 }
 
@@ -253,7 +253,7 @@ func (o *observer) known(n int, object func(n int) *unstructured.Unstructured) k
 func (k known) written() {
 	for i, u := range k.objects {
 		if u.GetResourceVersion() != k.versions[i] {
-			k.o.add(u)
+			k.o.put(u)
 			k.o.expect(u)
 		}
 	}

@@ -87,8 +87,9 @@ func (o *observer) look(ctx context.Context) error {
 	}
 }
 
-func (o *observer) add(u *unstructured.Unstructured) {
-	u = o.slimmer.slim(u)
+func (o *observer) add(u *unstructured.Unstructured) { o.put(o.slimmer.slim(u)) }
+
+func (o *observer) put(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[o.label]; ok {
 		o.world.AddRestored(u)
 
