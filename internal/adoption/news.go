@@ -91,9 +91,7 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 		return News{}, false
 	}
 	if passing {
-		p, err := Explain(u, h.Reason, arrived)
-
-		return News{Target: u, Patch: p}, err == nil
+		return Later(u)
 	}
 	n = News{Target: u, Event: EventWaiting, Message: waitingFor + Few(plan.Waiting)}
 	told := plan.Gist()
@@ -114,6 +112,17 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 	n.Patch, err = Explain(u, reason, told)
 
 	return n, err == nil
+}
+
+// Later returns what is to be marked of what somebody is told of later: that its arrival was told. ok is false if that is marked, or nothing holds it.
+func Later(u *unstructured.Unstructured) (n News, ok bool) {
+	h, err := HoldOf(u)
+	if err != nil || h == nil || h.Told != "" {
+		return News{}, false
+	}
+	p, err := Explain(u, h.Reason, arrived)
+
+	return News{Target: u, Patch: p}, err == nil
 }
 
 // Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds it.

@@ -2,12 +2,15 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -77,6 +80,45 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 	if h, err := adoption.HoldOf(s.get(t, xorders, "", "x")); err != nil || h.Reason != copied.Reason {
 		t.Errorf("Why it is held stays what it was: %+v, %v", h, err)
+	}
+}
+
+// Of thousands that wait for the same not all are told at once, and nobody is told twice of what has arrived.
+func TestAdoptTellsOfThousandsInParts(t *testing.T) {
+	const xrs, bad = 2*enough + 50, 3
+	s := newAPIServer(t)
+	s.put(t, platformOf(xptest.XR("x"))...)
+	gone := xptest.MR("gone")
+	for n := range xrs {
+		x := xptest.With(restored(xptest.XR(fmt.Sprintf("x%03d", n))), xptest.Refs(gone), xptest.Field(time.Now().UTC().Format(time.RFC3339), "metadata", "creationTimestamp"))
+		hold := adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}
+		if n < bad {
+			hold.Clone = "XOrder y"
+		}
+		if _, err := adoption.Put(x, hold); err != nil {
+			t.Fatal(err)
+		}
+		s.put(t, x)
+	}
+	first := xp.RefTo(xptest.With(xptest.XR("x000")))
+	told := map[string]int{}
+	var after []int
+	for range 4 {
+		if _, err := brisk(t, s).Adopt(context.Background(), selector, first); err != nil {
+			t.Fatal(err)
+		}
+		told = map[string]int{}
+		for _, e := range s.all(events) {
+			reason, _, _ := unstructured.NestedString(e.Object, "reason")
+			told[reason]++
+		}
+		after = append(after, told[adoption.EventStopped], told[adoption.EventWaiting])
+	}
+	if diff := cmp.Diff([]int{bad, enough - bad, bad, 2*enough - bad, bad, xrs - bad, bad, xrs - bad}, after); diff != "" {
+		t.Errorf("Those that need a person come first, and then everybody has their turn once; stopped and waiting after each poll: -want, +got:\n%s", diff)
+	}
+	if told[adoption.EventHeld] != xrs {
+		t.Errorf("%d of %d were told of as held", told[adoption.EventHeld], xrs)
 	}
 }
 

@@ -3,7 +3,7 @@ package live
 import (
 	"cmp"
 	"context"
-	"sync"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,65 +21,6 @@ type listing struct {
 
 	options  metav1.ListOptions
 	followed bool
-}
-
-// A feed is what has become of what was listed, as the API server tells it.
-type feed struct {
-	cancel context.CancelFunc
-
-	mu   sync.Mutex
-	news []happening
-	// lost says that there may be more of it than what was told.
-	lost bool
-	// woken has something in it if there are news.
-	woken chan struct{}
-}
-
-// A happening is what has become of an object.
-type happening struct {
-	event  watch.EventType
-	object *unstructured.Unstructured
-	in     *listing
-}
-
-func newFeed() *feed { return &feed{woken: make(chan struct{}, 1)} }
-
-func (f *feed) add(h happening, lost bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if lost {
-		f.lost = true
-	} else {
-		f.news = append(f.news, h)
-	}
-	select {
-	case f.woken <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the news since it was last called; ok is false if they are not all.
-func (f *feed) take() (news []happening, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	news, f.news = f.news, nil
-
-	return news, !f.lost
-}
-
-// wait waits for news: not for less than given, so that there are some at a time, and not for more.
-func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
-	if err := sleep(ctx, least); err != nil {
-		return err
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-f.woken:
-	case <-time.After(most - least):
-	}
-
-	return nil
 }
 
 // follow has the API server tell what becomes of what was listed, from then on. What is composed is told of if a Plan can depend on it, since there are ten
@@ -150,7 +91,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 			w, err = o.watcher(ctx, l.GroupVersionKind, options)
 		}
 		if vital {
-			o.feed.add(happening{}, true)
+			o.feed.lose()
 		}
 	}()
 }
@@ -164,7 +105,7 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, whole b
 			return "", false
 		}
 		version = u.GetResourceVersion()
-		o.feed.add(happening{event: event.Type, object: u, in: l}, false)
+		o.feed.add(happening{event: event.Type, object: slimmer{}.slim(ofKind(u, l.GroupVersionKind)), in: l})
 	}
 
 	return version, true
@@ -193,16 +134,15 @@ func (o *observer) catchUp() (ok bool) {
 		if o.isCovered(h.in) {
 			continue
 		}
-		u := ofKind(h.object, h.in.GroupVersionKind)
-		if !o.isNews(u) {
+		if !o.isNews(h) {
 			continue
 		}
 		switch h.event { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
 		case watch.Added, watch.Modified:
-			o.add(u)
+			o.put(h.object)
 		case watch.Deleted:
 			// It is gone, or has lost the label that was asked for, and then it is found among all. Secrets are listed by two properties, and can have the other.
-			o.world.Remove(u)
+			o.world.Remove(h.object)
 			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
 	}
@@ -259,16 +199,17 @@ func (k known) written() {
 	}
 }
 
-// isNews tells whether what is told of an object is not older than what is known.
-func (o *observer) isNews(u *unstructured.Unstructured) bool {
-	id := xp.RefTo(u).ID()
+// isNews tells whether what is told of an object is newer than what is known.
+func (o *observer) isNews(h happening) bool {
+	id := xp.RefTo(h.object).ID()
 	version, expected := o.expected[id]
 	if !expected {
 		return true
 	}
-	if version == u.GetResourceVersion() {
-		delete(o.expected, id)
+	if !slices.Contains(h.versions, version) {
+		return false
 	}
+	delete(o.expected, id)
 
-	return false
+	return h.object.GetResourceVersion() != version
 }

@@ -154,7 +154,20 @@ func (r *Results) memory(s Sizes) []Figure {
 		same.Values = []float64{r.Large.Peak() / r.Base.Peak()}
 	}
 
-	return []Figure{at(s.XRs, r.Base), at(s.Large, r.Large), same, r.growth(s)}
+	return []Figure{at(s.XRs, r.Base), at(s.Large, r.Large), same, r.velero(s), r.growth(s)}
+}
+
+// velero is what shares its Pod's memory with the plugin.
+func (r *Results) velero(s Sizes) Figure {
+	f := Figure{Name: fmt.Sprintf("Peak RSS of Velero alone while it restores %d items", s.Items(s.Large)), Unit: " MB"}
+	if r.LargeAlone != nil {
+		f.Values = []float64{float64(r.LargeAlone.VeleroPeak) / megabyte}
+	}
+	if peaks := each(r.Restores, func(p Restores) float64 { return float64(p.Alone.VeleroPeak) / megabyte }); len(peaks) > 0 {
+		f.Detail = fmt.Sprintf("%s MB at %d items", number(median(peaks)), s.Items(s.XRs))
+	}
+
+	return f
 }
 
 // growth is of what has grown most.

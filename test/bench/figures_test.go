@@ -33,7 +33,7 @@ func figureOf(t *testing.T, r *Results, name string) row {
 }
 
 func restored(seconds float64) *lab.Restore {
-	return &lab.Restore{Items: 5510, Seconds: seconds, Plugin: map[string]int{"get environments": 500, "list configmaps": 1}, Velero: map[string]int{"create buckets": 11020}, Peak: 60 << 20}
+	return &lab.Restore{Items: 5510, Seconds: seconds, Plugin: map[string]int{"get environments": 500, "list configmaps": 1}, Velero: map[string]int{"create buckets": 11020}, Peak: 60 << 20, VeleroPeak: 90 << 20}
 }
 
 func grown(by float64) Growth {
@@ -94,6 +94,11 @@ func TestFigures(t *testing.T) {
 		"Memory": {
 			reason: "The largest process counts, whatever it did.", results: Results{Large: larger}, figure: "Peak RSS of the plugin, 55000",
 			want: row{Measured: "300 MB", Spread: "-", Verdict: "missed", Detail: "restoring 60, polling 300, releasing 80, backing up 50"},
+		},
+		"Velero": {
+			reason:  "What Velero itself takes is shown, and no target of the plugin's.",
+			results: Results{Restores: pairs, LargeAlone: &lab.Restore{VeleroPeak: 300 << 20}}, figure: "Peak RSS of Velero alone while it restores 55000",
+			want: row{Measured: "300 MB", Spread: "-", Detail: "90 MB at 5500 items"},
 		},
 		"Inspect": {
 			reason:  "Inspect is compared with decoding the same file.",

@@ -24,6 +24,20 @@ func (c *Crew) Crash(name string) error {
 	return m.kill()
 }
 
+// PID returns the ID of a component's process. It fails if the component does not run.
+func (c *Crew) PID(name string) (int, error) {
+	m, err := c.find(name)
+	if err != nil {
+		return 0, err
+	}
+	pid := m.pid()
+	if pid == 0 {
+		return 0, fmt.Errorf("cannot look at the process of %s: it does not run", name)
+	}
+
+	return pid, nil
+}
+
 // Revive starts what has ended without having been told to, as a kubelet would, and names it.
 func (c *Crew) Revive(ctx context.Context) ([]string, error) {
 	c.mu.Lock()
@@ -123,9 +137,9 @@ func signal(pids []int, s syscall.Signal) error {
 
 // pluginProcesses finds Velero's children that run the plugin's program. What has ended and is not reaped yet runs none.
 func (c *Cluster) pluginProcesses() ([]int, error) {
-	velero, err := c.find(Velero)
+	parent, err := c.PID(Velero)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot look for processes of the plugin: %w", err)
 	}
 	program, err := c.program("plugin")
 	if err != nil {
@@ -133,10 +147,6 @@ func (c *Cluster) pluginProcesses() ([]int, error) {
 	}
 	if program, err = filepath.EvalSymlinks(program); err != nil {
 		return nil, fmt.Errorf("cannot find the plugin's program: %w", err)
-	}
-	parent := velero.pid()
-	if parent == 0 {
-		return nil, fmt.Errorf("cannot look for processes of the plugin: %s does not run", Velero)
 	}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {

@@ -27,6 +27,8 @@ type Restore struct {
 	Velero map[string]int `json:"velero"`
 	// Peak is the most memory that the plugin's process has had, in bytes.
 	Peak int64 `json:"peak"`
+	// VeleroPeak is that of Velero's own process, since it was started before the restore.
+	VeleroPeak int64 `json:"veleroPeak"`
 }
 
 // Calls is how many requests there were.
@@ -152,14 +154,22 @@ func (l *Lab) measureRestore(ctx context.Context, u *unstructured.Unstructured, 
 	if last.IsZero() {
 		return nil, nil, errors.New("cannot find the end of a restore: Velero has asked for no item")
 	}
+	pid, err := l.cluster.PID(stack.Velero)
+	if err != nil {
+		return nil, nil, err
+	}
+	velero, err := meter.PeakOf(pid)
+	if err != nil {
+		return nil, nil, err
+	}
 	items, _, _ := unstructured.NestedInt64(u.Object, "status", "progress", "itemsRestored")
 	r := &Restore{
 		Items: int(items), Seconds: last.Sub(begun).Seconds(), FirstPoll: left.Sub(last).Seconds(),
 		Plugin: meter.Kinds(meter.Between(requests, meter.Plugin, begun, last)), Velero: meter.Kinds(meter.Between(requests, meter.Velero, begun, last)),
-		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)),
+		Peak: meter.Peak(meter.In(l.watch.Processes(), begun.Add(-time.Second), left)), VeleroPeak: velero,
 	}
-	l.Say("%d items restored in %.1f s, phase left %.1f s later; %d requests of Velero, %d of the plugin; %d MB",
-		r.Items, r.Seconds, r.FirstPoll, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20)
+	l.Say("%d items restored in %.1f s, phase left %.1f s later; %d requests of Velero, %d of the plugin; %d MB, Velero itself %d MB",
+		r.Items, r.Seconds, r.FirstPoll, Calls(r.Velero), Calls(r.Plugin), r.Peak>>20, r.VeleroPeak>>20)
 
 	return r, &running{record: record, restored: last, left: left}, nil
 }

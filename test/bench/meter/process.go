@@ -169,6 +169,16 @@ func (w *Watch) look(p *Process, pid int, now time.Time) {
 	}
 }
 
+// PeakOf returns the most memory that a process that runs has had, in bytes.
+func PeakOf(pid int) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("cannot find out how much memory process %d has: %w", pid, err)
+	}
+
+	return peakIn(b), nil
+}
+
 // peakIn reads the most memory that was resident out of a process's status.
 func peakIn(status []byte) int64 {
 	for line := range bytes.Lines(status) {

@@ -2,6 +2,7 @@ package meter
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -82,6 +83,15 @@ func TestWatch(t *testing.T) {
 	}
 	if got := Peak(append(want, Process{Peak: 5})); got != 4096<<10 {
 		t.Errorf("The peak of several is that of the largest: %d", got)
+	}
+}
+
+func TestPeakOf(t *testing.T) {
+	if peak, err := PeakOf(os.Getpid()); err != nil || peak < 1<<20 {
+		t.Errorf("This process has more than %d bytes: %v", peak, err)
+	}
+	if _, err := PeakOf(math.MaxInt32); err == nil {
+		t.Error("A process that there is not has no memory.")
 	}
 }
 

@@ -1,0 +1,86 @@
+package live
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// of returns an object in a version.
+func of(name, version string) *unstructured.Unstructured {
+	return xptest.With(xptest.XR(name), xptest.Field(version, "metadata", "resourceVersion"))
+}
+
+// What the plugin has written itself comes back to it, after what was before that. Only what comes after it is news.
+func TestNews(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		// written is the version that was written, "" if none was.
+		written string
+		// told are the versions that are told of at a time.
+		told [][]string
+		want []string
+	}{
+		"Foreign": {reason: "What somebody else has written is taken over.", told: [][]string{{"7"}}, want: []string{"7"}},
+		"Last":    {reason: "What has changed often counts as it is at last.", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Older":   {reason: "What was before is known.", written: "8", told: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
+		"Own":     {reason: "What was written is known, and what comes then is not.", written: "8", told: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
+		"Between": {reason: "What comes after it is news, though it is told of with it.", written: "8", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := newObserver(nil, selector, nil)
+			in := &listing{GroupVersionKind: of("x", "").GroupVersionKind()}
+			o.add(of("x", "5"))
+			if tc.written != "" {
+				o.wrote(of("x", tc.written))
+			}
+			var got []string
+			for _, versions := range tc.told {
+				for _, version := range versions {
+					o.feed.add(happening{event: watch.Modified, object: of("x", version), in: in})
+				}
+				if !o.catchUp() {
+					t.Error("Nothing was lost.")
+				}
+				got = append(got, o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// As many objects are kept as there are, however often they change before somebody looks.
+func TestFeed(t *testing.T) {
+	f := newFeed()
+	labelled, all := &listing{}, &listing{}
+	for _, version := range []string{"1", "2"} {
+		for _, in := range []*listing{labelled, all} {
+			f.add(happening{event: watch.Modified, object: of("x", version), in: in})
+		}
+	}
+	f.add(happening{event: watch.Deleted, object: of("y", "3"), in: all})
+	if err := f.wait(context.Background(), 0, 0); err != nil {
+		t.Error(err)
+	}
+	news, ok := f.take()
+	var got [][]string
+	for _, h := range news {
+		got = append(got, append([]string{string(h.event), h.object.GetName()}, h.versions...))
+	}
+	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
+		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
+	}
+	f.lose()
+	if news, ok := f.take(); len(news) > 0 || ok {
+		t.Errorf("%v are told twice, or nobody says that something is missing", news)
+	}
+}
