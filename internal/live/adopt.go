@@ -34,6 +34,8 @@ type Adopter struct {
 	// silence is after which time of silence it asks Crossplane to look at an object, calm for how long nothing else must have moved then, and stuck after which
 	// it says why there probably is no word.
 	silence, calm, stuck time.Duration
+	// telling is for how long a poll tells where adoptions are.
+	telling time.Duration
 	// writes is how many objects are written at a time.
 	writes int
 	// blind says that it must list again to see what has changed.
@@ -56,7 +58,8 @@ type Adopter struct {
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: time.Minute, pause: 100 * time.Millisecond,
-		silence: 10 * time.Second, calm: 2 * time.Second, writes: writes, asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
+		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 

@@ -119,7 +119,8 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	switch verb {
 	case "watch":
 		s.mu.Lock()
-		watched, deaf, silent := s.watched, s.deaf[gvr.Resource], s.silent == gvr.Resource
+		watched, deaf, silent, forgetful := s.watched, s.deaf[gvr.Resource], s.silent == gvr.Resource, s.forgetful[gvr.Resource]
+		delete(s.forgetful, gvr.Resource)
 		s.mu.Unlock()
 		if silent {
 			<-r.Context().Done()
@@ -130,10 +131,17 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 		if watched != nil {
 			watched(gvr.Resource)
 		}
-		if !deaf {
+		switch {
+		case forgetful:
+			expired, _ := json.Marshal(failure(http.StatusGone, metav1.StatusReasonExpired))
+			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", watch.Error, expired)
+		case !deaf:
 			s.serveWatch(w, r, st)
 		}
 	case "list":
+		if s.listed != nil {
+			s.listed(gvr.Resource)
+		}
 		s.serveList(w, r, st, namespace)
 	case "patch":
 		s.servePatch(w, r, st, namespace+"/"+rest[0])

@@ -33,9 +33,13 @@ type apiServer struct {
 	asked map[string]int
 	// refused are verbs and resources that are forbidden.
 	refused map[string]bool
+	// listed is called when a resource is listed, before that is answered.
+	listed func(resource string)
 	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
 	watched func(resource string)
 	deaf    map[string]bool
+	// forgetful are resources of which the next watch is not told what happened before.
+	forgetful map[string]bool
 	// short has watches end after what they tell first, and ending after a while.
 	short, ending bool
 	// silent is the resource of which watches are not answered, and waited is closed when the client does not wait for an answer any more.
@@ -69,7 +73,10 @@ type stored struct {
 
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
-	s := &apiServer{version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}, deaf: map[string]bool{}}
+	s := &apiServer{
+		version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}, deaf: map[string]bool{},
+		forgetful: map[string]bool{},
+	}
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
 		xorders: {kind: xptest.LegacyKind}, orderclaims: {kind: xptest.ClaimKind, namespaced: true}, buckets: {kind: xptest.ManagedKind},

@@ -3,9 +3,9 @@ package live
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -84,28 +84,31 @@ func cut(s string, limit int, end string) string {
 	return s[:n] + end
 }
 
-// enough is of how many a poll tells. To tell of thousands, on an API server that has much to do, takes minutes in which nobody is released; and the operation
-// of each says the same.
-const enough = 250
-
-// some returns of whom to tell in this poll: first of those that need a person. Of the others it is at the next, since they are as untold then. Who waits for
-// the end of it is told all.
-func (a *Adopter) some(news []adoption.News) []adoption.News {
-	if a.thorough || len(news) <= enough {
-		return news
-	}
-	// They are not always the same.
-	rand.Shuffle(len(news), func(i, j int) { news[i], news[j] = news[j], news[i] }) //nolint:gosec // Nobody gains anything by guessing whose turn it is.
+// tell writes what is to be told into the mark of what it is about, and an Event, first of what needs a person. What can't be told is logged, and is no reason
+// to stop: what has changed since it was observed is told at the next poll, if it is true then. So is what there is no time for in this one, since nobody is
+// released meanwhile; the operation of each says the same.
+func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
 	slices.SortStableFunc(news, func(x, y adoption.News) int { return rank(x) - rank(y) })
-	a.log.WithField("objects", len(news)-enough).Info("Saying on more objects where their adoption is at the next polls")
-	now := news[:enough:enough]
-	for _, n := range news[enough:] {
-		if later, ok := adoption.Later(n.Target); ok {
-			now = append(now, later)
+	known := o.known(len(news), func(n int) *unstructured.Unstructured { return news[n].Target })
+	began := time.Now()
+	var untold atomic.Int64
+	a.together(len(news), func(i int) {
+		n := news[i]
+		if !a.thorough && time.Since(began) > a.telling {
+			untold.Add(1)
+			var marked bool
+			if n, marked = adoption.Later(n.Target); !marked {
+				return
+			}
 		}
+		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
+		}
+	})
+	known.written()
+	if n := untold.Load(); n > 0 {
+		a.log.WithField("objects", n).Info("There is no time in this poll to say on more objects where their adoption is; the next goes on with it")
 	}
-
-	return now
 }
 
 // rank is lower for what is to be told first.
@@ -115,20 +118,6 @@ func rank(n adoption.News) int {
 	}
 
 	return 1
-}
-
-// tell writes what is to be told into the mark of what it is about, and an Event. What can't be told is logged, and is no reason to stop: what has
-// changed since it was observed is told at the next poll, if it is true then.
-func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
-	news = a.some(news)
-	known := o.known(len(news), func(n int) *unstructured.Unstructured { return news[n].Target })
-	a.together(len(news), func(i int) {
-		n := news[i]
-		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
-		}
-	})
-	known.written()
 }
 
 func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {

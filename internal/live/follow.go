@@ -3,9 +3,11 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,20 +41,31 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 		}
 	}
 	var due []*listing
-	vital := map[*listing]bool{} // What is vital can change with what is looked at.
 	for _, l := range o.listings {
 		gvk := l.GroupVersionKind
-		if l.followed || !below && !on[gvk] && !o.vital[gvk] && !xp.IsOwn(gvk.Group) {
+		if l.followed || !below && !on[gvk] && !o.isAlwaysFollowed(l) {
 			continue
 		}
 		if l.options.LabelSelector != o.selector || !o.whole[gvk] || gvk == kindSecret {
-			l.followed = true
 			due = append(due, l)
-			vital[l] = o.vital[gvk]
 		}
 	}
+	o.followAll(ctx, due)
+}
+
+// isAlwaysFollowed tells whether something depends on what was listed, whatever the plans are.
+func (o *observer) isAlwaysFollowed(l *listing) bool {
+	return o.vital[l.GroupVersionKind] || xp.IsOwn(l.Group)
+}
+
+// followAll has the API server tell what becomes of what was listed.
+func (o *observer) followAll(ctx context.Context, due []*listing) {
 	if len(due) == 0 {
 		return
+	}
+	vital := map[*listing]bool{} // What is vital can change with what is looked at.
+	for _, l := range due {
+		l.followed, vital[l] = true, o.vital[l.GroupVersionKind]
 	}
 	if o.feed.cancel == nil {
 		// It goes on between the operations of a poll.
@@ -72,19 +85,32 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	}(o.following)
 }
 
-// soon is after which time a watch that has told nothing was of no use.
-const soon = time.Second
+const (
+	// soon is after which time a watch that has told nothing was of no use, and a list is long.
+	soon = time.Second
+	// relists is how often what is followed is listed again.
+	relists = 3
+)
 
 // watch begins to put what becomes of what was listed into the feed. Watches end: this client's after half a minute, and those that are read slowly when an API
-// server has much to do. It goes on after the last that was told.
+// server has much to do. It goes on after the last that was told, or with a new list if the API server does not know any more what came then.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
 	w, err := o.watcher(ctx, l.GroupVersionKind, options)
 	go func() {
-		for err == nil {
-			began := time.Now()
-			version, whole := o.relay(w, l)
-			if !whole || version == "" && time.Since(began) <= soon {
+		for chances := relists; ; {
+			began, version := time.Now(), ""
+			if err == nil {
+				version, err = o.relay(w, l)
+			}
+			switch {
+			case isExpired(err) && !vital && chances > 0:
+				chances--
+				version, err = o.relist(ctx, l)
+			case err == nil && version == "" && time.Since(began) <= soon:
+				err = errUseless
+			}
+			if err != nil {
 				break
 			}
 			options.ResourceVersion = cmp.Or(version, options.ResourceVersion)
@@ -96,19 +122,37 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	}()
 }
 
-// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing, and whether nothing is missing.
-func (o *observer) relay(w watch.Interface, l *listing) (version string, whole bool) {
+// errUseless is the end of a watch that has told nothing.
+var errUseless = errors.New("the watch has ended at once")
+
+// isExpired tells whether the API server does not know any more what happened since what was asked for.
+func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
+
+// relist puts what is now of what was listed into the feed, and returns as of when that is. What is gone stays as it was until the next poll.
+func (o *observer) relist(ctx context.Context, l *listing) (version string, err error) {
+	options := l.options
+	options.ResourceVersion = ""
+
+	return o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) { o.tellOf(watch.Modified, u, l) })
+}
+
+// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing, and an error if something is missing.
+func (o *observer) relay(w watch.Interface, l *listing) (version string, err error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		u, isObject := event.Object.(*unstructured.Unstructured)
 		if event.Type == watch.Error || !isObject {
-			return "", false
+			return "", apierrors.FromObject(event.Object) //nolint:wrapcheck // Nobody is told of it.
 		}
 		version = u.GetResourceVersion()
-		o.feed.add(happening{event: event.Type, object: slimmer{}.slim(ofKind(u, l.GroupVersionKind)), in: l})
+		o.tellOf(event.Type, u, l)
 	}
 
-	return version, true
+	return version, nil
+}
+
+func (o *observer) tellOf(event watch.EventType, u *unstructured.Unstructured, l *listing) {
+	o.feed.add(happening{event: event, object: slimmer{}.slim(ofKind(u, l.GroupVersionKind)), in: l})
 }
 
 func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {

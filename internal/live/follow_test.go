@@ -25,8 +25,8 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
 	cases := map[string]struct {
 		reason string
-		// refuse are watches that are refused, deaf those that end at once, and silent those that are not answered.
-		refuse, deaf, silent string
+		// refuse are watches that are refused, deaf those that end at once, silent those that are not answered, and forgetful those that begin too late.
+		refuse, deaf, silent, forgetful string
 		// short says that watches end after what they tell first, and ending that they do after a while.
 		short, ending bool
 		// happens is what becomes of the cluster meanwhile.
@@ -80,6 +80,13 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
 		},
+		"Forgotten": {
+			reason: "Everything is looked for anew.", forgetful: "xorders", lists: 100, done: true, happens: func(s *apiServer) { s.put(t, ready) },
+		},
+		"ForgottenBelow": {
+			reason: "What is composed is listed again, and then followed.", forgetful: "buckets", lists: 1, done: true,
+			happens: func(s *apiServer) { s.put(t, ready) },
+		},
 		"SilentBelow": {
 			reason: "Or say nothing for half a minute.", silent: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
 			happens: func(s *apiServer) { s.put(t, ready) },
@@ -92,6 +99,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			s.silent, s.waited, s.short, s.ending = tc.silent, make(chan struct{}), tc.short, tc.ending
 			s.put(t, append(platformOf(xr), xr, late, other)...)
 			s.refused["watch "+tc.refuse], s.deaf[tc.deaf] = true, true
+			s.forgetful[tc.forgetful] = true
 			var once sync.Once
 			s.watched = func(resource string) {
 				if resource == "xorders" {
@@ -125,6 +133,42 @@ func TestPollsHearWhatHappens(t *testing.T) {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 			}
 		})
+	}
+}
+
+// What happens while thousands of others are listed would be forgotten when they are.
+func TestLongListsAreFollowedAtOnce(t *testing.T) {
+	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
+	x := restored(xptest.XR("x", xptest.Refs(mine)))
+	s := newAPIServer(t)
+	s.controllers = atWork
+	s.put(t, append(platformOf(x), x, mine)...)
+	begun := make(chan struct{})
+	var once sync.Once
+	s.watched = func(resource string) {
+		if resource == "xorders" {
+			once.Do(func() { close(begun) })
+		}
+	}
+	late := false
+	s.listed = func(resource string) {
+		switch resource {
+		case "xorders":
+			<-time.After(soon + soon/10) // It is what makes a list long.
+		case "buckets":
+			select {
+			case <-begun:
+			case <-time.After(10 * soon):
+				late = true
+			}
+		}
+	}
+	plans, err := brisk(t, s).Adopt(context.Background(), selector, xp.RefTo(x))
+	if err != nil || !plans[xp.RefTo(x).ID()].Done {
+		t.Errorf("got %+v, %v", plans, err)
+	}
+	if late {
+		t.Error("XRs were not followed until all else was listed")
 	}
 }
 

@@ -50,7 +50,9 @@ type observer struct {
 	listings  []*listing
 	feed      *feed
 	following context.Context //nolint:containedctx // It is that of many calls.
-	slimmer   slimmer
+	// watches says that it may be told.
+	watches bool
+	slimmer slimmer
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
@@ -190,13 +192,20 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 
 // listed lists what the options select of a kind, and remembers as of when.
 func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error) error {
+	began := time.Now()
 	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, o.add)
-	if err == nil {
-		options.ResourceVersion = version
-		o.listings = append(o.listings, &listing{GroupVersionKind: gvk, options: options})
+	if err != nil {
+		return err
+	}
+	options.ResourceVersion = version
+	l := &listing{GroupVersionKind: gvk, options: options}
+	o.listings = append(o.listings, l)
+	if o.watches && time.Since(began) > soon && o.isAlwaysFollowed(l) {
+		// The API server keeps what happens for little more than a minute (kubernetes cacher, eventFreshDuration), and the lists of others can take longer.
+		o.followAll(ctx, []*listing{l})
 	}
 
-	return err
+	return nil
 }
 
 // isUnreadable tells whether a kind can't be read: the API server says so, or gives no answer.

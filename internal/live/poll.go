@@ -26,7 +26,8 @@ const inOrder = 5
 type poll struct {
 	*Adopter
 
-	began, moved time.Time
+	// moved is when anything has moved last, and until is when it ends at the latest.
+	began, moved, until time.Time
 	// patience is for how long it looks on after the last that has moved.
 	patience time.Duration
 	// thought is how long the latest plans took to make.
@@ -70,7 +71,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 	p.last = now
 	if p.first == nil {
-		p.began = time.Now() // However long the first look took, there is time for others.
+		p.until = time.Now().Add(p.worthwhile(time.Since(p.began)))
 		p.first = map[xp.ID]string{}
 		for id, plan := range p.plans {
 			p.first[id] = plan.Gist()
@@ -78,16 +79,29 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 }
 
-// brief has an observer not look at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
+// brief tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
 func (p *poll) brief(o *observer) {
+	o.watches = !p.blind
 	if !p.thorough {
 		o.world.Brief(func() bool { return p.installed().IsGone() })
 	}
 }
 
+// longestPoll is for how long a poll goes on at most. Velero asks for the operations of other restores after it.
+const longestPoll = 5 * time.Minute
+
+// worthwhile returns for how long a poll goes on whose first look took as long as given: the next would begin with the same. Of thousands, on an API server
+// that has much to do, that is more than it takes to release those of which there is word.
+func (p *poll) worthwhile(look time.Duration) time.Duration {
+	return max(p.limit, min(looks*look, longestPoll))
+}
+
+// looks is how many times as long as its first look a poll goes on.
+const looks = 4
+
 // goesOn tells whether there is anything more to see in this poll, if a look takes as long as given.
 func (p *poll) goesOn(look time.Duration) bool {
-	if time.Since(p.began) > p.limit {
+	if time.Now().After(p.until) {
 		return false
 	}
 	moving := false

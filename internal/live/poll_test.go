@@ -22,6 +22,17 @@ func brisk(tb testing.TB, s *apiServer) *Adopter {
 	return a
 }
 
+func TestWorthwhile(t *testing.T) {
+	p := &poll{Adopter: &Adopter{limit: time.Minute}}
+	for look, want := range map[time.Duration]time.Duration{
+		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
+	} {
+		if got := p.worthwhile(look); got != want {
+			t.Errorf("A poll that looks for %v goes on for %v, not %v", look, want, got)
+		}
+	}
+}
+
 // A poll in which nothing moves looks once and writes nothing, however much is held. What it asks Crossplane for is not more if more is held.
 func TestPollsInWhichNothingMoves(t *testing.T) {
 	long := time.Now().Add(-5 * time.Minute)

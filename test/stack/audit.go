@@ -23,7 +23,16 @@ omitStages:
 - ResponseStarted
 - Panic
 rules:
-- level: Metadata
+%s- level: Metadata
+`
+
+// auditPatches has patches logged with their bodies.
+const auditPatches = `
+- level: Request
+  verbs: [patch]
+  resources:
+  - group: %s
+    resources: [%s]
 `
 
 // A Request is one that the API server answered.
@@ -45,6 +54,8 @@ type Request struct {
 	URI string
 	// Code is the HTTP status of the answer.
 	Code int
+	// Body is what was sent, as JSON, if Options.AuditPatches says so; else "".
+	Body string
 }
 
 // An auditEvent is what this package reads of an Event of audit.k8s.io/v1.
@@ -55,9 +66,10 @@ type auditEvent struct {
 	User                     struct {
 		Username string `json:"username"`
 	} `json:"user"`
-	Verb       string `json:"verb"`
-	RequestURI string `json:"requestURI"`
-	ObjectRef  struct {
+	Verb          string          `json:"verb"`
+	RequestURI    string          `json:"requestURI"`
+	RequestObject json.RawMessage `json:"requestObject"`
+	ObjectRef     struct {
 		APIGroup    string `json:"apiGroup"`
 		Resource    string `json:"resource"`
 		Subresource string `json:"subresource"`
@@ -132,7 +144,7 @@ func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err e
 		all = append(all, Request{
 			At: e.RequestReceivedTimestamp, Done: e.StageTimestamp, User: e.User.Username, UserAgent: e.UserAgent, Verb: e.Verb, Group: e.ObjectRef.APIGroup,
 			Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
-			URI: e.RequestURI, Code: e.ResponseStatus.Code,
+			URI: e.RequestURI, Code: e.ResponseStatus.Code, Body: string(e.RequestObject),
 		})
 	}
 }
@@ -143,7 +155,11 @@ func (c *Cluster) auditArgs() ([]string, error) {
 		return nil, nil
 	}
 	policy := filepath.Join(c.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o644); err != nil {
+	patches := ""
+	if r := c.options.AuditPatches; !r.Empty() {
+		patches = fmt.Sprintf(auditPatches, r.Group, r.Resource)
+	}
+	if err := os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, patches), 0o644); err != nil {
 		return nil, fmt.Errorf("cannot write the audit policy of cluster %s: %w", c.options.Name, err)
 	}
 

@@ -10,7 +10,7 @@ import (
 
 const auditLog = `{"kind":"Event","stage":"ResponseComplete","requestURI":"/apis/example.org/v1/namespaces/team/buckets/logs/status?x=y",` +
 	`"verb":"patch","user":{"username":"stack"},"userAgent":"some-agent","objectRef":{"resource":"buckets","namespace":"team","name":"logs",` +
-	`"apiGroup":"example.org","apiVersion":"v1","subresource":"status"},"responseStatus":{"metadata":{},"code":200},` +
+	`"apiGroup":"example.org","apiVersion":"v1","subresource":"status"},"responseStatus":{"metadata":{},"code":200},"requestObject":{"spec":{}},` +
 	`"requestReceivedTimestamp":"2026-01-02T03:04:05.678901Z","stageTimestamp":"2026-01-02T03:04:05.7Z"}
 {"kind":"Event","stage":"ResponseComplete","requestURI":"/version?last=a","verb":"get","userAgent":"stack","responseStatus":{"code":200},` +
 	`"requestReceivedTimestamp":"2026-01-02T03:04:06.000000Z"}
@@ -19,7 +19,7 @@ const auditLog = `{"kind":"Event","stage":"ResponseComplete","requestURI":"/apis
 func TestRequestsBefore(t *testing.T) {
 	patch := Request{
 		At: time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC), Done: time.Date(2026, 1, 2, 3, 4, 5, 700000000, time.UTC), User: "stack", UserAgent: "some-agent", Verb: "patch", Group: "example.org", Resource: "buckets",
-		Subresource: "status", Namespace: "team", Name: "logs", URI: "/apis/example.org/v1/namespaces/team/buckets/logs/status?x=y", Code: 200,
+		Subresource: "status", Namespace: "team", Name: "logs", URI: "/apis/example.org/v1/namespaces/team/buckets/logs/status?x=y", Code: 200, Body: `{"spec":{}}`,
 	}
 	cases := map[string]struct {
 		reason string

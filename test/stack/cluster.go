@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -72,6 +73,8 @@ type Options struct {
 	Gate bool
 	// Audit makes the API server write down each request, for Requests.
 	Audit bool
+	// AuditPatches is a resource of which it writes down patches with what is in them; none if it is empty.
+	AuditPatches schema.GroupResource
 }
 
 // Programs names the programs that a Host with Clusters of these options needs. For a Cluster that gets Crossplane later, give its options

@@ -36,11 +36,17 @@ func TestCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := readPIDs(t, c.log, 1)[0]
+	if got, err := crew.PID("sh"); err != nil || got != pid {
+		t.Errorf("the process is %d, not %d: %v", pid, got, err)
+	}
 	if err := crew.Crash("sh"); err != nil || alive(pid) {
 		t.Errorf("what crashes must be gone: %v", err)
 	}
 	if err := crew.Crash("sh"); err == nil {
 		t.Error("what does not run can't crash")
+	}
+	if _, err := crew.PID("sh"); err == nil {
+		t.Error("what does not run has no process")
 	}
 	if dead, err := crew.Revive(t.Context()); err != nil || len(dead) > 0 {
 		t.Errorf("what was killed on purpose is started on purpose: %v, %v", dead, err)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/copies"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -31,7 +33,9 @@ const (
 // Options are those of the cluster of a Lab. Crossplane and the provider poll seldom, so that what a figure is about is not done besides.
 func Options() stack.Options {
 	return stack.Options{
-		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"},
+		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true,
+		AuditPatches:   schema.GroupResource{Group: compositeKind.Group, Resource: compositeResource},
+		CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"},
 	}
 }
 

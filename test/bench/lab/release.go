@@ -14,7 +14,7 @@ import (
 type Release struct {
 	// Restore is that of what was released, if it was measured together with this.
 	Restore *Restore `json:"restore,omitempty"`
-	// Seconds from the end of the last item, or else from the start of Crossplane if that is later, to the plugin's last change to an XR.
+	// Seconds from the end of the last item, or else from the start of Crossplane if that is later, until the hold is off the last XR.
 	Seconds float64 `json:"seconds"`
 	// Restart is how long after it was started anew Crossplane takes until it has applied all that the XRs compose, and Applying how long after the first of that.
 	Restart  float64 `json:"restart"`
@@ -51,9 +51,9 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	if err != nil {
 		return nil, err
 	}
-	last := meter.LastWrite(requests, meter.Plugin, compositeResource)
+	last := meter.LastRelease(requests)
 	if last.IsZero() {
-		return nil, errors.New("cannot find when the last XR was released: the plugin has changed none")
+		return nil, errors.New("cannot find when the last XR was released: the plugin has taken off no hold")
 	}
 	processes := meter.In(l.watch.Processes(), run.restored, time.Now())
 	out := &Release{

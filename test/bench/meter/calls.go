@@ -115,11 +115,11 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 	return last
 }
 
-// LastWrite returns when a client's last change to a resource was answered; zero if there is none.
-func LastWrite(requests []stack.Request, client Client, resource string) time.Time {
+// LastRelease returns when the plugin's last request was answered that took a hold off; zero if there is none. The bodies of patches must have been logged.
+func LastRelease(requests []stack.Request) time.Time {
 	var last time.Time
 	for _, r := range requests {
-		if ClientOf(r) == client && hasWritten(r) && r.Resource == resource && r.Done.After(last) {
+		if ClientOf(r) == Plugin && hasWritten(r) && strings.Contains(r.Body, `"velero.crossplane.io/hold":null`) && r.Done.After(last) {
 			last = r.Done
 		}
 	}

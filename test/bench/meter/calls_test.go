@@ -128,7 +128,20 @@ func TestFirstWrites(t *testing.T) {
 	if diff := cmp.Diff(want, FirstWrites(requests, Crossplane, at(4), "buckets", "networks")); diff != "" {
 		t.Errorf("One round of Crossplane's is over when it has changed each object once since then.\n-want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(at(7.1), LastWrite(requests, Crossplane, "networks")); diff != "" {
-		t.Errorf("The last change to a resource is when that was answered.\n-want, +got:\n%s", diff)
+}
+
+func TestLastRelease(t *testing.T) {
+	const off, on = `{"metadata":{"annotations":{"crossplane.io/paused":null,"velero.crossplane.io/hold":null}}}`, `{"metadata":{"annotations":{"velero.crossplane.io/hold":"{}"}}}`
+	patch := func(client string, sent float64, body string, code int) stack.Request {
+		return stack.Request{UserAgent: client, At: at(sent), Done: at(sent + 0.1), Verb: "patch", Resource: "shops", Body: body, Code: code}
+	}
+	requests := []stack.Request{
+		patch(plugin, 1, off, 200), patch(plugin, 5, off, 200), patch(plugin, 3, off, 200), patch(plugin, 6, off, 409), patch(plugin, 7, on, 200), patch(crossplane, 8, off, 200),
+	}
+	if diff := cmp.Diff(at(5.1), LastRelease(requests)); diff != "" {
+		t.Errorf("An XR is released when the patch is answered that takes the hold off, and not when Crossplane is asked for something later.\n-want, +got:\n%s", diff)
+	}
+	if got := LastRelease(requests[4:]); !got.IsZero() {
+		t.Errorf("Nothing is released at %v", got)
 	}
 }
