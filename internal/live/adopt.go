@@ -57,7 +57,7 @@ type Adopter struct {
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: time.Minute, pause: 100 * time.Millisecond,
+		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
 		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}

@@ -19,6 +19,9 @@ import (
 // much as they ask for at a time.
 const writes = 32
 
+// crowd is how many are many.
+const crowd = writes
+
 // inOrder is how many are written one after the other if there are no more, so that whoever looks on can follow.
 const inOrder = 5
 
@@ -32,7 +35,7 @@ type poll struct {
 	patience time.Duration
 	// thought is how long the latest plans took to make.
 	thought time.Duration
-	// last sums up the latest plans, and steps is how many were taken in the latest pass.
+	// last sums up the latest plans, steps is how many were taken in the latest pass.
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
@@ -61,7 +64,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	p.arrive(o, refs)
 	p.plans, p.steps = p.take(ctx, o, refs)
-	if p.steps == 0 {
+	if p.steps == 0 && !p.isCrowded() {
 		p.tellLate(ctx)
 	}
 	p.left.see(o.world, p.plans)
@@ -195,6 +198,10 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 		}
 	}
 	p.thought = time.Since(began)
+	if len(tasks) > crowd && !p.blind {
+		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
+		o.follow(ctx, plans)
+	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
 		p.together(len(due), func(n int) { due[n].after, due[n].refusal = p.step(ctx, due[n].Change) })
 		due = p.anew(ctx, o, due)
@@ -216,6 +223,21 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	}
 
 	return plans, taken
+}
+
+// isCrowded tells whether many have just been let reconcile, and Crossplane has something to say of them.
+func (p *poll) isCrowded() bool {
+	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
+		return false
+	}
+	underWay := 0
+	for _, plan := range p.plans {
+		if p.isUnderWay(plan) {
+			underWay++
+		}
+	}
+
+	return underWay > crowd
 }
 
 // freed returns what is to be told of what a task has taken the hold off; ok is false if it has not.

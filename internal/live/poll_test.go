@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -262,6 +263,34 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 			// Who releases may list and patch, and not get.
 			if asked := s.takeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
 				t.Errorf("%s\nIt is read once: %v", tc.reason, asked)
+			}
+		})
+	}
+}
+
+// What is only told waits until Crossplane is through with those that were let go on.
+func TestIsCrowded(t *testing.T) {
+	now := time.Now()
+	cases := map[string]struct {
+		reason       string
+		others       int
+		moved, until time.Time
+		want         bool
+	}{
+		"Crowd":  {reason: "Many are to be reconciled.", others: crowd + 1, moved: now, until: now.Add(time.Hour), want: true},
+		"Few":    {reason: "A few are no hindrance.", others: crowd, moved: now, until: now.Add(time.Hour)},
+		"Silent": {reason: "Crossplane has nothing to say of them.", others: crowd + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour)},
+		"Over":   {reason: "The next poll does not know what was to be told.", others: crowd + 1, moved: now, until: now.Add(-time.Second)},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuck: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
+			for i := range tc.others {
+				x := xptest.With(xptest.XR(fmt.Sprint("x", i)), xptest.Annotated(adoption.AnnotationHold, `{"unpaused":"2026-01-02T03:04:05Z"}`))
+				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Target: x, Since: now}}}
+			}
+			if got := p.isCrowded(); got != tc.want {
+				t.Errorf("%s\ngot %t", tc.reason, got)
 			}
 		})
 	}
