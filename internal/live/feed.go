@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type feed struct {
 	news []happening
 	// places say where in the news something is.
 	places map[place]int
+	// there is all that there was of what was listed again when it was.
+	there map[*listing]map[xp.ID]bool
 	// lost says that there may be more of it than what was told.
 	lost bool
 	// woken has something in it if there are news.
@@ -40,7 +43,9 @@ type place struct {
 	id xp.ID
 }
 
-func newFeed() *feed { return &feed{places: map[place]int{}, woken: make(chan struct{}, 1)} }
+func newFeed() *feed {
+	return &feed{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
+}
 
 func (f *feed) add(h happening) {
 	f.mu.Lock()
@@ -53,6 +58,19 @@ func (f *feed) add(h happening) {
 	} else {
 		f.places[at] = len(f.news)
 		f.news = append(f.news, h)
+	}
+	f.wake()
+}
+
+// relisted says what is there, after the news that were told of it.
+func (f *feed) relisted(l *listing, there map[xp.ID]bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.there[l] = there
+	f.news = slices.DeleteFunc(f.news, func(h happening) bool { return h.in == l && !there[xp.RefTo(h.object).ID()] })
+	clear(f.places)
+	for n, h := range f.news {
+		f.places[place{in: h.in, id: xp.RefTo(h.object).ID()}] = n
 	}
 	f.wake()
 }
@@ -72,14 +90,15 @@ func (f *feed) wake() {
 	}
 }
 
-// take returns the news since it was last called; ok is false if they are not all.
-func (f *feed) take() (news []happening, ok bool) {
+// take returns the news since it was last called, and what there was before them of what was listed again; ok is false if they are not all.
+func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	news, f.news = f.news, nil
 	clear(f.places)
+	there, f.there = f.there, map[*listing]map[xp.ID]bool{}
 
-	return news, !f.lost
+	return news, there, !f.lost
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.

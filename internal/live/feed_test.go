@@ -2,9 +2,11 @@ package live
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -71,7 +73,7 @@ func TestFeed(t *testing.T) {
 	if err := f.wait(context.Background(), 0, 0); err != nil {
 		t.Error(err)
 	}
-	news, ok := f.take()
+	news, _, ok := f.take()
 	var got [][]string
 	for _, h := range news {
 		got = append(got, append([]string{string(h.event), h.object.GetName()}, h.versions...))
@@ -80,7 +82,35 @@ func TestFeed(t *testing.T) {
 		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
 	}
 	f.lose()
-	if news, ok := f.take(); len(news) > 0 || ok {
+	if news, _, ok := f.take(); len(news) > 0 || ok {
 		t.Errorf("%v are told twice, or nobody says that something is missing", news)
+	}
+}
+
+// What was deleted while nobody was told of it must not be taken for there.
+func TestRelisted(t *testing.T) {
+	gone, there, later := of("gone", "1"), of("there", "1"), of("later", "9")
+	elsewhere := xptest.With(of("elsewhere", "1"), xptest.Without("metadata", "labels"))
+	in := &listing{GroupVersionKind: gone.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
+	o := newObserver(nil, selector, nil)
+	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
+		o.add(u)
+	}
+	for _, u := range []*unstructured.Unstructured{gone, there} {
+		o.feed.add(happening{event: watch.Modified, object: restored(u), in: in})
+	}
+	o.feed.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
+	o.feed.add(happening{event: watch.Added, object: restored(later), in: in})
+	o.feed.add(happening{event: watch.Modified, object: restored(of("there", "2")), in: in})
+	if !o.catchUp() {
+		t.Error("Nothing was lost.")
+	}
+	var got []string
+	for _, u := range o.world.All(gone.GroupVersionKind().GroupKind()) {
+		got = append(got, u.GetName()+" "+u.GetResourceVersion())
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"elsewhere 1", "later 9", "there 2"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }

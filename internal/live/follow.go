@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -104,7 +105,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 				version, err = o.relay(w, l)
 			}
 			switch {
-			case isExpired(err) && !vital && chances > 0:
+			case isExpired(err) && !vital && l.GroupVersionKind != kindSecret && chances > 0: // What lacks in a list of Secrets can be in another.
 				chances--
 				version, err = o.relist(ctx, l)
 			case err == nil && version == "" && time.Since(began) <= soon:
@@ -128,12 +129,36 @@ var errUseless = errors.New("the watch has ended at once")
 // isExpired tells whether the API server does not know any more what happened since what was asked for.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// relist puts what is now of what was listed into the feed, and returns as of when that is. What is gone stays as it was until the next poll.
+// relist puts what is now of what was listed into the feed, and returns as of when that is.
 func (o *observer) relist(ctx context.Context, l *listing) (version string, err error) {
 	options := l.options
 	options.ResourceVersion = ""
+	there := map[xp.ID]bool{}
+	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) {
+		o.tellOf(watch.Modified, u, l)
+		there[xp.RefTo(u).ID()] = true
+	})
+	if err == nil {
+		o.feed.relisted(l, there)
+	}
 
-	return o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) { o.tellOf(watch.Modified, u, l) })
+	return version, err
+}
+
+// forgetAllBut forgets what a list had of what is not there any more. What has only lost the label that was asked for is found among all.
+func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
+	if o.isCovered(l) {
+		return
+	}
+	selector, err := labels.Parse(l.options.LabelSelector)
+	if err != nil {
+		return
+	}
+	for _, u := range o.world.All(l.GroupKind()) {
+		if !there[xp.RefTo(u).ID()] && selector.Matches(labels.Set(u.GetLabels())) {
+			o.world.Remove(u)
+		}
+	}
 }
 
 // relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing, and an error if something is missing.
@@ -173,7 +198,10 @@ func (o *observer) unfollow() {
 
 // catchUp takes over what was told since it was last called; ok is false if that may not be all, so that everything has to be listed anew.
 func (o *observer) catchUp() (ok bool) {
-	news, ok := o.feed.take()
+	news, there, ok := o.feed.take()
+	for l, ids := range there {
+		o.forgetAllBut(l, ids)
+	}
 	for _, h := range news {
 		if o.isCovered(h.in) {
 			continue
