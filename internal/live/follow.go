@@ -135,7 +135,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
 	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) {
-		o.tellOf(watch.Modified, u, l)
+		o.hear(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	})
 	if err == nil {
@@ -170,13 +170,14 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 			return "", apierrors.FromObject(event.Object) //nolint:wrapcheck // Nobody is told of it.
 		}
 		version = u.GetResourceVersion()
-		o.tellOf(event.Type, u, l)
+		o.hear(event.Type, u, l)
 	}
 
 	return version, nil
 }
 
-func (o *observer) tellOf(event watch.EventType, u *unstructured.Unstructured, l *listing) {
+// hear puts what has become of an object into the feed.
+func (o *observer) hear(event watch.EventType, u *unstructured.Unstructured, l *listing) {
 	o.feed.add(happening{event: event, object: slimmer{}.slim(ofKind(u, l.GroupVersionKind)), in: l})
 }
 

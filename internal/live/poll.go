@@ -35,7 +35,7 @@ type poll struct {
 	patience time.Duration
 	// thought is how long the latest plans took to make.
 	thought time.Duration
-	// last sums up the latest plans, steps is how many were taken in the latest pass.
+	// last sums up the latest plans, and steps is how many were taken in the latest pass.
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
