@@ -51,9 +51,10 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 	t.Run("Network", func(t *testing.T) {
-		// Velero can take minutes to find out that it has lost a restore, so its own calls fail in TestMatrixNetwork only.
+		// Velero can take minutes to find out that it has lost a restore, so its own calls fail in TestMatrixNetwork only. The plugin makes so few calls
+		// that with some seeds none would fail.
 		s.testNetwork(t, s.divert(t), faulty, ordeal{
-			name: "Sample", kinds: stack.AllFaults(), rate: 0.04, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
+			name: "Sample", kinds: stack.AllFaults(), rate: 0.04, spared: 10, hang: time.Second, seed: seed(t), programs: []string{plugin, string(version), stack.CloudProvider},
 		})
 	})
 }

@@ -44,6 +44,7 @@ type Proxy struct {
 	mu       sync.Mutex
 	faults   *Faults
 	calls    map[Call]int
+	spared   map[string]int
 	repeated map[Call]fate
 	injected map[Injection]int
 	watches  map[*openWatch]struct{}
@@ -150,7 +151,7 @@ func (p *Proxy) Kubeconfig() string { return p.kubeconfig }
 func (p *Proxy) Set(f *Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults, p.calls, p.repeated, p.injected = f, map[Call]int{}, map[Call]fate{}, map[Injection]int{}
+	p.faults, p.calls, p.spared, p.repeated, p.injected = f, map[Call]int{}, map[string]int{}, map[Call]fate{}, map[Injection]int{}
 	if f == nil || !slices.Contains(f.Kinds, WatchClosed) {
 		return
 	}
@@ -202,10 +203,12 @@ func (p *Proxy) draw(c Call) (fate, time.Duration) {
 		drawn.repeats--
 	} else {
 		p.calls[c]++
-		drawn = p.faults.fateOf(c, p.calls[c])
+		drawn = p.faults.fateOf(c, p.calls[c], p.spared[c.Program])
 	}
 	p.repeated[c] = drawn
+	p.spared[c.Program]++
 	if drawn.Fault != "" {
+		p.spared[c.Program] = 0
 		p.count(drawn.Fault, c)
 	}
 

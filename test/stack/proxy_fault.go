@@ -62,6 +62,8 @@ type Faults struct {
 	Kinds []Fault
 	// Rate is the share of calls that one happens to.
 	Rate float64
+	// Spared is how many calls of a program in a row are spared at most, so that one that makes few has its share; 0 is any number.
+	Spared int
 	// Programs whose calls they happen to; all if there are none.
 	Programs []string
 	// Seed of the random source. The n-th call of a program for the same thing has the same fate each time.
@@ -102,13 +104,13 @@ func (f *Faults) sourceOf(c Call, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(f.Seed, h.Sum64())) //nolint:gosec // It is to be the same each time.
 }
 
-// fateOf returns what becomes of the n-th call of its kind; no Fault is none.
-func (f *Faults) fateOf(c Call, n int) fate {
+// fateOf returns what becomes of the n-th call of its kind, before which so many of its program were spared in a row; no Fault is none.
+func (f *Faults) fateOf(c Call, n, spared int) fate {
 	if !f.concern(c.Program) {
 		return fate{}
 	}
 	source := f.sourceOf(c, n)
-	if source.Float64() >= f.Rate {
+	if due := f.Spared > 0 && spared >= f.Spared; source.Float64() >= f.Rate && !due {
 		return fate{}
 	}
 	kinds := slices.DeleteFunc(slices.Clone(f.Kinds), func(k Fault) bool { return !k.strikes(c) })

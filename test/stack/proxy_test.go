@@ -276,6 +276,22 @@ func TestProxyCounts(t *testing.T) {
 	}
 }
 
+// A program that makes few calls has its share of faults, with each seed.
+func TestProxySpares(t *testing.T) {
+	for seed := range uint64(20) {
+		p := newProxy(&url.URL{}, &tls.Config{})
+		p.Set(&Faults{Kinds: []Fault{Internal}, Rate: 0.001, Seed: seed, Spared: 3, Programs: []string{plugin}})
+		for range 4 {
+			p.draw(callTo(t, http.MethodGet, "/api/v1/secrets", "crossplane"))
+			p.draw(callTo(t, http.MethodGet, "/api/v1/secrets", plugin))
+		}
+		injected := p.Stop()
+		if len(injected) != 1 || injected[Injection{Internal, Call{Program: plugin, Verb: "list", Resource: "secrets"}}] == 0 {
+			t.Errorf("seed %d: of four calls of the plugin one must fail, and none of another program: %v", seed, injected)
+		}
+	}
+}
+
 const plugin = "velero-plugin-for-crossplane"
 
 func callTo(t *testing.T, method, path, agent string) Call {
