@@ -66,7 +66,7 @@ type Faults struct {
 	Spared int
 	// Programs whose calls they happen to; all if there are none.
 	Programs []string
-	// Seed of the random source. The n-th call of a program for the same thing has the same fate each time.
+	// Seed of the random source. The n-th call of a program for the same thing has the same fate each time, but for those that Spared strikes.
 	Seed uint64
 	// Hang is for how long a call hangs.
 	Hang time.Duration
