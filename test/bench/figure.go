@@ -22,17 +22,16 @@ type Figure struct {
 // Median of what was measured.
 func (f Figure) Median() float64 { return median(f.Values) }
 
-// Met tells whether the target is met. It is not if nothing was measured.
-func (f Figure) Met() bool { return len(f.Values) > 0 && f.Median() <= f.Limit }
+// Verdict says in a word whether the target is met. It is not if nothing was measured.
+func (f Figure) Verdict() string { return verdict(f, f.Median(), len(f.Values) > 0) }
 
-// Verdict says in a word whether the target is met.
-func (f Figure) Verdict() string {
+func verdict(f Figure, median float64, isMeasured bool) string {
 	switch {
-	case len(f.Values) == 0:
+	case !isMeasured:
 		return "not measured"
 	case f.Target == "":
 		return ""
-	case f.Met():
+	case median <= f.Limit:
 		return "met"
 	default:
 		return "missed"

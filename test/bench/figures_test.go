@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,36 +131,26 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-func TestSection(t *testing.T) {
+// document has the parts that are written.
+const document = "# Performance\n\n<!-- Written by make bench: figures. -->\nold\n<!-- End of the figures. -->\n\nBy hand.\n" +
+	"<!-- Written by make bench: requests. -->\nold\n<!-- End of the requests. -->\n"
+
+func TestReplace(t *testing.T) {
 	results := Results{Restores: []Restores{{Plugin: restored(110), Alone: restored(100)}}}
-	figures := results.Figures(sizes)
-	if Complete(figures) {
-		t.Error("Not everything was measured.")
-	}
-	document := []byte("# Performance\n\n" + begins + "old\n" + ends + "\nBy hand.\n")
-	got, err := Replace(document, Section(sizes, &results, figures, "a machine", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)))
+	got, err := Replace([]byte(document), Requests, results.Requests())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"# Performance\n\n" + begins, "make bench XRS=500 MRS=10 PAIRS=3 LARGE=5000 HELD=1000 OBJECTS=100000`, completed on 2026-01-02, on a machine.",
-		"| Restore, items phase, 500 XRs x 10 MRs: plugin / Velero alone | ≤ 1.15 | 1.10x | - | 1 | met |", "| create buckets | 11020 | 11020 | 0 |", ends + "\nBy hand.\n",
-	} {
+	for _, want := range []string{"-->\nold\n<!-- End of the figures. -->\n\nBy hand.\n", "| list configmaps | 0 | 0 | 1 |\n<!-- End of the requests. -->\n"} {
 		if !bytes.Contains(got, []byte(want)) {
 			t.Errorf("There is no %q in:\n%s", want, got)
 		}
 	}
-	if bytes.Contains(got, []byte("old")) {
-		t.Error("What was measured before must be gone.")
-	}
-	if _, err := Replace([]byte("# Performance\n"), "x"); err == nil {
+	if _, err := Replace([]byte("# Performance\n"), Figures, "x"); err == nil {
 		t.Error("Without the marks there is no place for the figures.")
 	}
-	if _, err := Plot(figures); err != nil {
-		t.Errorf("What was not measured must not keep the rest from being drawn: %v", err)
-	}
 	var table bytes.Buffer
-	if err := Print(&table, figures); err != nil || !strings.Contains(table.String(), "not measured") {
+	if err := Print(&table, results.Figures(sizes)); err != nil || !strings.Contains(table.String(), "not measured") {
 		t.Errorf("The table must have each figure, also what was not measured: %v\n%s", err, &table)
 	}
 }

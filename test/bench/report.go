@@ -4,13 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
-
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
 )
 
 // Print prints the figures as a table for a terminal.
@@ -41,64 +37,20 @@ func count(f Figure) string {
 	return strconv.Itoa(len(f.Values))
 }
 
-// Markdown returns the figures as a table for docs/performance.md.
-func Markdown(figures []Figure) string {
-	var b strings.Builder
-	b.WriteString("| figure | target | measured | spread | runs | | |\n|---|---|---|---|---|---|---|\n")
-	for _, f := range figures {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", f.Name, f.Target, f.Measured(), f.Spread(), count(f), f.Verdict(), f.Detail)
-	}
-
-	return b.String()
-}
-
-// Complete tells whether everything was measured.
-func Complete(figures []Figure) bool {
-	return !slices.ContainsFunc(figures, func(f Figure) bool { return len(f.Values) == 0 })
-}
-
-// Section is what is written into docs/performance.md.
-func Section(s Sizes, results *Results, figures []Figure, machine string, now time.Time) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d`, completed on %s, on %s.\n\n",
-		s.XRs, s.MRs, s.Pairs, s.Large, s.Held, s.Objects, now.UTC().Format(time.DateOnly), machine)
-	b.WriteString(Markdown(figures))
-	b.WriteString("\n![Each figure as part of its target](performance.svg)\n")
-	b.WriteString(results.Requests())
-
-	return b.String()
-}
-
-// Plot draws the figures that have a target other than zero.
-func Plot(figures []Figure) ([]byte, error) {
-	var bars []chart.Bar
-	for _, f := range figures {
-		if len(f.Values) == 0 || f.Limit == 0 {
-			continue
-		}
-		low, high := f.Values[0], f.Values[0]
-		for _, v := range f.Values {
-			low, high = min(low, v), max(high, v)
-		}
-		bars = append(bars, chart.Bar{
-			Label: f.Name + " (" + f.Measured() + ")", Median: f.Median() / f.Limit, Min: low / f.Limit, Max: high / f.Limit,
-		})
-	}
-
-	return chart.Draw("What was measured, as part of what it may be", bars)
-}
-
+// The parts of docs/performance.md that are written by make bench.
 const (
-	begins = "<!-- Written by make bench. -->\n"
-	ends   = "<!-- End of what make bench writes. -->\n"
+	Figures  = "figures"
+	Requests = "requests"
 )
 
-// Replace returns a document with other text between the marks of what is written by make bench. It fails if the marks are missing.
-func Replace(document []byte, text string) ([]byte, error) {
+// Replace returns a document with another text in one of its parts, between the two comments that mark it. It fails if these are missing.
+func Replace(document []byte, part, text string) ([]byte, error) {
+	begins := fmt.Sprintf("<!-- Written by make bench: %s. -->\n", part)
+	ends := fmt.Sprintf("<!-- End of the %s. -->\n", part)
 	before, rest, found := bytes.Cut(document, []byte(begins))
 	_, after, foundEnd := bytes.Cut(rest, []byte(ends))
 	if !found || !foundEnd {
-		return nil, fmt.Errorf("cannot find where the figures go: there must be the lines %q and %q", begins, ends)
+		return nil, fmt.Errorf("cannot find where the %s go: there must be the lines %q and %q", part, begins, ends)
 	}
 
 	return bytes.Join([][]byte{before, []byte(begins), []byte(text), []byte(ends), after}, nil), nil

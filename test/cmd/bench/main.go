@@ -27,7 +27,7 @@ func main() {
 	flag.IntVar(&s.Held, "held", full.Held, "How many held composite resources to poll.")
 	flag.IntVar(&s.Objects, "objects", full.Objects, "How many objects there are in the backup to inspect.")
 	only := flag.String("only", "", "What to measure, separated by commas; all if empty: "+strings.Join(bench.Names(), ", ")+".")
-	keep := flag.Bool("keep", false, "Write what was measured into docs/performance.md, whatever the sizes are and though some of it is missing.")
+	keep := flag.Bool("keep", false, "Write what was measured into docs/performance.md, whatever the sizes are.")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

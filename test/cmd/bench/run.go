@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// run measures, prints the figures and, if there are targets for the sizes and all was measured, writes them into the documentation.
+// run measures, prints the figures and, if there are targets for the sizes, writes them into the documentation.
 func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err error) {
 	if err := s.Check(); err != nil {
 		return err
@@ -56,16 +57,26 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	if err := bench.Print(os.Stdout, figures); err != nil {
 		return err
 	}
-	if keep || s == bench.Full() && bench.Complete(figures) {
-		return write(root, s, results, figures)
+	if keep || s == bench.Full() {
+		return write(ctx, root, s, results, figures)
 	}
 
 	return nil
 }
 
-// write writes the figures into the documentation.
-func write(root string, s bench.Sizes, results *bench.Results, figures []bench.Figure) error {
-	picture, err := bench.Plot(figures)
+// write writes what was measured into the documentation.
+func write(ctx context.Context, root string, s bench.Sizes, results *bench.Results, figures []bench.Figure) error {
+	record := filepath.Join(root, "docs", "performance.json")
+	r, err := bench.ReadRecord(record, s)
+	if err != nil {
+		return err
+	}
+	commit, err := commitOf(ctx, root)
+	if err != nil {
+		return err
+	}
+	r.Update(figures, bench.OriginAt(time.Now(), commit))
+	picture, err := r.Plot(figures)
 	if err != nil {
 		return err
 	}
@@ -74,16 +85,43 @@ func write(root string, s bench.Sizes, results *bench.Results, figures []bench.F
 	if err != nil {
 		return fmt.Errorf("cannot read the documentation: %w", err)
 	}
-	document, err = bench.Replace(document, bench.Section(s, results, figures, bench.Machine(), time.Now()))
-	if err != nil {
+	if document, err = bench.Replace(document, bench.Figures, r.Section(figures)); err != nil {
 		return err
 	}
-	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "performance.svg"), picture, 0o644))
+	if table := results.Requests(); table != "" {
+		if document, err = bench.Replace(document, bench.Requests, table); err != nil {
+			return err
+		}
+	}
+	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "performance.svg"), picture, 0o644), r.Write(record))
 	if err != nil {
 		return fmt.Errorf("cannot write the documentation: %w", err)
 	}
 
 	return nil
+}
+
+// commitOf returns the last commit that has changed what the plugin is built from, and says if there are changes besides.
+func commitOf(ctx context.Context, root string) (string, error) {
+	git := func(args ...string) (string, error) {
+		args = append(append([]string{"-C", root}, args...), "--", "*.go", "go.mod", "go.sum", ":!*_test.go", ":!test")
+		out, err := exec.CommandContext(ctx, "git", args...).Output()
+		if err != nil {
+			return "", fmt.Errorf("cannot tell the commit of the plugin: %w", err)
+		}
+
+		return strings.TrimSpace(string(out)), nil
+	}
+	commit, err := git("log", "-1", "--format=%h")
+	if err != nil {
+		return "", err
+	}
+	changes, err := git("status", "--porcelain")
+	if changes != "" {
+		commit += " with changes"
+	}
+
+	return commit, err
 }
 
 // sourceOf returns a sum of what the plugin is built from: its program has the commit in it, which changes when nothing else does.

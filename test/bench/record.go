@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
+)
+
+// A Record has each figure as it was measured last, so that a run which measures some of them leaves the others as they are.
+type Record struct {
+	Sizes Sizes `json:"sizes"`
+	Rows  []Row `json:"figures"`
+}
+
+// A Row is what was measured of a figure.
+type Row struct {
+	Name   string  `json:"name"`
+	Median float64 `json:"median"`
+	Least  float64 `json:"least"`
+	Most   float64 `json:"most"`
+	Runs   int     `json:"runs"`
+	Detail string  `json:"detail,omitempty"`
+	Origin
+}
+
+// An Origin is where what was measured comes from.
+type Origin struct {
+	// On is the day, as 2006-01-02, and Of the commit of the plugin.
+	On      string `json:"on"`
+	Of      string `json:"of"`
+	Machine string `json:"machine"`
+}
+
+// ReadRecord reads the Record of these sizes. It is empty if there is none in the file, or one of other sizes.
+func ReadRecord(path string, s Sizes) (*Record, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Record{Sizes: s}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was measured before: %w", err)
+	}
+	r := &Record{}
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("cannot read what was measured before, in %s: %w", path, err)
+	}
+	if r.Sizes != s {
+		return &Record{Sizes: s}, nil
+	}
+
+	return r, nil
+}
+
+// Write writes the Record into a file.
+func (r *Record) Write(path string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("cannot encode what was measured: %w", err)
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("cannot write what was measured: %w", err)
+	}
+
+	return nil
+}
+
+// Update takes over the figures that were measured. What is the same as before has its origin then.
+func (r *Record) Update(figures []Figure, origin Origin) {
+	for _, f := range figures {
+		if len(f.Values) == 0 {
+			continue
+		}
+		row := Row{
+			Name: f.Name, Median: f.Median(), Least: slices.Min(f.Values), Most: slices.Max(f.Values), Runs: len(f.Values), Detail: f.Detail, Origin: origin,
+		}
+		at := slices.IndexFunc(r.Rows, func(before Row) bool { return before.Name == f.Name })
+		if at < 0 {
+			r.Rows = append(r.Rows, row)
+
+			continue
+		}
+		if before := r.Rows[at]; !before.isLike(row) {
+			r.Rows[at] = row
+		}
+	}
+}
+
+func (r Row) isLike(other Row) bool {
+	r.Origin = other.Origin
+
+	return r == other
+}
+
+// row returns what was measured of a figure last.
+func (r *Record) row(f Figure) (Row, bool) {
+	for _, row := range r.Rows {
+		if row.Name == f.Name {
+			return row, true
+		}
+	}
+
+	return Row{}, false
+}
+
+// Section is what is written into docs/performance.md: a table of the figures.
+func (r *Record) Section(figures []Figure) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d` on %s. The last column says when, and of which commit of the plugin.\n\n",
+		r.Sizes.XRs, r.Sizes.MRs, r.Sizes.Pairs, r.Sizes.Large, r.Sizes.Held, r.Sizes.Objects, strings.Join(r.machines(), ", and on "))
+	b.WriteString("| figure | target | measured | spread | runs | | | of |\n|---|---|---|---|---|---|---|---|\n")
+	for _, f := range figures {
+		row, ok := r.row(f)
+		if !ok {
+			fmt.Fprintf(&b, "| %s | %s | - | - | - | %s | | |\n", f.Name, f.Target, verdict(f, 0, false))
+
+			continue
+		}
+		spread := "-"
+		if row.Runs > 1 {
+			spread = number(row.Least) + " to " + number(row.Most) + f.Unit
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %s | %s | %s, %s |\n",
+			f.Name, f.Target, number(row.Median)+f.Unit, spread, row.Runs, verdict(f, row.Median, true), row.Detail, row.On, row.Of)
+	}
+	b.WriteString("\n![Each figure as part of its target](performance.svg)\n")
+
+	return b.String()
+}
+
+func (r *Record) machines() []string {
+	var machines []string
+	for _, row := range r.Rows {
+		if !slices.Contains(machines, row.Machine) {
+			machines = append(machines, row.Machine)
+		}
+	}
+
+	return machines
+}
+
+// Plot draws the figures that have a target other than zero.
+func (r *Record) Plot(figures []Figure) ([]byte, error) {
+	var bars []chart.Bar
+	for _, f := range figures {
+		row, ok := r.row(f)
+		if !ok || f.Limit == 0 {
+			continue
+		}
+		bars = append(bars, chart.Bar{
+			Label: f.Name + " (" + number(row.Median) + f.Unit + ")", Median: row.Median / f.Limit, Min: row.Least / f.Limit, Max: row.Most / f.Limit,
+		})
+	}
+
+	return chart.Draw("What was measured, as part of what it may be", bars)
+}
+
+// OriginAt returns the Origin of what is measured now, of a commit.
+func OriginAt(now time.Time, commit string) Origin {
+	return Origin{On: now.UTC().Format(time.DateOnly), Of: commit, Machine: Machine()}
+}
