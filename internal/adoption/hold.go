@@ -211,8 +211,13 @@ func unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]an
 	if b, err := json.Marshal(after); err == nil {
 		annotations[key(u)] = string(b)
 	}
+	p := patch(u, annotations)
+	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
+		// Whoever has applied its manifest again has taken the pin off.
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", xp.UpdateManual))
+	}
 
-	return patch(u, annotations)
+	return p
 }
 
 // giveBack is the patch that takes the hold off u and gives the person's own settings back.

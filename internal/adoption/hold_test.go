@@ -347,3 +347,37 @@ func FuzzHoldOf(f *testing.F) {
 		}
 	})
 }
+
+// Whoever applies a manifest again while its XR is held takes the pin off: then a changed Composition would act before the adoption is proven.
+func TestUnpauseIsPinned(t *testing.T) {
+	manual, automatic := xp.UpdateManual, "Automatic"
+	cases := map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		during *string
+		want   string
+	}{
+		"Modern":  {reason: "The manifest says Automatic.", xr: xptest.ModernXR("x"), during: &automatic, want: manual},
+		"Legacy":  {reason: "It is elsewhere in an XR with a claim.", xr: xptest.XR("x"), during: &automatic, want: manual},
+		"Removed": {reason: "None means Automatic.", xr: xptest.ModernXR("x"), want: manual},
+		"Kept":    {reason: "Nobody has touched it.", xr: xptest.ModernXR("x"), during: &manual, want: manual},
+		"Without": {reason: "Without a revision there was nothing to pin.", xr: xptest.ModernXR("x", xptest.NeverComposed()), during: &automatic, want: automatic},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h, err := Put(tc.xr, Hold{Restore: restoreName, Since: restoredAt})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.during == nil {
+				xp.Instance{Unstructured: tc.xr}.RemoveUpdatePolicy()
+			} else if err := (xp.Instance{Unstructured: tc.xr}).SetUpdatePolicy(*tc.during); err != nil {
+				t.Fatal(err)
+			}
+			free := xptest.Merge(tc.xr, unpause(tc.xr, h, noon))
+			if got, _ := (xp.Instance{Unstructured: free}).UpdatePolicy(); got != tc.want || xp.IsPaused(free) {
+				t.Errorf("%s\ngot policy %q, paused %v, want %q", tc.reason, got, xp.IsPaused(free), tc.want)
+			}
+		})
+	}
+}
