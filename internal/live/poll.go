@@ -197,6 +197,7 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 			tasks = append(tasks, &task{Change: change, ref: r})
 		}
 	}
+	tasks = p.inTurn(tasks, plans)
 	p.thought = time.Since(began)
 	if len(tasks) > crowd && !p.blind {
 		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
