@@ -39,7 +39,7 @@ func TestNews(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := newObserver(nil, selector, nil)
 			in := &listing{GroupVersionKind: of("x", "").GroupVersionKind()}
-			o.add(of("x", "5"))
+			o.put(of("x", "5"))
 			if tc.written != "" {
 				o.wrote(of("x", tc.written))
 			}
@@ -94,7 +94,7 @@ func TestRelisted(t *testing.T) {
 	in := &listing{GroupVersionKind: gone.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
 	o := newObserver(nil, selector, nil)
 	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
-		o.add(u)
+		o.put(u)
 	}
 	for _, u := range []*unstructured.Unstructured{gone, there} {
 		o.feed.add(happening{event: watch.Modified, object: restored(u), in: in})

@@ -202,7 +202,7 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 			if err := o.look(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			o.add(tc.lost)
+			o.put(tc.lost)
 			in := &listing{GroupVersionKind: tc.lost.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
 			o.feed.add(happening{event: watch.Deleted, object: tc.lost, in: in})
 			ok := o.catchUp()

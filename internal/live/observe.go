@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,9 @@ type observer struct {
 	// watches says that it may be told.
 	watches bool
 	slimmer slimmer
+	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have is added.
+	ahead  map[schema.GroupVersionKind]outcome
+	adding sync.Mutex
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
@@ -62,7 +66,7 @@ func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, selector: selector, refs: refs, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{},
 		whole: map[schema.GroupVersionKind]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{}, slimmer: slimmer{},
+		expected: map[xp.ID]string{}, slimmer: slimmer{}, ahead: map[schema.GroupVersionKind]outcome{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
@@ -89,8 +93,6 @@ func (o *observer) look(ctx context.Context) error {
 	}
 }
 
-func (o *observer) add(u *unstructured.Unstructured) { o.put(o.slimmer.slim(u)) }
-
 func (o *observer) put(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[o.label]; ok {
 		o.world.AddRestored(u)
@@ -103,6 +105,9 @@ func (o *observer) put(u *unstructured.Unstructured) {
 // observe lists the kinds of what is needed and not there, and tells whether it listed any.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	more := false
+	if err := o.askAhead(ctx, needs); err != nil {
+		return false, err
+	}
 	for _, r := range needs {
 		gvk := r.GroupVersionKind()
 		if err := o.unread[gvk]; err != nil && o.vital[gvk] {
@@ -130,12 +135,8 @@ func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 }
 
 func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, selector string) error {
-	// A tenant can name thousands of kinds that do not exist, so all are asked for at once.
-	if !o.discovered && !o.cluster.isKnown(gvk) {
-		if err := o.cluster.Discover(); err != nil {
-			return err
-		}
-		o.discovered = true
+	if err := o.discover(gvk); err != nil {
+		return err
 	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
 	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
@@ -167,6 +168,19 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 	return nil
 }
 
+// discover looks for all kinds at once if one is not known, since a tenant can name thousands that do not exist.
+func (o *observer) discover(gvk schema.GroupVersionKind) error {
+	if o.discovered || o.cluster.isKnown(gvk) {
+		return nil
+	}
+	if err := o.cluster.Discover(); err != nil {
+		return err
+	}
+	o.discovered = true
+
+	return nil
+}
+
 // read lists what the options select of a kind. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
 func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) error {
 	if !o.cluster.isKnown(gvk) {
@@ -182,6 +196,7 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 			return err
 		}
 	}
+
 	try := o.cluster.briefly
 	if o.vital[gvk] || gvk == kindSecret {
 		try = o.cluster.patiently(ctx)
@@ -192,15 +207,17 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 
 // listed lists what the options select of a kind, and remembers as of when.
 func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error) error {
-	began := time.Now()
-	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, o.add)
-	if err != nil {
-		return err
+	a, isAhead := o.ahead[gvk]
+	if delete(o.ahead, gvk); !isAhead {
+		a = o.ask(ctx, gvk, options, try, o.slimmer)
 	}
-	options.ResourceVersion = version
+	if a.err != nil {
+		return a.err
+	}
+	options.ResourceVersion = a.version
 	l := &listing{GroupVersionKind: gvk, options: options}
 	o.listings = append(o.listings, l)
-	if o.watches && time.Since(began) > soon && o.isAlwaysFollowed(l) {
+	if o.watches && a.took > soon && o.isAlwaysFollowed(l) {
 		// The API server keeps what happens for little more than a minute (kubernetes cacher, eventFreshDuration), and the lists of others can take longer.
 		o.followAll(ctx, []*listing{l})
 	}

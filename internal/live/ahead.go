@@ -1,0 +1,78 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// beside is how many kinds are listed at a time: while one page is decoded here the API server encodes another. It is little, since a page of each is in memory.
+const beside = 4
+
+// An outcome is what has come of a list: as of when it is, and how long it took.
+type outcome struct {
+	version string
+	took    time.Duration
+	err     error
+}
+
+// ask lists what the options select of a kind.
+func (o *observer) ask(
+	ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error, s slimmer,
+) (a outcome) {
+	began := time.Now()
+	a.version, a.err = o.cluster.eachTrying(ctx, gvk, "", options, try, func(u *unstructured.Unstructured) {
+		slim := s.slim(u)
+		o.adding.Lock()
+		defer o.adding.Unlock()
+		o.put(slim)
+	})
+	a.took = time.Since(began)
+
+	return a
+}
+
+// askAhead lists side by side those kinds of what is needed that are to be listed for the first time, and keeps what comes of that for who lists them.
+// What is vital comes first, and is followed as soon as it is listed.
+func (o *observer) askAhead(ctx context.Context, needs []xp.Ref) error {
+	var due []schema.GroupVersionKind
+	meant := map[schema.GroupVersionKind]bool{}
+	for _, r := range needs {
+		gvk := r.GroupVersionKind()
+		if o.world.Has(r) || o.whole[gvk] || o.labelled[gvk] || meant[gvk] || o.vital[gvk] || gvk == kindSecret {
+			continue
+		}
+		meant[gvk] = true
+		if err := o.discover(gvk); err != nil {
+			return err
+		}
+		if o.cluster.isKnown(gvk) {
+			due = append(due, gvk)
+		}
+	}
+	if len(due) < 2 {
+		return nil
+	}
+	outcomes := make([]outcome, len(due))
+	var asking sync.WaitGroup
+	tickets := make(chan struct{}, beside)
+	for n, gvk := range due {
+		tickets <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-tickets }()
+			outcomes[n] = o.ask(ctx, gvk, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly, slimmer{})
+		})
+	}
+	asking.Wait()
+	for n, gvk := range due {
+		o.ahead[gvk] = outcomes[n]
+	}
+
+	return nil
+}

@@ -1,0 +1,58 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// The kinds that an XR composes are listed side by side, each once: none of them is answered here before all were asked for.
+func TestKindsAreListedSideBySide(t *testing.T) {
+	s := newAPIServer(t)
+	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
+	xr := xptest.With(xptest.XR("x"), xptest.Refs(composed...), xptest.Labelled("velero.io/restore-name", "monday"))
+	if _, err := adoption.Put(xr, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
+		t.Fatal(err)
+	}
+	s.put(t, platformOf(xr)...)
+	s.put(t, xr)
+	for _, u := range composed {
+		s.put(t, restored(u))
+	}
+	var both sync.WaitGroup
+	both.Add(2)
+	asked := make(chan struct{})
+	go func() { both.Wait(); close(asked) }()
+	s.listed = func(resource string) {
+		if resource != "buckets" && resource != "orders" {
+			return
+		}
+		both.Done()
+		select {
+		case <-asked:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s: listed while no other kind was", resource)
+		}
+	}
+	w, err := s.connect(t).Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range composed {
+		if !w.Has(xp.RefTo(u)) {
+			t.Errorf("%s was not observed", xp.String(u))
+		}
+	}
+	got := s.takeRequests()
+	if diff := cmp.Diff(map[string]int{"buckets": 1, "orders": 1}, map[string]int{"buckets": got["list buckets"], "orders": got["list orders"]}); diff != "" {
+		t.Errorf("lists, -want, +got:\n%s", diff)
+	}
+}
