@@ -19,6 +19,12 @@ type row struct {
 	Measured, Spread, Verdict, Detail string
 }
 
+// The marks of what make bench writes.
+const (
+	begins = "<!-- Written by make bench. -->\n"
+	ends   = "<!-- End of what make bench writes. -->\n"
+)
+
 // named returns the figure whose name begins with a text.
 func figureOf(t *testing.T, r *Results, name string) row {
 	t.Helper()

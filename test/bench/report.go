@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/marked"
 )
 
 // Print prints the figures as a table for a terminal.
@@ -88,18 +88,7 @@ func Plot(figures []Figure) ([]byte, error) {
 	return chart.Draw("What was measured, as part of what it may be", bars)
 }
 
-const (
-	begins = "<!-- Written by make bench. -->\n"
-	ends   = "<!-- End of what make bench writes. -->\n"
-)
-
 // Replace returns a document with other text between the marks of what is written by make bench. It fails if the marks are missing.
 func Replace(document []byte, text string) ([]byte, error) {
-	before, rest, found := bytes.Cut(document, []byte(begins))
-	_, after, foundEnd := bytes.Cut(rest, []byte(ends))
-	if !found || !foundEnd {
-		return nil, fmt.Errorf("cannot find where the figures go: there must be the lines %q and %q", begins, ends)
-	}
-
-	return bytes.Join([][]byte{before, []byte(begins), []byte(text), []byte(ends), after}, nil), nil
+	return marked.Replace(document, "make bench", text)
 }

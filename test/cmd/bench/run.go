@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench"
@@ -27,7 +24,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	if err != nil {
 		return err
 	}
-	of, err := sourceOf(root)
+	of, err := ledger.SourceOf(root)
 	if err != nil {
 		return err
 	}
@@ -84,37 +81,4 @@ func write(root string, s bench.Sizes, results *bench.Results, figures []bench.F
 	}
 
 	return nil
-}
-
-// sourceOf returns a sum of what the plugin is built from: its program has the commit in it, which changes when nothing else does.
-func sourceOf(root string) (string, error) {
-	sum := sha256.New()
-	files := os.DirFS(root)
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name != "." && (strings.HasPrefix(name, ".") || name == "test" || name == "bin") {
-				return fs.SkipDir
-			}
-
-			return nil
-		}
-		if strings.HasSuffix(name, "_test.go") || filepath.Ext(name) != ".go" && name != "go.mod" && name != "go.sum" {
-			return nil
-		}
-		b, err := fs.ReadFile(files, name)
-		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", name, err)
-		}
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A sum takes all.
-
-		return nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("cannot read the plugin's source: %w", err)
-	}
-
-	return fmt.Sprintf("plugin %x", sum.Sum(nil)[:8]), nil
 }
