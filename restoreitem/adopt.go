@@ -66,7 +66,7 @@ type Adopt struct {
 	asks    *Asks
 	// standDown says what Velero does itself.
 	standDown *StandDown
-	results results
+	results   results
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}

@@ -25,8 +25,9 @@ func (s *StandDown) relinks(log logrus.FieldLogger) bool {
 		return false
 	}
 	s.told.Do(func() {
-		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. It writes those of the kinds " +
-			"that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: see docs/compatibility.md")
+		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. " +
+			"It writes those of the kinds that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: " +
+			"see docs/compatibility.md")
 	})
 
 	return true

@@ -16,13 +16,20 @@ type Cell struct {
 }
 
 // The versions, as people know them, and the programs that have them.
-var (
-	veleros     = []version{{"v1.16", "velero-v1.16"}, {"v1.17", "velero-v1.17"}, {"v1.18", stack.Velero}} //nolint:gochecknoglobals // It is constant.
-	crossplanes = []version{                                                                               //nolint:gochecknoglobals // It is constant.
+
+func veleros() []version {
+	return []version{{"v1.16", "velero-v1.16"}, {"v1.17", "velero-v1.17"}, {"v1.18", stack.Velero}}
+}
+
+func crossplanes() []version {
+	return []version{
 		{"v1.20", string(stack.V1)}, {"v2.0", string(stack.V20)}, {"v2.1", string(stack.V21)}, {"v2.2", string(stack.V22)}, {"v2.3", string(stack.V2)},
 	}
-	kubernetes = []version{{"v1.30", stack.APIServer + "-v1.30"}, {"v1.37", stack.APIServer + "-v1.37"}} //nolint:gochecknoglobals // It is constant.
-)
+}
+
+func kubernetes() []version {
+	return []version{{"v1.30", stack.APIServer + "-v1.30"}, {"v1.37", stack.APIServer + "-v1.37"}}
+}
 
 type version struct{ minor, program string }
 
@@ -43,9 +50,9 @@ func exact(of []version, minor string) string { return build.Version(program(of,
 // Cells are all combinations.
 func Cells() []Cell {
 	var cells []Cell
-	for _, k := range kubernetes {
-		for _, x := range crossplanes {
-			for _, v := range veleros {
+	for _, k := range kubernetes() {
+		for _, x := range crossplanes() {
+			for _, v := range veleros() {
 				cells = append(cells, Cell{Velero: v.minor, Crossplane: x.minor, Kubernetes: k.minor})
 			}
 		}
@@ -74,12 +81,12 @@ func (c Cell) String() string {
 
 // of is what a result of the cell is a result of.
 func (c Cell) of(source string) string {
-	return strings.Join([]string{source, exact(veleros, c.Velero), exact(crossplanes, c.Crossplane), exact(kubernetes, c.Kubernetes)}, ", ")
+	return strings.Join([]string{source, exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)}, ", ")
 }
 
 // Options are those of both clusters.
 func (c Cell) Options() stack.Options {
 	return stack.Options{
-		Velero: program(veleros, c.Velero), Crossplane: stack.Version(program(crossplanes, c.Crossplane)), Kubernetes: c.Kubernetes, Plugin: true,
+		Velero: program(veleros(), c.Velero), Crossplane: stack.Version(program(crossplanes(), c.Crossplane)), Kubernetes: c.Kubernetes, Plugin: true,
 	}
 }

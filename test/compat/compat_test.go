@@ -32,7 +32,7 @@ func TestCells(t *testing.T) {
 		if of := c.of("plugin"); strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
 			t.Errorf("the versions of %s are not known: %s", c, of)
 		}
-		for _, minor := range []string{exact(veleros, c.Velero), exact(crossplanes, c.Crossplane), exact(kubernetes, c.Kubernetes)} {
+		for _, minor := range []string{exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)} {
 			if !strings.HasPrefix(minor, c.Velero+".") && !strings.HasPrefix(minor, c.Crossplane+".") && !strings.HasPrefix(minor, c.Kubernetes+".") {
 				t.Errorf("%s has %s", c, minor)
 			}

@@ -15,16 +15,17 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 			sound++
 		}
 	}
-	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d cells are as they should be. The machine: %s.\n\n", now.UTC().Format(time.DateOnly), sound, len(Cells()), machine)
+	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d cells are as they should be. The machine: %s.\n\n",
+		now.UTC().Format(time.DateOnly), sound, len(Cells()), machine)
 	b.WriteString("| Velero | Crossplane |")
-	for _, k := range kubernetes {
-		fmt.Fprintf(&b, " Kubernetes %s |", exact(kubernetes, k.minor))
+	for _, k := range kubernetes() {
+		fmt.Fprintf(&b, " Kubernetes %s |", exact(kubernetes(), k.minor))
 	}
-	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(kubernetes)) + "\n")
-	for _, v := range veleros {
-		for _, x := range crossplanes {
-			fmt.Fprintf(&b, "| %s | %s |", exact(veleros, v.minor), exact(crossplanes, x.minor))
-			for _, k := range kubernetes {
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(kubernetes())) + "\n")
+	for _, v := range veleros() {
+		for _, x := range crossplanes() {
+			fmt.Fprintf(&b, "| %s | %s |", exact(veleros(), v.minor), exact(crossplanes(), x.minor))
+			for _, k := range kubernetes() {
 				r, ok := results[Cell{Velero: v.minor, Crossplane: x.minor, Kubernetes: k.minor}]
 				b.WriteString(" " + describe(r, ok) + " |")
 			}
