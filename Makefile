@@ -84,6 +84,10 @@ bench: ## Measure what the plugin costs on the real stack, and write docs/perfor
 	cd test && go run ./cmd/bench --xrs $(XRS) --mrs $(MRS) --pairs $(PAIRS) --large $(LARGE) --held $(HELD) --objects $(OBJECTS) \
 		--only '$(ONLY)' $(if $(KEEP),--keep)
 
+.PHONY: compat
+compat: ## Lose and restore a cluster with each combination of versions, and write docs/compatibility.md (ONLY=v1.16,v2.0); hours the first time.
+	cd test && go run ./cmd/compat --only '$(ONLY)'
+
 .PHONY: demo
 demo: ## Lose a cluster and restore it, without the plugin and with it (CROSSPLANE=v2|v1.20 VELERO=v1.18|v1.17|v1.16 COUNT=10 NATIVE=1).
 	cd test && go run ./cmd/demo --crossplane $(CROSSPLANE) $(if $(VELERO),--velero $(VELERO)) $(if $(COUNT),--count $(COUNT)) $(if $(NATIVE),--native)

@@ -51,11 +51,12 @@ func serve() {
 			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
 		}
 	}
+	standDown := restoreitem.NewStandDown(featuresOf(pflag.CommandLine))
 	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom).Knowing(asks), err
+			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom).Knowing(asks).LeavingTo(standDown), err
 		}
 	}
 	server := framework.NewServer().
@@ -82,4 +83,12 @@ func serve() {
 		server.RegisterRestoreItemActionV2(r.Name, adopt(r.Selector))
 	}
 	server.Serve()
+}
+
+// featuresOf returns the features that Velero was started with, once the flags are parsed: it starts plugins with the arguments that follow its own
+// "server" (velero pkg/plugin/clientmgmt/process/client_builder.go), and what it binds for them has no features.
+func featuresOf(flags *pflag.FlagSet) func() []string {
+	features := flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin.")
+
+	return func() []string { return *features }
 }

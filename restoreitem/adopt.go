@@ -64,7 +64,9 @@ type Adopt struct {
 	refused sync.Map
 	doom    *Doom
 	asks    *Asks
-	results results
+	// standDown says what Velero does itself.
+	standDown *StandDown
+	results   results
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}
@@ -84,6 +86,13 @@ func (a *Adopt) Minding(d *Doom) *Adopt {
 // Knowing has the action hold MRs until their connection secrets are back that the restore has come to.
 func (a *Adopt) Knowing(asks *Asks) *Adopt {
 	a.asks = asks
+
+	return a
+}
+
+// LeavingTo has the action leave to Velero what it does itself.
+func (a *Adopt) LeavingTo(s *StandDown) *Adopt {
+	a.standDown = s
 
 	return a
 }
@@ -259,7 +268,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 
 // isAdopted tells whether this restore has put an XR on hold that composes the item: then the XR's operation is the item's too.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
-	ref, ok := xp.Controller(i.Unstructured)
+	ref, ok := i.controller()
 	if !ok {
 		return false, nil
 	}

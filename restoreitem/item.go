@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
@@ -20,6 +21,8 @@ type item struct {
 	namespace string
 	restore   *velerov1.Restore
 	settings  setting.Settings
+	// owners are those that it is to have, as they are now, whoever writes them.
+	owners []metav1.OwnerReference
 	// copied says that it is a copy that is held whether its owners look after it or not.
 	copied bool
 	// recovered says that it got its external-name from its status.
@@ -42,6 +45,17 @@ func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i
 
 // isQuarantined tells whether nothing may reconcile the item until a person says so.
 func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
+
+// controller returns the one of its owners that is its controller.
+func (i *item) controller() (metav1.OwnerReference, bool) {
+	for _, o := range i.owners {
+		if o.Controller != nil && *o.Controller {
+			return o, true
+		}
+	}
+
+	return metav1.OwnerReference{}, false
+}
 
 // restoreName names the Restore as holds do.
 func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }

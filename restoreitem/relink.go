@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// relink writes the item's owner references with the UIDs that the owners have now. An owner that is not live, or that does not know the
-// item, is dropped, never written with its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
+// relink writes the item's owner references with the UIDs that the owners have now, unless Velero does. An owner that is not live, or that does
+// not know the item, is dropped, never written with its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
 // pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource. It tells whether the item must not come back at
 // all, because the XR that composed it is at work without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
@@ -23,8 +23,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 		return true, nil
 	}
+	left := a.standDown.relinks(a.log)
 	uids := map[types.UID]types.UID{}
-	var refs []metav1.OwnerReference
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, reason, err := a.liveOwner(ref, i)
 		if err != nil {
@@ -35,18 +35,22 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		case reason == "":
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
-			refs = append(refs, ref)
+			i.owners = append(i.owners, ref)
 		case a.refusesFor(log, owner, ref, i):
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
+		case left:
+			log.Info("Velero may give it an owner that it would not have been given here")
 		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original)):
 			log.Info("Restored before its owner, which takes it over")
 		default:
 			log.WithField("next", withoutOwner(i.original)).Warn("Restored without an owner that it had")
 		}
 	}
-	i.SetOwnerReferences(refs)
+	if !left {
+		i.SetOwnerReferences(i.owners)
+	}
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/lab"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/meter"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/marked"
 )
 
 var sizes = Sizes{XRs: 500, MRs: 10, Pairs: 3, Large: 5000, Held: 1000, Objects: 100000}
@@ -131,23 +133,21 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// document has the parts that are written.
-const document = "# Performance\n\n<!-- Written by make bench: figures. -->\nold\n<!-- End of the figures. -->\n\nBy hand.\n" +
-	"<!-- Written by make bench: requests. -->\nold\n<!-- End of the requests. -->\n"
-
+// The page has the marks between which it is written.
 func TestReplace(t *testing.T) {
-	results := Results{Restores: []Restores{{Plugin: restored(110), Alone: restored(100)}}}
-	got, err := Replace([]byte(document), Requests, results.Requests())
+	page, err := os.ReadFile("../../docs/performance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"-->\nold\n<!-- End of the figures. -->\n\nBy hand.\n", "| list configmaps | 0 | 0 | 1 |\n<!-- End of the requests. -->\n"} {
-		if !bytes.Contains(got, []byte(want)) {
-			t.Errorf("There is no %q in:\n%s", want, got)
+	results := Results{Restores: []Restores{{Plugin: restored(110), Alone: restored(100)}}}
+	for part, text := range map[string]string{Figures: (&Record{Sizes: sizes}).Section(results.Figures(sizes)), Requests: results.Requests()} {
+		got, err := marked.Replace(page, part, text)
+		if err != nil || !bytes.Contains(got, []byte(text)) {
+			t.Errorf("%s is not written: %v", part, err)
 		}
 	}
-	if _, err := Replace([]byte("# Performance\n"), Figures, "x"); err == nil {
-		t.Error("Without the marks there is no place for the figures.")
+	if want := "| list configmaps | 0 | 0 | 1 |\n"; !strings.Contains(results.Requests(), want) {
+		t.Errorf("There is no %q in:\n%s", want, results.Requests())
 	}
 	var table bytes.Buffer
 	if err := Print(&table, results.Figures(sizes)); err != nil || !strings.Contains(table.String(), "not measured") {

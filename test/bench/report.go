@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -37,21 +36,8 @@ func count(f Figure) string {
 	return strconv.Itoa(len(f.Values))
 }
 
-// The parts of docs/performance.md that are written by make bench.
+// The parts of docs/performance.md that are written, by the names of who writes them.
 const (
-	Figures  = "figures"
-	Requests = "requests"
+	Figures  = "make bench (figures)"
+	Requests = "make bench (requests)"
 )
-
-// Replace returns a document with another text in one of its parts, between the two comments that mark it. It fails if these are missing.
-func Replace(document []byte, part, text string) ([]byte, error) {
-	begins := fmt.Sprintf("<!-- Written by make bench: %s. -->\n", part)
-	ends := fmt.Sprintf("<!-- End of the %s. -->\n", part)
-	before, rest, found := bytes.Cut(document, []byte(begins))
-	_, after, foundEnd := bytes.Cut(rest, []byte(ends))
-	if !found || !foundEnd {
-		return nil, fmt.Errorf("cannot find where the %s go: there must be the lines %q and %q", part, begins, ends)
-	}
-
-	return bytes.Join([][]byte{before, []byte(begins), []byte(text), []byte(ends), after}, nil), nil
-}

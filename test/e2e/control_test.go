@@ -34,6 +34,7 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control) {
 		got, err := n.Compare(t.Context(), s.target, s.cloud, n.before)
 		must(t, err)
 		outcomes[n] = got
+		s.wantNothingOfOurs(t, n)
 	}
 	must(t, s.target.UsePlugin(t.Context(), true))
 

@@ -26,6 +26,7 @@ type suite struct {
 	host           *stack.Host
 	cloud          *api.Client
 	version        stack.Version
+	velero         string // As in stack.Options.
 	source, target *stack.Cluster
 	// veleroArgs are for the Velero of each cluster that is started from now on.
 	veleroArgs []string
@@ -50,13 +51,20 @@ type tenant struct {
 
 func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite {
 	t.Helper()
+
+	return begin(t, &suite{version: version, veleroArgs: veleroArgs})
+}
+
+// begin starts the host and the source of a suite.
+func begin(t *testing.T, s *suite) *suite {
+	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Velero: s.velero, Plugin: true})...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
-	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version, veleroArgs: veleroArgs}
+	s.host, s.cloud = host, api.NewClient(host.CloudURL())
 	s.source = s.cluster(t, "source")
 
 	return s
@@ -65,7 +73,9 @@ func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite 
 // cluster starts a cluster with the XRD.
 func (s *suite) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Plugin: true, Audit: true, VeleroArgs: s.veleroArgs})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
+		Name: name, Crossplane: s.version, Velero: s.velero, Plugin: true, Audit: true, VeleroArgs: s.veleroArgs,
+	})
 	must(t, err)
 	must(t, drill.Platform{Crossplane: s.version}.Install(t.Context(), c))
 	must(t, c.RestartVelero(t.Context()))

@@ -40,6 +40,8 @@ const (
 	// V118 has fixed ports, so only one can run on a machine, and no webhooks here.
 	V118 Version = "crossplane-v1.18"
 	V20  Version = "crossplane-v2.0"
+	V21  Version = "crossplane-v2.1"
+	V22  Version = "crossplane-v2.2"
 	V24  Version = "crossplane-v2.4"
 )
 
@@ -64,6 +66,8 @@ type Options struct {
 	NopProvider bool
 	// Velero is the name of the program that is run as Velero; "velero" if empty.
 	Velero string
+	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; that of all other tests if empty.
+	Kubernetes string
 	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
@@ -82,7 +86,7 @@ type Options struct {
 func Programs(options ...Options) []string {
 	names := []string{S3, Cloud}
 	for _, o := range options {
-		names = append(names, Etcd, APIServer, ControllerManager, o.velero(), "velero-plugin-for-aws")
+		names = append(names, Etcd, o.kubernetes(APIServer), o.kubernetes(ControllerManager), o.velero(), "velero-plugin-for-aws")
 		if o.Plugin {
 			names = append(names, "plugin")
 		}
@@ -102,6 +106,15 @@ func Programs(options ...Options) []string {
 	slices.Sort(names)
 
 	return slices.Compact(names)
+}
+
+// kubernetes is the name of the program that is run as a component of Kubernetes.
+func (o Options) kubernetes(component string) string {
+	if o.Kubernetes == "" {
+		return component
+	}
+
+	return component + "-" + o.Kubernetes
 }
 
 func (o Options) velero() string {

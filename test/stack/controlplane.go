@@ -57,7 +57,7 @@ func (c *Cluster) startEtcd(ctx context.Context, client, peer string) error {
 }
 
 func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) error {
-	path, err := c.program(APIServer)
+	path, err := c.program(c.options.kubernetes(APIServer))
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 }
 
 func (c *Cluster) startControllerManager(ctx context.Context) error {
-	path, err := c.program(ControllerManager)
+	path, err := c.program(c.options.kubernetes(ControllerManager))
 	if err != nil {
 		return err
 	}

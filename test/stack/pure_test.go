@@ -143,9 +143,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	got := strings.Join(Programs(Options{Crossplane: V1, Plugin: true, KubernetesProvider: true}, Options{Velero: "velero-v1.17"}), " ")
-	want := "cloud crossplane-v1 etcd function-patch-and-transform gofakes3 kube-apiserver kube-controller-manager plugin provider-cloud " +
-		"provider-kubernetes velero velero-plugin-for-aws velero-v1.17"
+	got := strings.Join(Programs(Options{Crossplane: V1, Plugin: true, KubernetesProvider: true}, Options{Velero: "velero-v1.17", Kubernetes: "v1.30"}), " ")
+	want := "cloud crossplane-v1 etcd function-patch-and-transform gofakes3 kube-apiserver kube-apiserver-v1.30 kube-controller-manager " +
+		"kube-controller-manager-v1.30 plugin provider-cloud provider-kubernetes velero velero-plugin-for-aws velero-v1.17"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

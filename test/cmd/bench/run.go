@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/lab"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/marked"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
@@ -28,7 +27,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	if err != nil {
 		return err
 	}
-	of, err := sourceOf(root)
+	of, err := ledger.SourceOf(root)
 	if err != nil {
 		return err
 	}
@@ -85,11 +84,11 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 	if err != nil {
 		return fmt.Errorf("cannot read the documentation: %w", err)
 	}
-	if document, err = bench.Replace(document, bench.Figures, r.Section(figures)); err != nil {
+	if document, err = marked.Replace(document, bench.Figures, r.Section(figures)); err != nil {
 		return err
 	}
 	if table := results.Requests(); table != "" {
-		if document, err = bench.Replace(document, bench.Requests, table); err != nil {
+		if document, err = marked.Replace(document, bench.Requests, table); err != nil {
 			return err
 		}
 	}
@@ -122,37 +121,4 @@ func commitOf(ctx context.Context, root string) (string, error) {
 	}
 
 	return commit, err
-}
-
-// sourceOf returns a sum of what the plugin is built from: its program has the commit in it, which changes when nothing else does.
-func sourceOf(root string) (string, error) {
-	sum := sha256.New()
-	files := os.DirFS(root)
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			if name != "." && (strings.HasPrefix(name, ".") || name == "test" || name == "bin") {
-				return fs.SkipDir
-			}
-
-			return nil
-		}
-		if strings.HasSuffix(name, "_test.go") || filepath.Ext(name) != ".go" && name != "go.mod" && name != "go.sum" {
-			return nil
-		}
-		b, err := fs.ReadFile(files, name)
-		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", name, err)
-		}
-		_, _ = fmt.Fprintf(sum, "%s %d\n%s", name, len(b), b) // A sum takes all.
-
-		return nil
-	})
-	if err != nil {
-		return "", fmt.Errorf("cannot read the plugin's source: %w", err)
-	}
-
-	return fmt.Sprintf("plugin %x", sum.Sum(nil)[:8]), nil
 }

@@ -72,18 +72,18 @@ func (d *demo) table(rounds []*round) {
 		}
 		_, _ = fmt.Fprintln(w)
 	}
-	number := func(value func(o drill.Outcome) int) func(r *round) string {
+	number := func(value func(o *drill.Recovery) int) func(r *round) string {
 		return func(r *round) string { return strconv.Itoa(value(r.outcome)) }
 	}
 	row("", func(r *round) string { return r.title })
-	row("Velero's phase", func(r *round) string { return r.phase })
-	row("external creates", number(func(o drill.Outcome) int { return o.Creates }))
-	row("external deletes", number(func(o drill.Outcome) int { return o.Deletes }))
-	row("duplicates", number(func(o drill.Outcome) int { return o.Duplicates }))
-	row("orphans", number(func(o drill.Outcome) int { return o.Orphans }))
+	row("Velero's phase", func(r *round) string { return r.outcome.Phase })
+	row("external creates", number(func(o *drill.Recovery) int { return o.Creates }))
+	row("external deletes", number(func(o *drill.Recovery) int { return o.Deletes }))
+	row("duplicates", number(func(o *drill.Recovery) int { return o.Duplicates }))
+	row("orphans", number(func(o *drill.Recovery) int { return o.Orphans }))
 	row("adopted / total", func(r *round) string { return fmt.Sprintf("%d / %d", r.outcome.Adopted, r.outcome.Total) })
-	row("holds left", number(func(o drill.Outcome) int { return o.Holds }))
-	row("seconds to all Ready", func(r *round) string { return fmt.Sprintf("%.1f", r.seconds) })
+	row("holds left", number(func(o *drill.Recovery) int { return o.Holds }))
+	row("seconds to all Ready", func(r *round) string { return fmt.Sprintf("%.1f", r.outcome.Seconds) })
 	_ = w.Flush() // Standard output is the only place to tell of a failure.
 	_, _ = fmt.Fprintln(d.out)
 }

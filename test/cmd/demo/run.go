@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -20,9 +21,7 @@ type round struct {
 	platform drill.Platform
 	count    int
 
-	outcome drill.Outcome
-	seconds float64
-	phase   string
+	outcome *drill.Recovery
 }
 
 type demo struct {
@@ -57,9 +56,8 @@ func run(ctx context.Context, out io.Writer, options stack.Options, native bool,
 		}
 	}
 	d.table(rounds)
-	safe := rounds[1]
-	if !safe.outcome.Sound() || safe.phase != "Completed" {
-		return errors.New("a promise is broken: see the plugin's column")
+	if safe := rounds[1].outcome; !safe.Sound() {
+		return errors.New(strings.Join(append([]string{"a promise is broken: see the plugin's column"}, safe.Wrong...), "; "))
 	}
 	d.say("The plugin kept its promises: nothing was created, deleted, duplicated or orphaned, and nothing is held.")
 
@@ -70,93 +68,15 @@ func (d *demo) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.out, "%8s  %s\n", time.Since(d.began).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
-func (d *demo) round(ctx context.Context, r *round) error {
+func (d *demo) round(ctx context.Context, r *round) (err error) {
 	_, _ = fmt.Fprintf(d.out, "\n== %s ==\n", r.title)
-	source, err := d.cluster(ctx, r, "source")
-	if err != nil {
-		return err
-	}
-	d.say("making %d environments, each a bucket, a network and a database in the cloud", r.count)
-	if err := r.platform.Make(ctx, source, r.count); err != nil {
-		return err
-	}
-	if err := r.platform.AwaitReady(ctx, source, r.count); err != nil {
-		return err
-	}
-	before, err := r.platform.Record(ctx, source, d.cloud)
-	if err != nil {
-		return err
-	}
-	d.say("all are Ready: the cloud has %d resources for them", len(before.External))
-	if err := r.platform.Backup(ctx, source, r.platform.Namespace); err != nil {
-		return err
-	}
-	d.say("backed up with: velero backup create %s --include-namespaces %s", r.platform.Namespace, r.platform.Namespace)
-	if err := source.Destroy(); err != nil {
-		return err
-	}
-	d.say("the cluster is lost, etcd and all; the cloud and the backup are left")
-
-	target, err := d.cluster(ctx, r, "target")
-	if err != nil {
-		return err
-	}
-	if err := d.restore(ctx, r, target, before); err != nil {
-		return err
-	}
-
-	return target.Destroy()
-}
-
-func (d *demo) cluster(ctx context.Context, r *round, role string) (*stack.Cluster, error) {
-	d.say("starting the %s cluster: Kubernetes, Crossplane, a provider, Velero", role)
 	options := d.options
-	options.Name, options.Plugin = r.platform.Namespace+"-"+role, r.plugin
-	c, err := stack.NewCluster(ctx, d.host, options)
-	if err != nil {
-		return nil, err
+	options.Plugin = r.plugin
+	loss := drill.Loss{
+		Host: d.host, Cloud: d.cloud, Options: options, Platform: r.platform, Count: r.count, Say: d.say,
+		Follow: func(ctx context.Context, target *stack.Cluster) func() { return d.follow(ctx, r, target) },
 	}
-	if err := r.platform.Install(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := r.platform.Compose(ctx, c); err != nil {
-		return nil, err
-	}
-	if err := c.RestartVelero(ctx); err != nil {
-		return nil, err
-	}
-	d.say("it is up, with the platform's XRD and Composition")
-
-	return c, nil
-}
-
-func (d *demo) restore(ctx context.Context, r *round, target *stack.Cluster, before *drill.Record) error {
-	name := r.platform.Namespace
-	began := time.Now()
-	if err := r.platform.StartRestore(ctx, target, name, name); err != nil {
-		return err
-	}
-	d.say("restoring with: velero restore create --from-backup %s", name)
-	stop := d.follow(ctx, r, target)
-	restore, err := drill.AwaitRestore(ctx, target, name)
-	if err == nil {
-		err = r.platform.AwaitReady(ctx, target, r.count)
-	}
-	r.seconds = time.Since(began).Seconds()
-	stop()
-	if err != nil {
-		return err
-	}
-	r.phase = drill.Phase(restore)
-	d.say("Velero says %s; all environments are Ready; seeing whether that lasts", r.phase)
-	seen, err := r.platform.Record(ctx, target, d.cloud)
-	if err != nil {
-		return err
-	}
-	if err := r.platform.AwaitReads(ctx, target, d.cloud, seen, seen.Seq); err != nil {
-		return err
-	}
-	r.outcome, err = r.platform.Compare(ctx, target, d.cloud, before)
+	r.outcome, err = loss.Recover(ctx)
 
 	return err
 }

@@ -11,13 +11,20 @@ import (
 
 // Versions of what the stack is made of.
 const (
-	Kubernetes   = "v1.35.4"
+	Kubernetes = "v1.35.4"
+	// The oldest and the newest that the module proxy serves of those that the matrix is for.
+	kubernetesV130 = "v1.30.14"
+	kubernetesV137 = "v1.37.2"
+
 	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.7"
 
 	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
 	crossplaneV20 = "v2.0.4"
 	crossplaneV24 = "v2.4.0"
+	// The minors between them.
+	crossplaneV21 = "v2.1.3"
+	crossplaneV22 = "v2.2.1"
 	// The last minor whose watch garbage collector stops watches that are in use.
 	crossplaneV118 = "v1.18.3"
 )
@@ -54,14 +61,8 @@ func recipes() []Recipe {
 	list := []Recipe{
 		{Name: "gofakes3", Module: "github.com/johannesboyne/gofakes3", Version: "v1.2.0", Package: "cmd/gofakes3"},
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Version: "v3.7.3"},
-		{
-			Name: "kube-apiserver", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kube-apiserver", Staging: true,
-			Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
-		},
-		{
-			Name: "kube-controller-manager", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kube-controller-manager", Staging: true,
-			Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
-		},
+		kubernetes("kube-apiserver", "", Kubernetes),
+		kubernetes("kube-controller-manager", "", Kubernetes),
 		crossplane("crossplane-v2", CrossplaneV2),
 		{
 			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
@@ -82,19 +83,48 @@ func recipes() []Recipe {
 
 	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
-	x24, x21 := crossplane("crossplane-v2.4", crossplaneV24), olderCrossplane("crossplane-v2.1", "v2.1.0")
-	kubectl := Recipe{
-		Name: "kubectl", Module: "k8s.io/kubernetes", Version: Kubernetes, Package: "cmd/kubectl", Staging: true, OnDemand: true,
-		Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + Kubernetes},
-	}
-	v17.OnDemand, v16.OnDemand, x24.OnDemand, x21.OnDemand = true, true, true, true
+	list = append(list,
+		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v16,
+		olderCrossplane("crossplane-v2.0", crossplaneV20))
 
-	return append(list,
-		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v17, v16,
-		olderCrossplane("crossplane-v2.0", crossplaneV20), x21, x24, kubectl, Recipe{
+	return append(list, onDemand(
+		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22), crossplane("crossplane-v2.4", crossplaneV24),
+		kubernetes("kubectl", "", Kubernetes),
+		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
+		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
+		Recipe{
 			Name: "crossplane-v1.18", Module: "github.com/crossplane/crossplane", Version: crossplaneV118, Package: "cmd/crossplane", Assets: "cluster/crds",
-			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics}, OnDemand: true,
-		})
+			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics},
+		},
+	)...)
+}
+
+// onDemand has programs built only when they are named.
+func onDemand(list ...Recipe) []Recipe {
+	for i := range list {
+		list[i].OnDemand = true
+	}
+
+	return list
+}
+
+// kubernetes is a program of Kubernetes, with what tells its version apart from others behind its name.
+func kubernetes(program, suffix, version string) Recipe {
+	return Recipe{
+		Name: program + suffix, Module: "k8s.io/kubernetes", Version: version, Package: "cmd/" + program, Staging: true,
+		Ldflags: []string{"k8s.io/component-base/version.gitVersion=" + version},
+	}
+}
+
+// Version is that of a program which is built from a module of others; "" if there is none of that name.
+func Version(name string) string {
+	for _, r := range recipes() {
+		if r.Name == name {
+			return r.Version
+		}
+	}
+
+	return ""
 }
 
 // crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder.

@@ -97,10 +97,12 @@ func run(ctx context.Context, args []string) error {
 }
 
 func (s settings) options() ([]stack.Options, error) {
-	versions := map[string]stack.Version{"v2": stack.V2, "v1": stack.V1, "v1.20": stack.V1, "v2.0": stack.V20, "v2.4": stack.V24, "none": stack.None}
+	versions := map[string]stack.Version{
+		"v2": stack.V2, "v1": stack.V1, "v1.20": stack.V1, "v2.0": stack.V20, "v2.1": stack.V21, "v2.2": stack.V22, "v2.4": stack.V24, "none": stack.None,
+	}
 	version, ok := versions[s.crossplane]
 	if !ok {
-		return nil, fmt.Errorf("cannot run Crossplane %q: choose v2, v2.0, v2.4, v1.20 or none", s.crossplane)
+		return nil, fmt.Errorf("cannot run Crossplane %q: choose v2, v2.0, v2.1, v2.2, v2.4, v1.20 or none", s.crossplane)
 	}
 	var all []stack.Options
 	for i, name := range strings.Split(s.clusters, ",") {

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
+	"github.com/vmware-tanzu/velero/pkg/plugin/framework"
+)
+
+func TestFeaturesOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   []string
+	}{
+		"None":   {reason: "Velero has none by default.", args: []string{"--plugin-dir=/plugins", "--log-level=debug"}},
+		"One":    {reason: "As the Deployment of Velero has it.", args: []string{"--features=OwnerRefRelink"}, want: []string{"OwnerRefRelink"}},
+		"Apart":  {reason: "The value can be an argument of its own.", args: []string{"--features", "EnableCSI"}, want: []string{"EnableCSI"}},
+		"Many":   {reason: "They are separated by commas, or given one by one.", args: []string{"--features=a,b", "--features=c"}, want: []string{"a", "b", "c"}},
+		"Beside": {reason: "Flags that only Velero knows are passed over.", args: []string{"--namespace=velero", "--features=a", "--new=1"}, want: []string{"a"}},
+		"Empty":  {reason: "So is the flag without a value.", args: []string{"--features="}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flags := pflag.NewFlagSet("plugin", pflag.ContinueOnError)
+			features := featuresOf(flags)
+			// Velero's own flags are bound to the same set: one of the same name would keep the plugin from starting.
+			framework.NewServer().BindFlags(flags)
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, features(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

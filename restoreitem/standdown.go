@@ -1,0 +1,34 @@
+package restoreitem
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+)
+
+// FeatureRelink is the feature with which Velero gives restored objects their owners back itself (velero PR #10556, which no release has yet).
+const FeatureRelink = "OwnerRefRelink"
+
+// A StandDown leaves to Velero what it was told to do itself. The actions of one process share one; nil leaves nothing.
+type StandDown struct {
+	features func() []string
+	told     sync.Once
+}
+
+// NewStandDown returns one for a Velero that was started with the features.
+func NewStandDown(features func() []string) *StandDown { return &StandDown{features: features} }
+
+// relinks tells whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
+func (s *StandDown) relinks(log logrus.FieldLogger) bool {
+	if s == nil || !slices.Contains(s.features(), FeatureRelink) {
+		return false
+	}
+	s.told.Do(func() {
+		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. " +
+			"It writes those of the kinds that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: " +
+			"see docs/compatibility.md")
+	})
+
+	return true
+}

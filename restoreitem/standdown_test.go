@@ -1,0 +1,120 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func enabled(features ...string) *StandDown { return NewStandDown(func() []string { return features }) }
+
+// What Velero links itself has no owner yet when it is created, and is in all else what it would have been.
+func TestStandDown(t *testing.T) {
+	old := xptest.XR("x", xptest.UID("old"))
+	mr := xptest.MR("b", xptest.ControlledBy(old))
+	publisher := xptest.MR("p", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
+	child := xptest.XR("child", xptest.ControlledBy(old))
+	x := heldWith(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr, publisher, child)))
+	local := xptest.ModernXR("x", xptest.UID("old"))
+	namespaced := xptest.NamespacedMR("b", xptest.ControlledBy(local))
+	modern := xptest.ModernXR("x", xptest.UID("new"), xptest.Refs(namespaced))
+	type want struct {
+		Owners, Held, Operation, Skip bool
+		// Old says that an owner's old UID is left anywhere.
+		Old bool
+		// Told is how often the log says that owners are left to Velero, and Doubted how often that they may be others.
+		Told, Doubted int
+	}
+	cases := map[string]struct {
+		reason    string
+		standDown *StandDown
+		live      *cluster
+		item      *unstructured.Unstructured
+		want      want
+	}{
+		"Off":          {reason: "By default Velero links nothing.", standDown: enabled(), live: live(x), item: mr, want: want{Owners: true}},
+		"None":         {reason: "A rehearsal knows of no Velero.", live: live(x), item: mr, want: want{Owners: true}},
+		"Another":      {reason: "Other features are nothing to us.", standDown: enabled("EnableCSI"), live: live(x), item: mr, want: want{Owners: true}},
+		"MR":           {reason: "It is Velero's to link.", standDown: enabled("EnableCSI", FeatureRelink), live: live(x), item: mr, want: want{Told: 1}},
+		"NamespacedMR": {reason: "The same for Crossplane v2.", standDown: enabled(FeatureRelink), live: live(modern), item: namespaced, want: want{Told: 1}},
+		"Secret": {
+			reason: "A connection secret too.", standDown: enabled(FeatureRelink), live: live(xptest.With(publisher, xptest.UID("new"))),
+			item: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publisher)), want: want{Told: 1},
+		},
+		"Publisher": {
+			reason: "An MR is held as ever, and its XR's operation is still the MR's.", standDown: enabled(FeatureRelink), live: live(x), item: publisher,
+			want: want{Held: true, Told: 1},
+		},
+		"ComposedXR": {
+			reason: "A composed XR is held and has an operation.", standDown: enabled(FeatureRelink), live: live(x), item: child,
+			want: want{Held: true, Operation: true, Told: 1},
+		},
+		"XR": {reason: "What has no owner is nobody's to link.", standDown: enabled(FeatureRelink), live: live(), item: old, want: want{Held: true, Operation: true}},
+		"NotItsOwn": {
+			reason: "Velero goes by UIDs and does not ask an XR what it composes: that is said.", standDown: enabled(FeatureRelink),
+			live: live(heldWith(xptest.XR("x", xptest.UID("new")))), item: mr, want: want{Told: 1, Doubted: 1},
+		},
+		"AtWork": {
+			reason: "What its XR is at work without is still not restored.", standDown: enabled(FeatureRelink), live: live(xptest.XR("x", xptest.UID("new"))), item: mr,
+			want: want{Skip: true, Told: 1},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log).LeavingTo(tc.standDown).Execute(inputFor(tc.item, restoreOf(nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Operation: out.OperationID != "", Skip: out.SkipRestore}
+			if out.UpdatedItem != nil {
+				u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+				h, err := adoption.HoldOf(u)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, ref := range u.GetOwnerReferences() {
+					got.Old = got.Old || ref.UID == "old"
+				}
+				got.Owners, got.Held = len(u.GetOwnerReferences()) > 0, h != nil && xp.IsPaused(u)
+			}
+			for _, e := range hook.AllEntries() {
+				if strings.Contains(e.Message, "owner references are left to it") {
+					got.Told++
+				}
+				if strings.Contains(e.Message, "may give it an owner") {
+					got.Doubted++
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A restore has thousands of items and several actions in one process. Each poll is a process of its own, and writes no owners.
+func TestStandDownIsToldOnce(t *testing.T) {
+	old := xptest.XR("x", xptest.UID("old"))
+	mr := xptest.MR("b", xptest.ControlledBy(old))
+	log, hook := logtest.NewNullLogger()
+	standDown := enabled(FeatureRelink)
+	for range 2 {
+		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log).LeavingTo(standDown)
+		for range 2 {
+			if _, err := a.Execute(inputFor(mr, restoreOf(nil))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if told := len(hook.AllEntries()); told != 1 {
+		t.Errorf("the log has %d lines, not one", told)
+	}
+}

@@ -1,0 +1,170 @@
+package compat
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// A program of a cell that nobody can build would be found after hours only.
+func TestCells(t *testing.T) {
+	cells := Cells()
+	if len(cells) != 3*5*2 {
+		t.Errorf("there are %d cells", len(cells))
+	}
+	for _, c := range cells {
+		for _, name := range stack.Programs(c.Options()) {
+			if !slices.Contains(build.Names(), name) {
+				t.Errorf("%s needs %s, which nobody can build", c, name)
+			}
+		}
+		if of := c.of("plugin"); strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
+			t.Errorf("the versions of %s are not known: %s", c, of)
+		}
+		for _, minor := range []string{exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)} {
+			if !strings.HasPrefix(minor, c.Velero+".") && !strings.HasPrefix(minor, c.Crossplane+".") && !strings.HasPrefix(minor, c.Kubernetes+".") {
+				t.Errorf("%s has %s", c, minor)
+			}
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		minors []string
+		want   int
+	}{
+		"All":     {reason: "By default.", want: 30},
+		"Velero":  {reason: "All with one Velero.", minors: []string{"v1.16"}, want: 10},
+		"One":     {reason: "A minor of each.", minors: []string{"v1.37", "v2.0", "v1.16"}, want: 1},
+		"Two":     {reason: "No cell has two of a kind.", minors: []string{"v2.0", "v2.1"}},
+		"Unknown": {reason: "What is not in the matrix is said.", minors: []string{"v3.0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := Only(tc.minors)
+			if len(got) != tc.want || (err != nil) != (tc.want == 0) {
+				t.Errorf("%s\ngot %v, error %v", tc.reason, got, err)
+			}
+		})
+	}
+}
+
+func sound() *drill.Recovery {
+	return &drill.Recovery{Outcome: drill.Outcome{Adopted: 9, Total: 9}, Phase: "Completed", Seconds: 12.3}
+}
+
+// What was found is found once, and what was not as it should be again and again, until it is.
+func TestRun(t *testing.T) {
+	kept, failing, late := Cells()[0], Cells()[1], Cells()[2]
+	l, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var played []Cell
+	play := func(recovery *drill.Recovery, err error) func(context.Context, Cell) (*drill.Recovery, error) {
+		return func(_ context.Context, c Cell) (*drill.Recovery, error) {
+			played = append(played, c)
+			if c == failing {
+				return recovery, err
+			}
+
+			return sound(), nil
+		}
+	}
+	held := sound()
+	held.Adopted, held.Holds = 8, 1
+	cases := []struct {
+		name, reason string
+		source       string
+		wanted       []Cell
+		recovery     *drill.Recovery
+		err          error
+		played       []Cell
+		failed       map[Cell]string
+	}{
+		{
+			name: "First", reason: "All that is wanted is run.", source: "a", wanted: []Cell{kept, failing}, recovery: held, played: []Cell{kept, failing},
+			failed: map[Cell]string{kept: "", failing: "the restore is Completed; 0 creates, 0 deletes, 0 duplicates, 0 orphans, 8 of 9 adopted, 1 held"},
+		},
+		{
+			name: "Again", reason: "What failed is run again, and what was not wanted shows all the same.", source: "a", wanted: []Cell{failing}, err: errors.New("no"),
+			played: []Cell{failing}, failed: map[Cell]string{kept: "", failing: "no"},
+		},
+		{
+			name: "Mended", reason: "Until it is as it should be.", source: "a", wanted: []Cell{failing, late}, recovery: sound(), played: []Cell{failing, late},
+			failed: map[Cell]string{kept: "", failing: "", late: ""},
+		},
+		{name: "Nothing", reason: "Then nothing is left.", source: "a", wanted: []Cell{kept, failing}, failed: map[Cell]string{kept: "", failing: "", late: ""}},
+		{name: "Changed", reason: "Of another plugin nothing is known.", source: "b", wanted: []Cell{kept}, played: []Cell{kept}, failed: map[Cell]string{kept: ""}},
+	}
+	for _, tc := range cases {
+		t.Run(tc.name, func(t *testing.T) {
+			played = nil
+			r := Runner{Ledger: l, Source: tc.source, Out: t.Output(), Play: play(tc.recovery, tc.err)}
+			results, err := r.Run(t.Context(), tc.wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := map[Cell]string{}
+			for c, result := range results {
+				failed[c] = result.Failed
+			}
+			if diff := cmp.Diff(tc.played, played, cmpopts.EquateEmpty()) + cmp.Diff(tc.failed, failed); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRunEndsWhenItIsStopped(t *testing.T) {
+	l, err := ledger.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	r := Runner{Ledger: l, Source: "a", Out: t.Output(), Play: func(context.Context, Cell) (*drill.Recovery, error) {
+		stop()
+
+		return nil, ctx.Err()
+	}}
+	if results, err := r.Run(ctx, Cells()); err == nil {
+		t.Errorf("what was stopped is no result: %v", results)
+	}
+}
+
+func TestSection(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	broken := sound()
+	broken.Creates = 1
+	section := Section(map[Cell]Result{
+		{Velero: "v1.16", Crossplane: "v1.20", Kubernetes: "v1.30"}: {At: at, Recovery: sound()},
+		{Velero: "v1.16", Crossplane: "v1.20", Kubernetes: "v1.37"}: {At: at, Recovery: broken, Failed: "1 create"},
+		{Velero: "v1.16", Crossplane: "v2.0", Kubernetes: "v1.30"}:  {At: at, Failed: "it won't\nstart: a|b"},
+	}, "a machine", at)
+	lines := strings.Split(section, "\n")
+	for _, want := range []string{
+		"Written by `make compat` on 2026-01-02: 1 of 30 cells are as they should be. The machine: a machine.",
+		"| " + build.Version("velero-v1.16") + " | " + build.CrossplaneV1 + " | 9 of 9 adopted in 12 s, 2026-01-02 | **broken**, 2026-01-02: 1 create |",
+		"| " + build.Version("velero-v1.16") + " | " + build.Version("crossplane-v2.0") + ` | could not be run, 2026-01-02: it won't start: a\|b | not run |`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("there is no line\n%s\nin\n%s", want, section)
+		}
+	}
+	if rows := strings.Count(section, "\n| v"); rows != 15 {
+		t.Errorf("there are %d rows", rows)
+	}
+}

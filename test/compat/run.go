@@ -1,0 +1,122 @@
+package compat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// instances is how many there are in each cluster: more than one, so that one could be mistaken for another.
+const instances = 3
+
+// A Result is what came of a cell.
+type Result struct {
+	// At is when.
+	At time.Time `json:"at"`
+	// Recovery is nil if it did not come so far.
+	Recovery *drill.Recovery `json:"recovery,omitempty"`
+	// Failed is what is wrong; "" if all is as if nothing had happened.
+	Failed string `json:"-"`
+}
+
+// A Runner runs cells, and keeps the results of those that are as they should be. Others are run again the next time.
+type Runner struct {
+	Ledger *ledger.Ledger
+	// Source is what the plugin is built from. Results of another are none.
+	Source string
+	Out    io.Writer
+	// Play runs a cell.
+	Play func(ctx context.Context, c Cell) (*drill.Recovery, error)
+}
+
+// Run runs the wanted cells of which there is no result, and returns the results of all that have one.
+func (r *Runner) Run(ctx context.Context, wanted []Cell) (map[Cell]Result, error) {
+	results := map[Cell]Result{}
+	for i, c := range wanted {
+		if !r.Ledger.Has(c.String(), c.of(r.Source)) {
+			r.say("%d of %d: %s", i+1, len(wanted), c)
+		}
+		result, err := r.run(ctx, c)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			r.say("%s: %v", c, err)
+			result.Failed = err.Error()
+		}
+		results[c] = result
+	}
+	for _, c := range Cells() {
+		if _, ok := results[c]; ok || !r.Ledger.Has(c.String(), c.of(r.Source)) {
+			continue
+		}
+		result, err := r.run(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		results[c] = result
+	}
+
+	return results, nil
+}
+
+// run runs a cell, unless there is a result of it.
+func (r *Runner) run(ctx context.Context, c Cell) (Result, error) {
+	return ledger.Entry(r.Ledger, c.String(), c.of(r.Source), func() (Result, error) {
+		recovery, err := r.Play(ctx, c)
+		result := Result{At: time.Now().UTC().Round(time.Second), Recovery: recovery}
+		if err != nil {
+			return result, err
+		}
+
+		return result, judge(recovery)
+	})
+}
+
+func (r *Runner) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
+}
+
+// judge says what is wrong; nil if nothing is.
+func judge(r *drill.Recovery) error {
+	if r.Sound() {
+		return nil
+	}
+	wrong := []string{fmt.Sprintf("the restore is %s; %d creates, %d deletes, %d duplicates, %d orphans, %d of %d adopted, %d held",
+		r.Phase, r.Creates, r.Deletes, r.Duplicates, r.Orphans, r.Adopted, r.Total, r.Holds)}
+
+	return errors.New(strings.Join(append(wrong, r.Wrong...), "; "))
+}
+
+// Play loses a cluster of the cell's versions and restores into another. Programs that are missing are built.
+func Play(ctx context.Context, c Cell, out io.Writer) (recovery *drill.Recovery, err error) {
+	options := c.Options()
+	set, err := build.Ensure(ctx, out, stack.Programs(options)...)
+	if err != nil {
+		return nil, err
+	}
+	host, err := stack.NewHost(ctx, set, "", io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	began := time.Now()
+	loss := drill.Loss{
+		Host: host, Cloud: api.NewClient(host.CloudURL()), Options: options, Count: instances,
+		Platform: drill.Platform{Crossplane: options.Crossplane, Namespace: "compat"},
+		Say: func(format string, args ...any) {
+			_, _ = fmt.Fprintf(out, "%8s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, args...))
+		},
+	}
+
+	return loss.Recover(ctx)
+}

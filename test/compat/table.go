@@ -1,0 +1,62 @@
+package compat
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Section is what is written into docs/compatibility.md.
+func Section(results map[Cell]Result, machine string, now time.Time) string {
+	var b strings.Builder
+	sound := 0
+	for _, r := range results {
+		if r.Failed == "" {
+			sound++
+		}
+	}
+	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d cells are as they should be. The machine: %s.\n\n",
+		now.UTC().Format(time.DateOnly), sound, len(Cells()), machine)
+	b.WriteString("| Velero | Crossplane |")
+	for _, k := range kubernetes() {
+		fmt.Fprintf(&b, " Kubernetes %s |", exact(kubernetes(), k.minor))
+	}
+	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(kubernetes())) + "\n")
+	for _, v := range veleros() {
+		for _, x := range crossplanes() {
+			fmt.Fprintf(&b, "| %s | %s |", exact(veleros(), v.minor), exact(crossplanes(), x.minor))
+			for _, k := range kubernetes() {
+				r, ok := results[Cell{Velero: v.minor, Crossplane: x.minor, Kubernetes: k.minor}]
+				b.WriteString(" " + describe(r, ok) + " |")
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\n")
+
+	return b.String()
+}
+
+func describe(r Result, ran bool) string {
+	switch {
+	case !ran:
+		return "not run"
+	case r.Failed == "":
+		return fmt.Sprintf("%d of %d adopted in %.0f s, %s", r.Recovery.Adopted, r.Recovery.Total, r.Recovery.Seconds, r.At.Format(time.DateOnly))
+	case r.Recovery == nil:
+		return fmt.Sprintf("could not be run, %s: %s", r.At.Format(time.DateOnly), flat(r.Failed))
+	default:
+		return fmt.Sprintf("**broken**, %s: %s", r.At.Format(time.DateOnly), flat(r.Failed))
+	}
+}
+
+// flat makes a text fit into a cell of a table.
+func flat(text string) string {
+	const most = 300
+	text = strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+	if len(text) > most {
+		text = text[:most] + " …"
+	}
+
+	return text
+}

@@ -1,0 +1,191 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A Loss is one loss of a cluster, etcd and all, and the restore of a namespace of it into another cluster.
+type Loss struct {
+	Host  *stack.Host
+	Cloud *api.Client
+	// Options are those of both clusters, but for their names.
+	Options  stack.Options
+	Platform Platform
+	// Count is how many instances there are.
+	Count int
+	// Say tells how far it is.
+	Say func(format string, args ...any)
+	// Follow is called when the restore has begun, and what it returns when all is Ready; nil if nobody follows.
+	Follow func(ctx context.Context, target *stack.Cluster) func()
+}
+
+// A Recovery is what came of a Loss.
+type Recovery struct {
+	Outcome
+
+	// Phase is that of the Restore.
+	Phase string
+	// Seconds from the start of the restore until all was Ready.
+	Seconds float64
+	// Wrong is what else is not as it was: owners that are not alive, and claims and XRs with other settings.
+	Wrong []string
+}
+
+// Sound tells whether all is as if nothing had happened.
+func (r *Recovery) Sound() bool {
+	return r.Outcome.Sound() && r.Phase == "Completed" && len(r.Wrong) == 0
+}
+
+// Recover makes instances, backs them up, loses the cluster, restores them, and judges by what is in the target and in the cloud. It fails if it can't
+// come so far; whatever happens, neither cluster is left.
+func (l *Loss) Recover(ctx context.Context) (recovery *Recovery, err error) {
+	source, err := l.cluster(ctx, "source")
+	if err != nil {
+		return nil, err
+	}
+	before, wishes, err := l.backUp(ctx, source)
+	if err = errors.Join(err, source.Destroy()); err != nil {
+		return nil, err
+	}
+	l.Say("the cluster is lost, etcd and all; the cloud and the backup are left")
+
+	target, err := l.cluster(ctx, "target")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, target.Destroy()) }()
+	if recovery, err = l.restore(ctx, target, before); err != nil {
+		return nil, err
+	}
+	recovery.Wrong, err = l.wrong(ctx, target, wishes)
+
+	return recovery, err
+}
+
+func (l *Loss) cluster(ctx context.Context, role string) (*stack.Cluster, error) {
+	l.Say("starting the %s cluster: Kubernetes, Crossplane, a provider, Velero", role)
+	options := l.Options
+	options.Name = l.Platform.Namespace + "-" + role
+	c, err := stack.NewCluster(ctx, l.Host, options)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Platform.Install(ctx, c)
+	if err == nil {
+		err = l.Platform.Compose(ctx, c)
+	}
+	if err == nil {
+		err = c.RestartVelero(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Destroy())
+	}
+	l.Say("it is up, with the platform's XRD and Composition")
+
+	return c, nil
+}
+
+// backUp makes the instances, backs them up, and returns what there was.
+func (l *Loss) backUp(ctx context.Context, source *stack.Cluster) (*Record, map[string]any, error) {
+	p := l.Platform
+	l.Say("making %d environments, each a bucket, a network and a database in the cloud", l.Count)
+	if err := p.Make(ctx, source, l.Count); err != nil {
+		return nil, nil, err
+	}
+	if _, err := p.AwaitMade(ctx, source, l.Count); err != nil {
+		return nil, nil, err
+	}
+	before, err := p.Record(ctx, source, l.Cloud)
+	if err != nil {
+		return nil, nil, err
+	}
+	wishes, err := p.Wishes(ctx, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.Say("all are Ready: the cloud has %d resources for them", len(before.External))
+	if err := p.Backup(ctx, source, p.Namespace); err != nil {
+		return nil, nil, err
+	}
+	l.Say("backed up with: velero backup create %s --include-namespaces %s", p.Namespace, p.Namespace)
+
+	return before, wishes, nil
+}
+
+func (l *Loss) restore(ctx context.Context, target *stack.Cluster, before *Record) (*Recovery, error) {
+	p, name, began := l.Platform, l.Platform.Namespace, time.Now()
+	if err := p.StartRestore(ctx, target, name, name); err != nil {
+		return nil, err
+	}
+	l.Say("restoring with: velero restore create --from-backup %s", name)
+	stop := func() {}
+	if l.Follow != nil {
+		stop = l.Follow(ctx, target)
+	}
+	restore, err := AwaitRestore(ctx, target, name)
+	if err == nil {
+		err = p.AwaitReady(ctx, target, l.Count)
+	}
+	r := &Recovery{Seconds: time.Since(began).Seconds()}
+	stop()
+	if err != nil {
+		return nil, err
+	}
+	r.Phase = Phase(restore)
+	l.Say("Velero says %s; all environments are Ready; seeing whether that lasts", r.Phase)
+	seen, err := p.Record(ctx, target, l.Cloud)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.AwaitReads(ctx, target, l.Cloud, seen, seen.Seq); err != nil {
+		return nil, err
+	}
+	r.Outcome, err = p.Compare(ctx, target, l.Cloud, before)
+
+	return r, err
+}
+
+// wrong names what is not as it was in the target.
+func (l *Loss) wrong(ctx context.Context, target *stack.Cluster, before map[string]any) ([]string, error) {
+	wrong, err := l.Platform.DeadOwners(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	after, err := l.Platform.Wishes(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+
+	return append(wrong, changed(before, after)...), nil
+}
+
+// changed names what differs between two sets of objects.
+func changed(before, after map[string]any) []string {
+	var names []string
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			names = append(names, name+" was not there before")
+		}
+	}
+	for name, was := range before {
+		is, ok := after[name]
+		switch {
+		case !ok:
+			names = append(names, name+" is missing")
+		case !equality.Semantic.DeepEqual(was, is):
+			names = append(names, fmt.Sprintf("%s was %v and is %v", name, was, is))
+		}
+	}
+	slices.Sort(names)
+
+	return names
+}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// oldestVelero is the oldest that the plugin works with. All other tests have the newest; "make compat" has every combination.
+const oldestVelero = "velero-v1.16"
+
+func TestCompatibilityV2(t *testing.T) { testCompatibility(t, stack.V20) }
+
+func TestCompatibilityV1(t *testing.T) { testCompatibility(t, stack.V1) }
+
+// testCompatibility loses a cluster and restores it with the oldest Velero and the oldest Crossplane of a major version, then has the plugin uninstalled,
+// and then a Velero that links owners itself.
+func testCompatibility(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := begin(t, &suite{version: version, velero: oldestVelero})
+	s.veleroArgs = oftener
+	lost := s.few(t, s.source, drill.Platform{Namespace: "lost", Orphan: true}, few)
+	linked := s.few(t, s.source, drill.Platform{Namespace: "linked"}, few)
+	held := s.few(t, s.source, drill.Platform{Namespace: "held"}, few)
+	for _, n := range []*tenant{lost, linked, held} {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, lost, linked, held)
+
+	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
+	t.Run("Uninstalled", func(t *testing.T) { s.testUninstalled(t, lost) })
+	t.Run("OwnerRefRelink", func(t *testing.T) { s.testStandDown(t, linked) })
+	if version == stack.V20 {
+		t.Run("HeldInBackup", func(t *testing.T) { s.testHeldInBackup(t, held) })
+	}
+}

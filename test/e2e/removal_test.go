@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// ours is in the keys of all that the plugin writes.
+const ours = "velero.crossplane.io"
+
+// testUninstalled takes the plugin away from what was restored with it: what people change takes effect, and Velero alone backs up and restores.
+func (s *suite) testUninstalled(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.UsePlugin(ctx, false))
+	s.wantNothingOfOurs(t, n)
+
+	n.Without, n.Twice = []string{"database"}, []string{"bucket"}
+	must(t, n.Compose(ctx, s.target))
+	s.eventually(t, "the change of the Composition to take effect", func(ctx context.Context) error {
+		mrs, err := n.Managed(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		got := map[string]int{}
+		for _, u := range mrs {
+			got[u.GetKind()]++
+		}
+		if diff := cmp.Diff(map[string]int{"Bucket": 2 * n.size, "Network": n.size}, got); diff != "" {
+			return fmt.Errorf("-want, +got:\n%s", diff)
+		}
+
+		return nil
+	})
+	must(t, n.AwaitReady(ctx, s.target, n.size))
+
+	if w := warnings(backupWith(t, s.target, "uninstalled", "--include-namespaces", n.Namespace)); w > 0 {
+		t.Errorf("Velero alone warns of %d things in what the plugin has restored", w)
+	}
+	for file, text := range contents(t, s.target, "uninstalled") {
+		if strings.Contains(text, ours) {
+			t.Errorf("%s in a backup of Velero's has something of the plugin's: %s", file, text)
+		}
+	}
+	must(t, n.DeleteNamespace(ctx, s.target))
+	must(t, n.StartRestore(ctx, s.target, "uninstalled", "uninstalled"))
+	s.awaitCompleted(t, "uninstalled")
+	s.awaitSeen(t, n)
+	s.wantNothingOfOurs(t, n)
+}
+
+// testHeldInBackup has Velero alone back up what a restore has left on hold, and restore that into another cluster. It stays held, and nothing happens to
+// it, until the command releases it, which needs no Velero.
+func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.Stop(stack.CloudProvider))
+	must(t, n.StartRestore(ctx, s.target, "held", "held", "--item-operation-timeout", "1s"))
+	_, err := drill.AwaitRestore(ctx, s.target, "held")
+	must(t, err)
+	must(t, s.target.UsePlugin(ctx, false))
+	backupWith(t, s.target, "held-again", "--include-namespaces", n.Namespace)
+	must(t, s.target.Destroy())
+	s.target = s.cluster(t, "again")
+	must(t, n.Compose(ctx, s.target))
+	must(t, s.target.UsePlugin(ctx, false))
+	must(t, n.StartRestore(ctx, s.target, "held-again", "held-again"))
+	s.awaitCompleted(t, "held-again")
+
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	must(t, err)
+	if got.Holds != n.size || got.Creates > 0 || got.Deletes > 0 {
+		t.Errorf("what comes back held stays so, and nothing happens to it: %+v", got)
+	}
+	if r := command(t, s.target, "release"); r.code != 0 {
+		t.Fatalf("the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	s.settle(t, n)
+	if got, err = n.Compare(ctx, s.target, s.cloud, n.before); err != nil || !got.Sound() {
+		t.Errorf("it was not released as it was: %+v, %v", got, err)
+	}
+	s.wantNothingOfOurs(t, n)
+}
+
+// wantNothingOfOurs checks that nothing of the plugin's is on an object, and that Crossplane and providers reconcile it.
+func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
+	t.Helper()
+	objects, err := n.Objects(t.Context(), s.target)
+	must(t, err)
+	if len(objects) == 0 {
+		t.Errorf("there is nothing in %s", n.Namespace)
+	}
+	for _, u := range objects {
+		for key := range u.GetAnnotations() {
+			if strings.Contains(key, ours) {
+				t.Errorf("%s %s has the annotation %s", u.GetKind(), u.GetName(), key)
+			}
+		}
+		for key := range u.GetLabels() {
+			if strings.Contains(key, ours) {
+				t.Errorf("%s %s has the label %s", u.GetKind(), u.GetName(), key)
+			}
+		}
+		for _, finalizer := range u.GetFinalizers() {
+			if strings.Contains(finalizer, ours) {
+				t.Errorf("%s %s has the finalizer %s", u.GetKind(), u.GetName(), finalizer)
+			}
+		}
+		if paused(&u) {
+			t.Errorf("%s %s is paused", u.GetKind(), u.GetName())
+		}
+	}
+}
+
+// testStandDown restores with a Velero that says that it links owners itself. No release does; this one has no more than the word, so it is shown that
+// nobody but Crossplane writes owners, and that an XR is adopted all the same.
+func (s *suite) testStandDown(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.AddArgs(stack.Velero, "--features=OwnerRefRelink"))
+	must(t, s.target.UsePlugin(ctx, true))
+	history, err := n.Watch(ctx, s.target)
+	must(t, err)
+	s.restore(t, n, "linked")
+	s.settle(t, n)
+
+	for _, kind := range []string{"Bucket", "Network", "Database"} {
+		states := history.Of(kind)
+		if len(states) != n.size {
+			t.Errorf("there were %d %ss", len(states), kind)
+		}
+		for name, list := range states {
+			if owners := list[0].GetOwnerReferences(); len(owners) > 0 {
+				t.Errorf("%s %s was created with owners, which are Velero's to write: %v", kind, name, owners)
+			}
+		}
+	}
+	logs, err := s.target.Velero(ctx, "restore", "logs", "linked")
+	must(t, err)
+	if told := linesWith(logs, "OwnerRefRelink is on"); told != 1 {
+		t.Errorf("the log of the restore says %d times, not once, that owners are left to Velero:\n%s", told, logs)
+	}
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	must(t, err)
+	if diff := cmp.Diff(drill.Outcome{Adopted: len(n.before.Slots), Total: len(n.before.Slots)}, got); diff != "" {
+		t.Errorf("without owners that are written by anybody but Crossplane: -want, +got:\n%s", diff)
+	}
+	dead, err := n.DeadOwners(ctx, s.target)
+	must(t, err)
+	for _, d := range dead {
+		if !strings.HasPrefix(d, "Secret/") {
+			t.Error(d)
+		}
+	}
+	t.Logf("without an owner until their data changes: %v", dead)
+}
