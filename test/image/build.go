@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -35,6 +36,9 @@ type Build struct {
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
 }
+
+// Local is the platform whose programs run on this machine, if that has Linux.
+func Local() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 // Images builds the image for all Platforms.
 func (b Build) Images(ctx context.Context) ([]v1.Image, error) {

@@ -25,7 +25,7 @@ func TestImage(t *testing.T) {
 	root, err := build.Root()
 	must(t, err)
 	b := Build{Root: root, Dir: t.TempDir(), Version: "v1.2.3", Commit: "0123456", Created: created}
-	image, err := b.Image(t.Context(), v1.Platform{OS: "linux", Architecture: runtime.GOARCH})
+	image, err := b.Image(t.Context(), Local())
 	must(t, err)
 	config, err := image.ConfigFile()
 	must(t, err)
@@ -279,7 +279,7 @@ func TestUnknown(t *testing.T) {
 				t.Fatalf("there is no %q in the small Dockerfile", tc.old)
 			}
 			b := smallBuild(t, strings.Replace(small, tc.old, tc.new, 1))
-			_, err := b.Image(t.Context(), v1.Platform{OS: "linux", Architecture: runtime.GOARCH})
+			_, err := b.Image(t.Context(), Local())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
 			}
