@@ -56,12 +56,11 @@ func install(program, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), adviceFor(err))
 	}
-	defer func() { _ = os.Remove(beside.Name()) }() // Once it is renamed there is none.
-	err = fill(beside, program)
-	if err == nil {
-		err = os.Rename(beside.Name(), to)
+	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // Both are done already if all is well.
+	if err := fill(beside, program); err != nil {
+		return "", fmt.Errorf("cannot install %s: %w", to, err)
 	}
-	if err != nil {
+	if err := os.Rename(beside.Name(), to); err != nil {
 		return "", fmt.Errorf("cannot install %s: %w", to, err)
 	}
 
@@ -70,26 +69,23 @@ func install(program, dir string) (string, error) {
 
 // fill makes a file a copy of the program that anybody may run, and closes it.
 func fill(file *os.File, program string) error {
-	err := copyFrom(program, file)
+	from, err := os.Open(program) //nolint:gosec // It is this program.
+	if err != nil {
+		return fmt.Errorf("cannot read this program: %w", err)
+	}
+	defer func() { _ = from.Close() }()
+	_, err = io.Copy(file, from)
 	if err == nil {
 		err = file.Sync()
 	}
 	if err == nil {
 		err = file.Chmod(0o755)
 	}
-
-	return errors.Join(err, file.Close())
-}
-
-func copyFrom(program string, to io.Writer) error {
-	from, err := os.Open(program) //nolint:gosec // It is this program.
-	if err != nil {
-		return err
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("cannot copy %s: %w", program, err)
 	}
-	defer func() { _ = from.Close() }()
-	_, err = io.Copy(to, from)
 
-	return err
+	return nil
 }
 
 // adviceFor says what to do where nothing can be written.
