@@ -1,7 +1,13 @@
 # Needs Go, git and GNU make, and root only to install Chromium for test-browser. "make help" lists what there is to make.
 
+ACTIONLINT_VERSION    = v1.7.12
 GOLANGCI_LINT_VERSION = v2.15.0
 GOVULNCHECK_VERSION   = v1.8.0
+
+VERSION ?= $(or $(shell git describe --tags --match 'v*' --dirty 2>/dev/null),v0.0.0-dev)
+COMMIT  ?= $(or $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null),unknown)
+# The time of the commit, which all files of a release have.
+SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 
 CROSSPLANE ?= v2
 FUZZTIME   ?= 10m
@@ -19,6 +25,7 @@ HELD       ?= 1000
 OBJECTS    ?= 100000
 
 MODULES       = . test test/cloud test/gate test/restorer
+ACTIONLINT    = go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
@@ -26,11 +33,29 @@ GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
 .PHONY: help
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the plugin into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/velero-plugin-for-crossplane .
+
+.PHONY: image
+image: ## Build the image for linux/amd64 and linux/arm64 without a container engine, as an OCI layout in bin/image.
+	cd test && go run ./cmd/image --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)
+
+.PHONY: release
+release: ## Make all that is published of a version, in bin/release (VERSION=v1.2.3).
+	cd test && go run ./cmd/release --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)
+
+.PHONY: release-again
+release-again: ## Make the same once more, from a copy of the files elsewhere, and compare it bit for bit (COLD=1: with an empty build cache).
+	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; mkdir "$$dir/elsewhere" "$$dir/cache"; \
+	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$dir/elsewhere" && \
+	(cd test && $(if $(COLD),GOCACHE="$$dir/cache") go run ./cmd/release --root "$$dir/elsewhere" \
+		--version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)) >/dev/null && \
+	diff bin/release/SHA256SUMS "$$dir/elsewhere/bin/release/SHA256SUMS" && \
+	cd "$$dir/elsewhere/bin/release" && sha256sum --check --quiet SHA256SUMS && \
+	echo "$$(wc -l <SHA256SUMS) files are the same, made in $$dir/elsewhere"
 
 .PHONY: unit
 unit: ## Run the tests that need no stack, which takes moments.
@@ -109,7 +134,9 @@ lint: ## Lint all modules; golangci-lint is built the first time, which takes mi
 	@failed=0; for module in $(MODULES); do \
 		echo "linting $$module"; \
 		(cd $$module && go mod tidy -diff && $(GOLANGCI_LINT) run ./...) || failed=1; \
-	done; exit $$failed
+	done; \
+	echo "linting .github/workflows"; $(ACTIONLINT) || failed=1; \
+	exit $$failed
 
 .PHONY: format
 format: ## Format all Go code.

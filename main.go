@@ -32,7 +32,7 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithRehearser(rehearse))
+	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithRehearser(rehearse), hooks.WithVersion(version()))
 }
 
 // rehearse rehearses a restore into the cluster, or into an empty one if that is nil.

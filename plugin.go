@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/hooks"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
@@ -35,6 +36,10 @@ func serve() {
 
 		return backupitem.NewLinks(cluster), nil
 	})
+	// The log of each backup and restore says once what handled it. That of 2-adopt would say it every ten seconds: Velero starts a process to ask after
+	// an operation, which makes no other action.
+	var once sync.Once
+	introduce := func(log logrus.FieldLogger) { once.Do(func() { log.Info(hooks.Name + " " + version()) }) }
 	asks := &restoreitem.Asks{}
 	doom := restoreitem.NewDoom(restoreitem.DefinerFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 		cluster, err := connect()
@@ -46,6 +51,7 @@ func serve() {
 	}))
 	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
+			introduce(log)
 			cluster, err := connect()
 
 			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
@@ -62,6 +68,7 @@ func serve() {
 	server := framework.NewServer().
 		BindFlags(pflag.CommandLine).
 		RegisterBackupItemActionV2("velero.crossplane.io/tree", func(log logrus.FieldLogger) (any, error) {
+			introduce(log)
 			l, err := links()
 
 			return backupitem.NewTree(l, log), err

@@ -54,6 +54,9 @@ func TestCommandsPage(t *testing.T) {
 			}
 		}
 	}
+	if !strings.Contains(page, "`"+Name+" --version`") {
+		t.Error("docs/commands.md does not say how to ask for the version")
+	}
 	for _, f := range printer.Formats() {
 		if !strings.Contains(page, "`"+f+"`") {
 			t.Errorf("docs/commands.md does not say what the format %s is for", f)

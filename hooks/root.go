@@ -35,6 +35,7 @@ type options struct {
 	kubeconfig, context, namespace, velero string
 
 	rehearser Rehearser
+	version   string
 }
 
 // An Option gives the commands what this package must not import.
@@ -42,6 +43,9 @@ type Option func(*options)
 
 // WithRehearser lets inspect say what a restore would do.
 func WithRehearser(r Rehearser) Option { return func(o *options) { o.rehearser = r } }
+
+// WithVersion says what --version prints.
+func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
 // Run runs the command with the arguments, and returns its exit code.
 func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
@@ -69,9 +73,10 @@ func newRoot(o *options) *cobra.Command {
 		Use:   Name,
 		Short: "Look into backups of Crossplane, validate restores, and finish them",
 		Long: `Velero starts this program as a plugin. Started by hand it looks into backups, validates a cluster after a restore, waits until what was
-restored is adopted, and lifts holds.
+restored is adopted, and lifts holds. In its image it installs itself for Velero.
 
 Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command failed, 2 wrong usage, 3 problems were found, 4 timed out.`,
+		Version:       cmp.Or(o.version, "of unknown version"),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -82,13 +87,15 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	root.SetIn(o.In)
 	root.SetOut(o.Out)
 	root.SetErr(o.Err)
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newInstall(o))
 
 	return root
 }

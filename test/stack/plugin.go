@@ -22,22 +22,40 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	return c.RestartVelero(ctx)
 }
 
+// UsePluginFile gives Velero another build of the plugin, and restarts it.
+func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
+	if err := c.linkPlugin(path); err != nil {
+		return err
+	}
+
+	return c.RestartVelero(ctx)
+}
+
 // LinkPlugin gives Velero the plugin or takes it away, from its next start on.
 func (c *Cluster) LinkPlugin(use bool) error {
+	if !use {
+		return c.linkPlugin("")
+	}
+	path, err := c.program("plugin")
+	if err != nil {
+		return err
+	}
+
+	return c.linkPlugin(path)
+}
+
+// linkPlugin gives Velero a file as the plugin, or with "" none.
+func (c *Cluster) linkPlugin(path string) error {
 	link := filepath.Join(c.dir, "plugins", "plugin")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot take the plugin away from Velero: %w", err)
 	}
-	if use {
-		path, err := c.program("plugin")
-		if err != nil {
-			return err
-		}
+	if path != "" {
 		if err := os.Symlink(path, link); err != nil {
 			return fmt.Errorf("cannot give Velero the plugin: %w", err)
 		}
 	}
-	c.options.Plugin = use
+	c.options.Plugin = path != ""
 
 	return nil
 }

@@ -1,0 +1,98 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+// defaultTarget is where "velero plugin add" mounts the volume that is Velero's directory of plugins.
+const defaultTarget = "/target"
+
+func newInstall(o *options) *cobra.Command {
+	target := ""
+	c := &cobra.Command{
+		Use:   "install",
+		Short: "Copy this program to where Velero looks for plugins",
+		Long: `The image of this plugin runs install when it is started without a command: as the init container that "velero plugin add" makes of it, and in any
+other that has a volume at /target. It copies this program there, whole or not at all, and over what an earlier version has left. It needs no shell, no
+rights in the cluster and no network.`,
+		Example: `  # What the init container does
+  ` + Name + ` install
+
+  # Into the directory of a Velero server that runs outside of a cluster (velero server --plugin-dir)
+  ` + Name + ` install --target /opt/velero/plugins`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			program, err := os.Executable()
+			if err != nil {
+				return failed(fmt.Errorf("cannot install: this program can't find its own file: %w", err))
+			}
+			installed, err := install(program, target)
+			if err != nil {
+				return failed(err)
+			}
+			fmt.Fprintf(o.Err, "Installed %s %s as %s\n", Name, o.version, installed)
+
+			return nil
+		},
+	}
+	c.Flags().StringVar(&target, "target", defaultTarget, "directory to copy this program to")
+	_ = c.MarkFlagDirname("target") // It fails only without the flag.
+
+	return c
+}
+
+// install copies a program into a directory and returns its path there. It writes beside that and renames: Velero's server runs every executable file in its
+// directory of plugins, and does not start if one of them is not whole.
+func install(program, dir string) (string, error) {
+	to := filepath.Join(dir, Name)
+	beside, err := os.CreateTemp(dir, "."+Name+"-*")
+	if err != nil {
+		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), adviceFor(err))
+	}
+	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // Both are done already if all is well.
+	if err := fill(beside, program); err != nil {
+		return "", fmt.Errorf("cannot install %s: %w", to, err)
+	}
+	if err := os.Rename(beside.Name(), to); err != nil {
+		return "", fmt.Errorf("cannot install %s: %w", to, err)
+	}
+
+	return to, nil
+}
+
+// fill makes a file a copy of the program that anybody may run, and closes it.
+func fill(file *os.File, program string) error {
+	from, err := os.Open(program) //nolint:gosec // It is this program.
+	if err != nil {
+		return fmt.Errorf("cannot read this program: %w", err)
+	}
+	defer func() { _ = from.Close() }()
+	_, err = io.Copy(file, from)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = file.Chmod(0o755)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("cannot copy %s: %w", program, err)
+	}
+
+	return nil
+}
+
+// adviceFor says what to do where nothing can be written.
+func adviceFor(err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Sprintf("let the user %d write to it, as an emptyDir does", os.Getuid())
+	}
+
+	return `mount the volume "plugins" of Velero's Deployment there, as "velero plugin add" does`
+}

@@ -1,0 +1,54 @@
+// Command release makes what is published of a version. Its version, commit and time are given to it, so that it makes the same of a copy without git.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/release"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's tag has no +.
+var versionRE = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "release:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	root, err := build.Root()
+	if err != nil {
+		return err
+	}
+	r := release.Release{Say: func(file string) { fmt.Println(file) }}
+	var at int64
+	flag.StringVar(&r.Version, "version", "v0.0.0-dev", "version of the release")
+	flag.StringVar(&r.Commit, "commit", "unknown", "commit that it is made of")
+	flag.Int64Var(&at, "time", 0, "time of that commit, in seconds since 1970")
+	flag.StringVar(&r.Root, "root", root, "checkout, or a copy of one, that it is made of")
+	flag.StringVar(&r.Out, "out", "", "folder to write it to; what is in it is removed (default: bin/release of the checkout)")
+	flag.Parse()
+	if !versionRE.MatchString(r.Version) {
+		return fmt.Errorf("cannot release %q: a version is like v1.2.3 or v1.2.3-rc.1", r.Version)
+	}
+	if r.Out == "" {
+		r.Out = filepath.Join(r.Root, "bin", "release")
+	}
+	r.Time = time.Unix(at, 0)
+
+	return r.Make(ctx)
+}

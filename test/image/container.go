@@ -1,0 +1,131 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+)
+
+// Target is where a Container has the volume of plugins: "velero plugin add" mounts it there.
+const Target = "/target"
+
+// A Container is an image unpacked, with the volume of plugins: a folder to which anybody may write, as the kubelet makes an emptyDir.
+type Container struct {
+	dir    string
+	config v1.Config
+}
+
+// Unpack unpacks an image to a folder that does not exist yet.
+func Unpack(image v1.Image, dir string) (*Container, error) {
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the image's configuration: %w", err)
+	}
+	c := &Container{dir: dir, config: config.Config}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	files := mutate.Extract(image)
+	err = untar(files, dir)
+	if err := errors.Join(err, files.Close()); err != nil {
+		return nil, fmt.Errorf("cannot unpack the image: %w", err)
+	}
+	// What a container has besides its image's files.
+	for _, volume := range []string{"/proc", Target} {
+		if err := os.Mkdir(inside(dir, volume), 0o755); err != nil {
+			return nil, fmt.Errorf("cannot mount %s: %w", volume, err)
+		}
+	}
+
+	return c, os.Chmod(inside(dir, Target), 0o777) //nolint:gosec // Another user writes to it.
+}
+
+func untar(files io.Reader, dir string) error {
+	for t := tar.NewReader(files); ; {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		to := inside(dir, header.Name)
+		switch header.Typeflag {
+		case tar.TypeDir:
+			err = os.MkdirAll(to, 0o755)
+		case tar.TypeReg:
+			err = unpackFile(t, to, header.FileInfo().Mode())
+		default:
+			err = fmt.Errorf("%s is neither a file nor a folder", header.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func unpackFile(from io.Reader, to string, mode os.FileMode) error {
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+
+	return errors.Join(err, f.Close())
+}
+
+// Path returns where a file of the container is on this machine.
+func (c *Container) Path(file string) string { return inside(c.dir, file) }
+
+// Program returns the path of the entrypoint on this machine.
+func (c *Container) Program() string { return c.Path(c.config.Entrypoint[0]) }
+
+// Start runs the image as a container without a command of its own does, to its end, and returns what it wrote. Root can run it alone in its own file system,
+// as the image's user. Anybody else runs it as themselves and tells it where the volume is; alone says which it was.
+func (c *Container) Start(ctx context.Context) (out string, alone bool, err error) {
+	args := slices.Concat(c.config.Entrypoint, c.config.Cmd)
+	alone = os.Getuid() == 0
+	if alone {
+		user, group, ok := strings.Cut(c.config.User, ":")
+		if !ok {
+			return "", alone, fmt.Errorf("cannot run the image as %q: that is no user and group", c.config.User)
+		}
+		args = append([]string{
+			"unshare", "--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--mount-proc", "--root=" + c.dir, "--wd=/", "--setgid=" + group, "--setuid=" + user,
+		}, args...)
+	} else {
+		args = append(append([]string{c.Program()}, args[1:]...), "--target="+c.Path(Target))
+	}
+	var b bytes.Buffer
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = c.dir, &b, &b, []string{}
+	if err := cmd.Run(); err != nil {
+		return b.String(), alone, fmt.Errorf("cannot run %s: %w: %s", strings.Join(args, " "), err, b.String())
+	}
+
+	return b.String(), alone, nil
+}
+
+// Installed returns the path of what it has put into its volume on this machine. It fails if that is not one program.
+func (c *Container) Installed() (string, error) {
+	entries, err := os.ReadDir(c.Path(Target))
+	if err != nil {
+		return "", err
+	}
+	if len(entries) != 1 {
+		return "", fmt.Errorf("cannot find the program in the volume: there are %d files", len(entries))
+	}
+
+	return filepath.Join(c.Path(Target), entries[0].Name()), nil
+}

@@ -1,0 +1,295 @@
+package image
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+var created = time.Unix(1795376940, 0)
+
+// TestImage builds the image from the Dockerfile of this repository, and runs it as "velero plugin add" has it run.
+func TestImage(t *testing.T) {
+	root, err := build.Root()
+	must(t, err)
+	b := Build{Root: root, Dir: t.TempDir(), Version: "v1.2.3", Commit: "0123456", Created: created}
+	image, err := b.Image(t.Context(), Local())
+	must(t, err)
+	config, err := image.ConfigFile()
+	must(t, err)
+	const program = "/plugins/velero-plugin-for-crossplane"
+	want := v1.Config{
+		User: "65532:65532", Entrypoint: []string{program}, Cmd: []string{"install"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":       "velero-plugin-for-crossplane",
+			"org.opencontainers.image.description": "Makes Velero backup and restore safe for Crossplane",
+			"org.opencontainers.image.source":      "https://github.com/crossplane-contrib/velero-plugin-for-crossplane",
+			"org.opencontainers.image.licenses":    "Apache-2.0",
+			"org.opencontainers.image.version":     "v1.2.3",
+			"org.opencontainers.image.revision":    "0123456",
+		},
+	}
+	if diff := cmp.Diff(want, config.Config); diff != "" {
+		t.Errorf("the image's configuration: -want, +got:\n%s", diff)
+	}
+
+	c, err := Unpack(image, filepath.Join(t.TempDir(), "root"))
+	must(t, err)
+	out, alone, err := c.Start(t.Context())
+	must(t, err)
+	t.Logf("alone in its file system: %t: %s", alone, out)
+	if !strings.Contains(out, "v1.2.3 (commit 0123456, ") || alone && !strings.HasSuffix(out, " as "+Target+"/velero-plugin-for-crossplane\n") {
+		t.Errorf("it must say in one line what it has installed, and where: %s", out)
+	}
+	installed, err := c.Installed()
+	must(t, err)
+	if filepath.Base(installed) != filepath.Base(program) {
+		t.Errorf("the examples and hooks name the program otherwise: %s", installed)
+	}
+	got, err := os.ReadFile(installed)
+	must(t, err)
+	shipped, err := os.ReadFile(c.Path(program))
+	must(t, err)
+	if info, err := os.Stat(installed); err != nil || !bytes.Equal(got, shipped) || info.Mode() != 0o755 {
+		t.Errorf("what is installed must be what is shipped, for all to run: %v, %v", info.Mode(), err)
+	}
+	said, err := exec.CommandContext(t.Context(), installed, "--version").Output()
+	must(t, err)
+	if !strings.HasPrefix(string(said), "velero-plugin-for-crossplane v1.2.3 (commit 0123456, ") {
+		t.Errorf("the program says that it is %s", said)
+	}
+}
+
+// A small program has all that the image's Dockerfile may have.
+const (
+	small = `FROM --platform=$BUILDPLATFORM golang:VERSION AS build
+WORKDIR /src
+COPY go.mod ./
+RUN go mod download
+COPY . .
+ARG TARGETOS
+ARG TARGETARCH
+ARG NAME=small
+ENV CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH
+RUN go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/$NAME .
+FROM scratch
+ARG VERSION=none
+LABEL version=$VERSION
+COPY doc/ /doc/
+COPY --from=build /out/small /
+USER 1:1
+ENTRYPOINT ["/small"]
+CMD ["install"]
+`
+	smallProgram = "package main\n\nfunc main() {}\n"
+)
+
+// smallBuild writes what a small image is built from.
+func smallBuild(t *testing.T, dockerfile string) Build {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"Dockerfile":    strings.ReplaceAll(dockerfile, "golang:VERSION", "golang:"+strings.TrimPrefix(runtime.Version(), "go")),
+		".dockerignore": "*\n!*.go\n!go.mod\n!doc\n**/*_test.go\n**/secret\n",
+		"go.mod":        "module example.org/small\n\ngo 1.26.0\n", "main.go": smallProgram, "main_test.go": "no Go",
+		"doc/a.md": "a", "doc/b/c.md": "c", "doc/b/secret/d": "d",
+	} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o644))
+	}
+
+	return Build{Root: root, Dir: t.TempDir(), Version: "v1", Created: created}
+}
+
+// TestLayout writes a small image for both platforms and reads it as other tools do.
+func TestLayout(t *testing.T) {
+	var archives [2][]byte
+	for i := range archives {
+		b := smallBuild(t, small)
+		images, err := b.Images(t.Context())
+		must(t, err)
+		dir := filepath.Join(t.TempDir(), "layout")
+		must(t, WriteLayout(images, dir, "v1"))
+		must(t, WriteLayout(images, dir, "v1"))
+		read, err := layout.ImageIndexFromPath(dir)
+		must(t, err)
+		must(t, validate.Index(read))
+		wantSmall(t, read)
+
+		file := filepath.Join(t.TempDir(), "image.tar")
+		must(t, WriteArchive(images, file, "v1", created))
+		archives[i], err = os.ReadFile(file)
+		must(t, err)
+	}
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Error("the same, built in two folders, must be the same bytes")
+	}
+}
+
+func wantSmall(t *testing.T, outer v1.ImageIndex) {
+	t.Helper()
+	named, err := outer.IndexManifest()
+	must(t, err)
+	if len(named.Manifests) != 1 || named.Manifests[0].Annotations[refName] != "v1" {
+		t.Fatalf("a layout has one image with a name, and not %+v", named.Manifests)
+	}
+	index, err := outer.ImageIndex(named.Manifests[0].Digest)
+	must(t, err)
+	manifest, err := index.IndexManifest()
+	must(t, err)
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+		image, err := index.Image(m.Digest)
+		must(t, err)
+		size, err := SizeOf(image)
+		must(t, err)
+		if size.Platform != m.Platform.String() || size.Unpacked <= size.Pulled || size.Pulled == 0 {
+			t.Errorf("its sizes are %+v", size)
+		}
+		config, err := image.ConfigFile()
+		must(t, err)
+		if len(config.History) != 2 || !config.Created.Equal(created) || config.Config.Labels["version"] != "v1" {
+			t.Errorf("its configuration is %+v", config)
+		}
+		c, err := Unpack(image, filepath.Join(t.TempDir(), "root"))
+		must(t, err)
+		for file, want := range map[string]bool{"/small": true, "/doc/a.md": true, "/doc/b/c.md": true, "/doc/b/secret/d": false} {
+			if _, err := os.Stat(c.Path(file)); (err == nil) != want {
+				t.Errorf("%s must be there: %t, and it is %v", file, want, err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"linux/amd64", "linux/arm64"}, platforms); diff != "" {
+		t.Errorf("platforms: -want, +got:\n%s", diff)
+	}
+}
+
+// TestUnknown is about Dockerfiles that an engine may build and this package does not.
+func TestUnknown(t *testing.T) {
+	cases := map[string]struct {
+		reason   string
+		old, new string
+		want     string
+	}{
+		"Base": {
+			reason: "What an image is built on would be in it.",
+			old:    "FROM scratch", new: "FROM alpine:3", want: `only FROM scratch and FROM --platform=$BUILDPLATFORM golang:VERSION are known here`,
+		},
+		"Emulated": {
+			reason: "Without the platform of the engine, each platform would run its own Go.",
+			old:    "--platform=$BUILDPLATFORM ", new: "", want: "are known here",
+		},
+		"NotTheLast": {
+			reason: "The last stage is the image.",
+			old:    "CMD [\"install\"]\n", new: "CMD [\"install\"]\nFROM --platform=$BUILDPLATFORM golang:VERSION\n", want: "the last stage is not FROM scratch",
+		},
+		"Global": {
+			reason: "An argument ahead of all stages is not one of theirs.",
+			old:    "FROM --platform", new: "ARG GO=1\nFROM --platform", want: "known only inside of a stage",
+		},
+		"Shell": {
+			reason: "No shell runs anything here.",
+			old:    "RUN go mod download", new: "RUN go mod download && go vet", want: "only one go command",
+		},
+		"Program": {
+			reason: "Nothing but Go is on this machine for sure.",
+			old:    "RUN go mod download", new: "RUN apk add git", want: "only go commands",
+		},
+		"Mount": {
+			reason: "A mount would be where the stage's files are.",
+			old:    "RUN go mod download", new: "RUN --mount=type=cache,target=/go go mod download", want: "not known here, but as a go command",
+		},
+		"RunInScratch": {
+			reason: "There is nothing to run in an empty image.",
+			old:    "USER 1:1", new: "RUN go version", want: "not known here",
+		},
+		"EntrypointOfShell": {
+			reason: "The image has no shell that could run it.",
+			old:    `ENTRYPOINT ["/small"]`, new: "ENTRYPOINT /small", want: "the image has no shell",
+		},
+		"CommandOfShell": {
+			reason: "Nor its command.",
+			old:    `CMD ["install"]`, new: "CMD install", want: "the image has no shell",
+		},
+		"Instruction": {
+			reason: "Each instruction that is added wants to be known.",
+			old:    "USER 1:1", new: "VOLUME /target", want: `cannot carry out "VOLUME /target" in line 16`,
+		},
+		"Environment": {
+			reason: "What the image sets for its program is an instruction as well.",
+			old:    "USER 1:1", new: "ENV HOME=/", want: "not known here",
+		},
+		"LabelOfStage": {
+			reason: "A label of a stage that is thrown away is a mistake.",
+			old:    "WORKDIR /src", new: "WORKDIR /src\nLABEL a=b", want: "not known here",
+		},
+		"Chmod": {
+			reason: "A flag that changes what is copied must not be overlooked.",
+			old:    "COPY doc/ /doc/", new: "COPY --chmod=0600 doc/ /doc/", want: "not known here with its flags",
+		},
+		"Ignored": {
+			reason: "What the .dockerignore leaves out is not in the context of an engine either.",
+			old:    "COPY doc/ /doc/", new: "COPY Dockerfile /doc/", want: "the .dockerignore leaves it out",
+		},
+		"Stage": {
+			reason: "A stage has a name.",
+			old:    "--from=build", new: "--from=golang", want: "there is no stage golang before",
+		},
+		"File": {
+			reason: "What was not built can't be copied.",
+			old:    "/out/small", new: "/out/large", want: "no such file",
+		},
+		"Folder": {
+			reason: "Two files can't have one name.",
+			old:    "COPY doc/ /doc/", new: "COPY doc/ go.mod /doc", want: "needs a folder as destination",
+		},
+		"Unset": {
+			reason: "A variable that is misspelt is empty to an engine.",
+			old:    "LABEL version=$VERSION", new: "LABEL version=$VERISON", want: "nothing sets VERISON before",
+		},
+		"UnsetInRun": {
+			reason: "Also where a shell would expand it.",
+			old:    "/out/$NAME", new: "/out/$NAMES", want: "nothing sets NAMES before",
+		},
+		"NotGiven": {
+			reason: "An argument without a default has to be given.",
+			old:    "ARG NAME=small", new: "ARG NAME", want: "nothing gives it NAME",
+		},
+		"Broken": {
+			reason: "What Go says is passed on.",
+			old:    "-trimpath", new: "-trampoline", want: "flag provided but not defined: -trampoline",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(small, tc.old) {
+				t.Fatalf("there is no %q in the small Dockerfile", tc.old)
+			}
+			b := smallBuild(t, strings.Replace(small, tc.old, tc.new, 1))
+			_, err := b.Image(t.Context(), Local())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,109 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// refName is the annotation by which tools find an image in a layout (OCI image specification, annotations).
+const refName = "org.opencontainers.image.ref.name"
+
+// WriteLayout writes the images for some platforms as one, as an OCI layout to a folder, over what was there, with the name that tools find it by.
+func WriteLayout(images []v1.Image, dir, name string) error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, image := range images {
+		config, err := image.ConfigFile()
+		if err != nil {
+			return fmt.Errorf("cannot read the image's configuration: %w", err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: config.Platform()}})
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("cannot remove the older image: %w", err)
+	}
+	path, err := layout.Write(dir, empty.Index)
+	if err == nil {
+		err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: name}))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write the image to %s: %w", dir, err)
+	}
+
+	return nil
+}
+
+// WriteArchive writes the images as the tar file of such a layout, which container engines and registry tools read.
+func WriteArchive(images []v1.Image, file, name string, at time.Time) error {
+	dir, err := os.MkdirTemp(filepath.Dir(file), ".layout-")
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", file, err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if err := WriteLayout(images, dir, name); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := WriteTar(&b, dir, "", at); err != nil {
+		return fmt.Errorf("cannot write %s: %w", file, err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("cannot write %s: %w", file, err)
+	}
+
+	return nil
+}
+
+// A Size is how large an image is for one platform, in bytes.
+type Size struct {
+	Platform string
+	// Pulled is what a registry sends, and Unpacked what is on the node's disk then.
+	Pulled, Unpacked int64
+}
+
+// SizeOf measures an image.
+func SizeOf(image v1.Image) (Size, error) {
+	config, err := image.ConfigFile()
+	if err != nil {
+		return Size{}, fmt.Errorf("cannot measure the image: %w", err)
+	}
+	s := Size{Platform: config.Platform().String()}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return s, fmt.Errorf("cannot measure the image: %w", err)
+	}
+	s.Pulled = manifest.Config.Size
+	layers, err := image.Layers()
+	if err != nil {
+		return s, fmt.Errorf("cannot measure the image: %w", err)
+	}
+	for i, layer := range layers {
+		s.Pulled += manifest.Layers[i].Size
+		n, err := uncompressed(layer)
+		if err != nil {
+			return s, fmt.Errorf("cannot measure a layer of the image: %w", err)
+		}
+		s.Unpacked += n
+	}
+
+	return s, nil
+}
+
+func uncompressed(layer v1.Layer) (n int64, err error) {
+	r, err := layer.Uncompressed()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = r.Close() }()
+
+	return io.Copy(io.Discard, r)
+}

@@ -1,0 +1,108 @@
+// Package release makes what is published of a version: programs for each platform, the image, what they were made of, and checksums. All of it follows from
+// the files of a checkout, its version, commit and time, so whoever builds it again has the same bytes.
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/image"
+)
+
+// Name of the program, and of the files of a release.
+const Name = "velero-plugin-for-crossplane"
+
+// A Release is what to make.
+type Release struct {
+	// Root is the checkout.
+	Root string
+	// Out is the folder that the files of the release are written to. What was in it is removed.
+	Out             string
+	Version, Commit string
+	// Time is that of the commit, and of all files.
+	Time time.Time
+	// Say is called with each file that is written.
+	Say func(file string)
+}
+
+// Platforms are those that programs are made for: Velero's servers, and where people run the commands.
+func Platforms() []v1.Platform {
+	return append(image.Platforms(),
+		v1.Platform{OS: "darwin", Architecture: "amd64"},
+		v1.Platform{OS: "darwin", Architecture: "arm64"},
+		v1.Platform{OS: "windows", Architecture: "amd64"},
+	)
+}
+
+// Make makes the release.
+func (r Release) Make(ctx context.Context) error {
+	if err := errors.Join(os.RemoveAll(r.Out), os.MkdirAll(r.Out, 0o755)); err != nil {
+		return fmt.Errorf("cannot empty the folder of the release: %w", err)
+	}
+	tmp, err := os.MkdirTemp("", "release-")
+	if err != nil {
+		return fmt.Errorf("cannot make a folder to build in: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	b := image.Build{Root: r.Root, Dir: tmp, Version: r.Version, Commit: r.Commit, Created: r.Time}
+	var images []v1.Image
+	for i, p := range Platforms() {
+		built, err := b.Image(ctx, p)
+		if err != nil {
+			return err
+		}
+		// What a platform's program is built with is in the Dockerfile, and nowhere else.
+		c, err := image.Unpack(built, filepath.Join(tmp, "unpacked-"+p.OS+"-"+p.Architecture))
+		if err != nil {
+			return err
+		}
+		if err := r.publish(ctx, c.Program(), filepath.Join(tmp, "packed-"+p.OS+"-"+p.Architecture), p); err != nil {
+			return fmt.Errorf("cannot publish the program for %s: %w", p, err)
+		}
+		if i < len(image.Platforms()) {
+			images = append(images, built)
+		}
+	}
+	if err := image.WriteArchive(images, r.file("_oci.tar"), r.Version, r.Time); err != nil {
+		return err
+	}
+
+	return r.sum()
+}
+
+// publish writes the archive of a platform's program, and what that is made of.
+func (r Release) publish(ctx context.Context, program, dir string, p v1.Platform) error {
+	suffix := "_" + p.OS + "_" + p.Architecture
+	made, err := madeOf(program)
+	if err != nil {
+		return err
+	}
+	licenses, err := made.licenses(ctx, r.Root)
+	if err != nil {
+		return err
+	}
+	if err := r.gather(dir, program, licenses, p); err != nil {
+		return err
+	}
+	if err := r.archive(dir, suffix, p); err != nil {
+		return err
+	}
+
+	return r.bill(program, made, suffix)
+}
+
+// file returns the path of a file of the release, and says that it is written.
+func (r Release) file(suffix string) string {
+	name := Name + "_" + r.Version + suffix
+	if r.Say != nil {
+		r.Say(name)
+	}
+
+	return filepath.Join(r.Out, name)
+}

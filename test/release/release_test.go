@@ -1,0 +1,312 @@
+package release
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/CycloneDX/cyclonedx-go"
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	dockerfile = `FROM --platform=$BUILDPLATFORM golang:VERSION AS build
+WORKDIR /src
+COPY . .
+ARG TARGETOS
+ARG TARGETARCH
+ENV CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH
+RUN go build -trimpath -buildvcs=false -ldflags "-s -w" -o /out/program .
+FROM scratch
+COPY --from=build /out/program /program
+ENTRYPOINT ["/program"]
+`
+	program = `package main
+
+import "k8s.io/utils/ptr"
+
+func main() { ptr.To(1) }
+`
+)
+
+var at = time.Unix(1795376940, 0)
+
+// checkout makes a checkout of something smaller than the plugin, which is made of one other module, and returns the version of that.
+func checkout(t *testing.T) (root, utils string) {
+	t.Helper()
+	root = t.TempDir()
+	found := regexp.MustCompile(`k8s\.io/utils (v\S+)`).FindStringSubmatch(read(t, "../go.mod"))
+	if found == nil {
+		t.Fatal("go.mod has no k8s.io/utils any more")
+	}
+	for name, content := range map[string]string{
+		"Dockerfile":    strings.Replace(dockerfile, "VERSION", strings.TrimPrefix(runtime.Version(), "go"), 1),
+		".dockerignore": "*\n!*.go\n!go.*\n",
+		"go.mod":        "module " + module + "\n\ngo 1.26.0\n\nrequire " + found[0] + "\n",
+		"go.sum":        read(t, "../go.sum"), "main.go": program,
+		"CHANGELOG.md": "changes", "LICENSE": "license", "README.md": "read me",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return root, found[1]
+}
+
+// TestMake makes a release twice, of two copies.
+func TestMake(t *testing.T) {
+	var sums [2]string
+	var r Release
+	var utils string
+	for i := range sums {
+		r = Release{Out: filepath.Join(t.TempDir(), "out"), Version: "v1.2.3", Commit: "0123456", Time: at}
+		r.Root, utils = checkout(t)
+		if err := r.Make(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sums[i] = read(t, filepath.Join(r.Out, Sums))
+	}
+	if diff := cmp.Diff(sums[0], sums[1]); diff != "" {
+		t.Errorf("The same, made in two folders, must be the same bytes: -first, +second:\n%s", diff)
+	}
+	var names []string
+	for line := range strings.Lines(sums[0]) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if got := fmt.Sprintf("%x", sha256.Sum256([]byte(read(t, filepath.Join(r.Out, name))))); got != sum {
+			t.Errorf("the checksum of %s is %s, and not %s", name, got, sum)
+		}
+		names = append(names, strings.TrimPrefix(name, Name+"_v1.2.3_"))
+	}
+	want := []string{
+		"darwin_amd64.cdx.json", "darwin_amd64.tar.gz", "darwin_arm64.cdx.json", "darwin_arm64.tar.gz",
+		"linux_amd64.cdx.json", "linux_amd64.tar.gz", "linux_arm64.cdx.json", "linux_arm64.tar.gz", "oci.tar",
+		"windows_amd64.cdx.json", "windows_amd64.zip",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("The files of a release: -want, +got:\n%s", diff)
+	}
+	t.Run("Tar", func(t *testing.T) { wantTar(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_arm64.tar.gz")) })
+	t.Run("Zip", func(t *testing.T) { wantZip(t, filepath.Join(r.Out, Name+"_v1.2.3_windows_amd64.zip")) })
+	t.Run("Bill", func(t *testing.T) { wantBill(t, filepath.Join(r.Out, Name+"_v1.2.3_linux_amd64.cdx.json"), utils) })
+}
+
+func wantTar(t *testing.T, file string) {
+	t.Helper()
+	z, err := gzip.NewReader(strings.NewReader(read(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if z.Name != "" || !z.ModTime.IsZero() {
+		t.Errorf("the time and name of the file are in it: %+v", z.Header)
+	}
+	got := map[string]string{}
+	var licenses []byte
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[h.Name] = fmt.Sprintf("%o %d:%d %d", h.Mode, h.Uid, h.Gid, h.ModTime.Unix())
+		if strings.HasSuffix(h.Name, "THIRD_PARTY_LICENSES.txt") {
+			if licenses, err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir := Name + "_v1.2.3_linux_arm64/"
+	want := map[string]string{
+		dir + Name: "755 0:0 1795376940", dir + "CHANGELOG.md": "644 0:0 1795376940", dir + "LICENSE": "644 0:0 1795376940",
+		dir + "README.md": "644 0:0 1795376940", dir + "THIRD_PARTY_LICENSES.txt": "644 0:0 1795376940",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("What is in the archive: -want, +got:\n%s", diff)
+	}
+	for _, must := range []string{"\nk8s.io/utils v", "Apache License", "\nGo " + runtime.Version() + ", LICENSE\n", "The Go Authors"} {
+		if !bytes.Contains(licenses, []byte(must)) {
+			t.Errorf("the licenses have no %q", must)
+		}
+	}
+}
+
+func wantZip(t *testing.T, file string) {
+	t.Helper()
+	z, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	found := false
+	for _, f := range z.File {
+		found = found || f.Name == Name+"_v1.2.3_windows_amd64/"+Name+".exe"
+		if !f.Modified.Equal(at) {
+			t.Errorf("%s is of %s", f.Name, f.Modified)
+		}
+	}
+	if !found || len(z.File) != 5 {
+		t.Errorf("it has %d files, and the program: %t", len(z.File), found)
+	}
+}
+
+func wantBill(t *testing.T, file, utils string) {
+	t.Helper()
+	var got cyclonedx.BOM
+	if err := cyclonedx.NewBOMDecoder(strings.NewReader(read(t, file)), cyclonedx.BOMFileFormatJSON).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	self := got.Metadata.Component
+	if self.Name != Name || self.Version != "v1.2.3" || self.PackageURL != "pkg:golang/"+module+"@v1.2.3" || got.Metadata.Timestamp != "2026-11-22T19:49:00Z" {
+		t.Errorf("it is about %+v", got.Metadata)
+	}
+	var urls []string
+	for _, c := range *got.Components {
+		urls = append(urls, c.PackageURL)
+	}
+	want := []string{"pkg:golang/k8s.io/utils@" + utils, "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")}
+	if diff := cmp.Diff(want, urls); diff != "" {
+		t.Errorf("What the program is made of: -want, +got:\n%s", diff)
+	}
+	if hashes := (*got.Components)[0].Hashes; hashes == nil || len((*hashes)[0].Value) != 2*sha256.Size {
+		t.Errorf("it has no hash of the module")
+	}
+}
+
+// TestIncomplete is about releases that must not be made.
+func TestIncomplete(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(t *testing.T, r *Release)
+		want   string
+	}{
+		"NoLicense": {
+			reason: "Each archive has our license.",
+			change: func(t *testing.T, r *Release) { t.Helper(); remove(t, filepath.Join(r.Root, "LICENSE")) },
+			want:   "LICENSE: no such file",
+		},
+		"OtherModule": {
+			reason: "The bill would be about something else.",
+			change: func(t *testing.T, r *Release) {
+				t.Helper()
+				file := filepath.Join(r.Root, "go.mod")
+				write(t, file, strings.Replace(read(t, file), module, "example.org/other", 1))
+			},
+			want: `it is of module "example.org/other"`,
+		},
+		"Replaced": {
+			reason: "Who requires the module gets another one than the program has.",
+			change: func(t *testing.T, r *Release) {
+				t.Helper()
+				file := filepath.Join(r.Root, "go.mod")
+				write(t, file, read(t, file)+"\nreplace k8s.io/utils => ./utils\n")
+				write(t, filepath.Join(r.Root, "utils", "go.mod"), "module k8s.io/utils\n\ngo 1.26.0\n")
+				write(t, filepath.Join(r.Root, "utils", "ptr", "ptr.go"), "package ptr\n\nfunc To[T any](v T) *T { return &v }\n")
+				write(t, filepath.Join(r.Root, ".dockerignore"), "")
+			},
+			want: "go.mod replaces k8s.io/utils",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := Release{Out: filepath.Join(t.TempDir(), "out"), Version: "v1.2.3", Time: at}
+			r.Root, _ = checkout(t)
+			tc.change(t, &r)
+			if err := r.Make(t.Context()); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
+			}
+			if _, err := os.Stat(filepath.Join(r.Out, Sums)); err == nil {
+				t.Errorf("%s it has checksums all the same", tc.reason)
+			}
+		})
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		files  []string
+		want   string
+	}{
+		"One":     {reason: "A module has a license.", files: []string{"LICENSE", "go.mod"}, want: "LICENSE"},
+		"Spelt":   {reason: "It may be spelt in other ways.", files: []string{"licence.md"}, want: "licence.md"},
+		"Several": {reason: "Notices are passed on too.", files: []string{"COPYING.LESSER", "LICENSE-MIT", "NOTICE"}, want: "COPYING.LESSER LICENSE-MIT NOTICE"},
+		"None":    {reason: "What has none can't be passed on.", files: []string{"licenses.go", "unlicensed.md"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, f := range tc.files {
+				write(t, filepath.Join(dir, f), "text of "+f)
+			}
+			var b bytes.Buffer
+			err := writeLicenses(&b, "m", dir)
+			var got []string
+			for line := range strings.Lines(b.String()) {
+				if f, ok := strings.CutPrefix(strings.TrimSpace(line), "text of "); ok {
+					got = append(got, f)
+				}
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" || (err == nil) != (tc.want != "") {
+				t.Errorf("%s (%v) -want, +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func TestHashOf(t *testing.T) {
+	cases := map[string]struct {
+		reason, sum, want string
+	}{
+		"Known":  {reason: "It is what go.sum has, in hexadecimal.", sum: "h1:" + strings.Repeat("A", 43) + "=", want: strings.Repeat("0", 64)},
+		"None":   {reason: "Without one it is not known what was compiled."},
+		"Other":  {reason: "Another algorithm is none that we can name.", sum: "h2:" + strings.Repeat("A", 43) + "="},
+		"Broken": {reason: "One that is cut off is none.", sum: "h1:AAAA"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := hashOf(&debug.Module{Path: "m", Sum: tc.sum})
+			if diff := cmp.Diff(tc.want, got); diff != "" || (err == nil) != (tc.want != "") {
+				t.Errorf("%s (%v) -want, +got:\n%s", tc.reason, err, diff)
+			}
+		})
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(b)
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(content), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, file string) {
+	t.Helper()
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+}

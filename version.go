@@ -1,0 +1,43 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// A release's build sets these (-ldflags "-X main.release=v1.2.3 -X main.commit=…"). What any other build is of, the go command knows.
+var release, commit string //nolint:gochecknoglobals // The linker sets nothing else.
+
+// version says in one line what this program was built from, by what and for what.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
+	}
+
+	return versionOf(release, commit, info)
+}
+
+func versionOf(release, commit string, info *debug.BuildInfo) string {
+	var revision, dirty string
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "-dirty"
+		}
+	}
+	if revision != "" {
+		revision += dirty
+	}
+	module := info.Main.Version
+	if module == "(devel)" {
+		module = ""
+	}
+
+	return fmt.Sprintf("%s (commit %s, %s, %s/%s)",
+		cmp.Or(release, module, "v0.0.0-dev"), cmp.Or(commit, revision, "unknown"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
