@@ -22,7 +22,9 @@ func TestNextByHand(t *testing.T) {
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
 	well := xptest.With(bucket, xptest.Reconciled())
-	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured { return xptest.XR("x", xptest.Refs(u...)) }
+	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.XR("x", xptest.Refs(u...))
+	}
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
