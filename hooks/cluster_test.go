@@ -39,8 +39,8 @@ func served() map[string][]metav1.APIResource {
 		xptest.ManagedVersion:            {of("buckets", xptest.ManagedKind, false, "managed")},
 		xp.GroupAPIExtensions + "/v1":    {of("compositionrevisions", "CompositionRevision", false, "crossplane")},
 		xp.GroupOperations + "/v1alpha1": {of("cronoperations", "CronOperation", false, "crossplane")},
-		"velero.io/v1":                   {of("restores", "Restore", true, "")},
-		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, "")},
+		"velero.io/v1":                   {of("restores", "Restore", true, ""), of("backups", "Backup", true, "")},
+		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, ""), of("configmaps", "ConfigMap", true, "")},
 		"apps/v1":                        {of("deployments", "Deployment", true, "")},
 	}
 }

@@ -24,8 +24,8 @@ type held struct {
 	object *unstructured.Unstructured
 	// parent is the one above it in its tree that is held too; nil if there is none.
 	parent *held
-	// quarantined says that it is in quarantine, which ends first.
-	quarantined bool
+	// kept says that it is in quarantine, or released by hand, which ends first.
+	kept bool
 	// schedule says that it starts Operations, and has nothing to adopt.
 	schedule bool
 	// apart says that release does nothing about it that nobody asks for, and asked that somebody has named it.
@@ -120,7 +120,8 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	if f.restore != "" && hold.Restore != f.restore {
 		return nil
 	}
-	h.Restore, h.Settings, h.quarantined = hold.Restore, adoption.Settings(hold), hold.Quarantine
+	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
+	_, h.kept = hold.Kept()
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
@@ -140,7 +141,7 @@ func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	name := hold.Restore[strings.Index(hold.Restore, "/")+1:]
 	switch {
-	case hold.Clone != "", h.schedule && !h.asked, hold.Quarantine && !h.asked && f.restore == "":
+	case hold.Clone != "", h.schedule && !h.asked, h.kept && !h.asked && f.restore == "":
 		h.apart, h.Reason, h.Next = true, hold.Reason, how
 	case f.restore != "":
 	case h.Phase == diagnosis.PhaseUnread:

@@ -15,7 +15,7 @@ import (
 func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
 	due := r.holds.due()
 	waits := map[*held]string{}
-	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.quarantined })))
+	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.kept })))
 	for _, h := range due {
 		if h.schedule {
 			h.Result, h.Steps = report.WouldRelease, []string{"give its own settings back"}
@@ -58,8 +58,8 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	u := h.object
 	ownPause := hold.Paused != nil && *hold.Paused == "true"
 	var steps []string
-	if hold.Quarantine {
-		steps = append(steps, "end its quarantine")
+	if step, ok := hold.Kept(); ok {
+		steps = append(steps, step)
 	}
 	if len(plan.Waiting) > 0 && !xp.IsClaim(u) {
 		steps = append(steps, "wait for "+adoption.Few(plan.Waiting))

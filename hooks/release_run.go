@@ -100,10 +100,10 @@ func (p *plainly) Format(e *logrus.Entry) ([]byte, error) {
 // all lifts what can be lifted, and with --force the rest.
 func (l *lifting) all(ctx context.Context) (plans, error) {
 	for _, h := range l.due {
-		if !h.quarantined {
+		if !h.kept {
 			continue
 		}
-		if err := l.adopter.EndQuarantine(ctx, h.object); err != nil {
+		if err := l.adopter.Consent(ctx, h.object); err != nil {
 			return nil, err
 		}
 	}

@@ -111,6 +111,7 @@ func TestRelease(t *testing.T) {
 	missing := []*unstructured.Unstructured{left.claim, left.xr, left.revision}
 	away := newLeftTreeAs("3", adoption.Hold{Quarantine: true})
 	away.mr = restored(away.mr, adoption.Hold{Quarantine: true})
+	kept := newLeftTreeAs("3", adoption.Hold{ByHand: true})
 	fresh := restored(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), adoption.Hold{Quarantine: true})
 	inQuarantine := func(r report.Result) map[string]report.Result {
 		return map[string]report.Result{"XOrder x3": r, "OrderClaim team-a/o3": r, "Bucket b3": r}
@@ -237,6 +238,30 @@ func TestRelease(t *testing.T) {
 		},
 		"QuarantineOfWhatIsNewUnasked": {
 			reason: "Nobody has asked for it.", objects: []*unstructured.Unstructured{fresh}, want: results{Results: map[string]report.Result{"Bucket new": report.LeftAlone}},
+		},
+		"ByHand": {
+			reason: "Somebody wants to be asked.", objects: append(kept.all(), gone("Completed")),
+			want: results{Results: map[string]report.Result{"XOrder x3": report.LeftAlone, "OrderClaim team-a/o3": report.LeftAlone}},
+		},
+		"ByHandOfTheRestore": {
+			reason: "They are.", objects: append(kept.all(), gone("Completed")), of: releasing{restore: "gone"},
+			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
+			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"}, said: "let it go on, as a person has said",
+		},
+		"ByHandNamed": {
+			reason: "The same, with all that belongs to it.", objects: append(kept.all(), newLeftTree("2").all()[:3]...), of: releasing{names: []string{"x3"}},
+			want:  results{Results: map[string]report.Result{"XOrder x3": report.Released, "OrderClaim team-a/o3": report.Released}},
+			wrote: []string{"xorders x3", "orderclaims o3", "xorders x3", "orderclaims o3", "xorders x3"},
+		},
+		"ByHandDryRun": {
+			reason: "Nothing is changed.", objects: kept.all(), of: releasing{restore: "gone", dryRun: true},
+			want: results{Results: map[string]report.Result{"XOrder x3": report.WouldRelease, "OrderClaim team-a/o3": report.WouldRelease}},
+		},
+		"ByHandMissing": {
+			reason: "What is not ready is not lifted.", objects: []*unstructured.Unstructured{kept.claim, kept.xr, kept.revision},
+			of:    releasing{restore: "gone"},
+			want:  results{Results: map[string]report.Result{"XOrder x3": report.StillHeld, "OrderClaim team-a/o3": report.StillHeld}, Code: ExitProblems},
+			wrote: []string{"xorders x3", "orderclaims o3", "orderclaims o3", "xorders x3"},
 		},
 		"QuarantineBelow": {
 			reason: "Its XR is not let go without it.", objects: []*unstructured.Unstructured{left.xr, left.claim, left.revision, restored(left.mr, adoption.Hold{Quarantine: true})},

@@ -164,14 +164,14 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return a.adopt(i)
 }
 
-// isFresh tells whether the item is to be in quarantine though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
+// isFresh tells whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
 // at the moment of a backup is like that.
 func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
 		return false, nil
 	}
 	settings, unread := a.settings(i.restore)
-	if unread == nil && settings.Hold != setting.HoldAll {
+	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
 	}
 	reconciled, err := a.cluster.IsReconciled(context.Background(), i.GroupVersionKind())
@@ -200,6 +200,7 @@ func (a *Adopt) consider(i *item) error {
 // adopt gives the item its owners, and puts what must not be reconciled yet on hold.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	held := i.holdOf(i.settings)
+	i.warnOfStatus()
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
@@ -358,7 +359,7 @@ func (a *Adopt) put(i *item, h adoption.Hold) (*adoption.Hold, error) {
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	if _, err := a.put(i, adoption.Hold{Status: xp.NeededStatus(i.original), Quarantine: i.isQuarantined()}); err != nil {
+	if _, err := a.put(i, adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return "", err
 	}
 	self := i.self()

@@ -138,10 +138,10 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	xp.WithoutNotes(i.Unstructured)
 	i.log.Warn("Restored to make external resources of its own: it is a copy of " + of.String() + ", which is alive")
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
-	if !i.isQuarantined() || !i.isHeld() && !i.isManaged() {
+	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil
 	}
-	if _, err := a.put(i, adoption.Hold{Quarantine: true}); err != nil {
+	if _, err := a.put(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return nil, err
 	}
 	out.OperationID = operationID(i.self())

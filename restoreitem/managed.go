@@ -48,14 +48,14 @@ func (i *item) asOwned() *unstructured.Unstructured {
 // holdOf returns the hold that an MR must come back with; nil if it needs none.
 func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	if i.fresh {
-		return &adoption.Hold{Quarantine: true}
+		return &adoption.Hold{Quarantine: i.isQuarantined(), ByHand: s.ByHand}
 	}
 	if !i.isManaged() {
 		return nil
 	}
 	own := i.asOwned()
 	h := &adoption.Hold{
-		Status: xp.NeededStatus(i.original), Observes: s.ObserveFirst && i.canObserve(own), Quarantine: i.isQuarantined(),
+		Status: i.neededStatus(), Observes: s.ObserveFirst && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
 	}
 	if s.Hold != setting.HoldNone {
 		h.Identity = i.unsafe(own)
@@ -75,7 +75,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	case !h.Quarantine:
 		return nil
 	}
-	if h.Identity == xp.Recoverable && !slices.Contains(h.Status, "atProvider") {
+	if h.Identity == xp.Recoverable && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
 		// A later backup must find it there too.
 		h.Status = append(h.Status, "atProvider")
 	}

@@ -83,9 +83,12 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.Operation
 	}
 	progress.NCompleted, progress.NTotal = int64(plan.Adopted), int64(plan.Total)
 	progress.Completed, progress.Err, progress.Description = plan.Done, plan.Failed, describe(plan)
-	// A restore does not wait for a quarantine to end.
-	if plan.Failed != "" || plan.Quarantine != "" && !plan.Moving && plan.Patch == nil {
+	// A restore does not wait for a quarantine to end, nor for a person to let go what is ready.
+	if plan.Failed != "" || plan.Ready || plan.Quarantine != "" && !plan.Moving && plan.Patch == nil {
 		progress.Completed = true
+	}
+	if !progress.Completed {
+		a.checkTimeout(ref, restore, plan, &progress)
 	}
 
 	return progress, nil

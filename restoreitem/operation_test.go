@@ -21,7 +21,8 @@ import (
 // A world answers for the cluster: with plans or an error, the same until a test changes them.
 type world struct {
 	plans map[xp.ID]adoption.Plan
-	err   error
+	// Errors of what is asked of it; GiveUp has both.
+	err, giveUpErr error
 
 	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each of GiveUp.
 	asked, gaveUp []string
@@ -36,7 +37,7 @@ func (w *world) Adopt(_ context.Context, selector string, ref xp.Ref) (map[xp.ID
 func (w *world) GiveUp(_ context.Context, ref xp.Ref, reason string) error {
 	w.gaveUp = append(w.gaveUp, ref.String()+": "+reason)
 
-	return w.err
+	return errors.Join(w.giveUpErr, w.err)
 }
 
 const operation = "XOrder.v1alpha1.example.org//x"
@@ -45,9 +46,11 @@ func planFor(p adoption.Plan) map[xp.ID]adoption.Plan {
 	return map[xp.ID]adoption.Plan{xp.RefTo(xptest.XR("x")).ID(): p}
 }
 
-func pollWith(w *world) *Adopt {
+func pollWith(w *world) *Adopt { return pollIn(live(), w) }
+
+func pollIn(c *cluster, w *world) *Adopt {
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), nil, w, log)
+	a := NewAdopt(Crossplane(), c, w, log)
 	a.now = at(30)
 
 	return a
@@ -109,6 +112,13 @@ func TestProgress(t *testing.T) {
 			world: &world{plans: planFor(adoption.Plan{Total: 2, Quarantine: "b is in quarantine", Waiting: []string{"b is in quarantine", "c"}, Moving: true})},
 			want: want{Progress: with(func(p *velero.OperationProgress) {
 				p.NTotal, p.Description = 2, "0 of 2 composed resources adopted; waiting for b is in quarantine; c"
+			})},
+		},
+		"Ready": {
+			reason: "A person lets it go.", id: operation,
+			world: &world{plans: planFor(adoption.Plan{Adopted: 1, Total: 1, Ready: true, Waiting: []string{"XOrder x: it is ready"}})},
+			want: want{Progress: with(func(p *velero.OperationProgress) {
+				p.Completed, p.NCompleted, p.NTotal, p.Description = true, 1, 1, "1 of 1 composed resources adopted; waiting for XOrder x: it is ready"
 			})},
 		},
 		"Passing": {

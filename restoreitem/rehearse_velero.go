@@ -144,9 +144,9 @@ func sentence(e *logrus.Entry) string {
 	return s
 }
 
-// whyHeld says why an item is held; "" for an XR or a claim that is in no quarantine, since all of these are.
+// whyHeld says why an item is held; "" for an XR or a claim that waits for no person, since all of these are.
 func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
-	if (xp.IsComposite(u) || xp.IsClaim(u)) && !h.Quarantine {
+	if _, kept := h.Kept(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""
 	}
 	why := strings.TrimPrefix(h.Reason, "restored from a backup; ")

@@ -6,15 +6,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
+
+// neededStatus returns the fields of the item's status that must come back, unless nobody wants any.
+func (i *item) neededStatus() []string {
+	if i.settings.WithoutStatus {
+		return nil
+	}
+
+	return xp.NeededStatus(i.original)
+}
+
+// warnOfStatus names what comes back without the status that a function may read at the next reconcile, since nobody wants it.
+func (i *item) warnOfStatus() {
+	missing := xp.NeededStatus(i.original)
+	if !i.settings.WithoutStatus || len(missing) == 0 {
+		return
+	}
+	i.log.WithField("status", missing).Warn(xp.String(i.original) + " comes back without " + xp.StatusNames(missing) + ", as the setting " + setting.NameStatus +
+		" says: a function that reads it and finds nothing can leave out what was composed, and Crossplane deletes that, with its external resources. If one " +
+		"does, write it while this is held, with kubectl edit --subresource=status; the setting " + setting.NameRelease + "=by-hand leaves time for that")
+}
 
 // returnStatus brings the status back that an earlier restore was to bring back and did not: Velero writes it after it has created the object, and only of what
 // the same restore has created (velero pkg/restore/restore.go, restoreItem). If it was killed in between the object would stay held for good.
 func (a *Adopt) returnStatus(i *item) error {
 	var names []string
 	if i.isHeld() {
-		names = xp.NeededStatus(i.original)
+		names = i.neededStatus()
 	} else if h := i.holdOf(i.settings); h != nil {
 		names = h.Status
 	}

@@ -1,11 +1,13 @@
 package restoreitem
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -39,6 +41,66 @@ func TestAdoptReturnsStatus(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, tc.live.returned); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Nobody is asked for a status that nobody wants, and what comes back without is named.
+func TestAdoptWithoutStatus(t *testing.T) {
+	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"), xptest.Field("big", "status", "size"))
+	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))
+	type want struct {
+		Held, Asked bool
+		Waits       []string
+		// Names is what the log says that it comes back without; "" if it says nothing.
+		Names string
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		status string
+		want   want
+	}{
+		"XR":     {reason: "A function may read it.", item: x, status: "none", want: want{Held: true, Names: "XOrder x comes back without status.address, status.size,"}},
+		"MR":     {reason: "The same, and it is not held for that.", item: failing, status: "none", want: want{Names: "Bucket b comes back without status.atProvider, status.conditions,"}},
+		"Plain":  {reason: "What Crossplane writes anew is no loss.", item: xptest.XR("x", xptest.Reconciled()), status: "none", want: want{Held: true}},
+		"Needed": {reason: "By default it is asked for.", item: x, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"address", "size"}}},
+		"NeededOfMR": {
+			reason: "The same.", item: failing, status: "needed", want: want{Held: true, Asked: true, Waits: []string{"atProvider", "conditions"}},
+		},
+		"Unsafe": {
+			reason: "Not even for later backups.", status: "none", item: unnamed(xptest.Reconciled(), xptest.Field("i-1", "status", "atProvider", "id")), want: want{Held: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live(heldWith(xptest.XR("x", xptest.Refs(failing))))
+			c.config = map[string]string{"restore-status": tc.status}
+			out := adopt(t, c, tc.item, restoreOf(nil))
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			var got want
+			for _, line := range out.logged {
+				if at := strings.Index(line, tc.want.Names); tc.want.Names != "" && at >= 0 {
+					got.Names = line[at : at+len(tc.want.Names)]
+				} else if strings.Contains(line, "comes back without status") {
+					t.Errorf("%s\nlogged %s", tc.reason, line)
+				}
+			}
+			if out.object != nil {
+				h, err := adoption.HoldOf(out.object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.Asked = out.object.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"
+				if h != nil {
+					got.Held, got.Waits = true, h.Status
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || len(c.returned) > 0 && tc.status == "none" {
+				t.Errorf("%s\nreturned %v, -want, +got:\n%s", tc.reason, c.returned, diff)
 			}
 		})
 	}

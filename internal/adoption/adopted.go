@@ -18,7 +18,12 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	case h != nil && h.Quarantine:
 		return fmt.Sprintf("it is in quarantine since %s, where the Restore %s has put it", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
-		return fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate " + xp.RefTo(u).Path()
+		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate "+xp.RefTo(u).Path()
+		if h.ByHand {
+			next = howByHand(h)
+		}
+
+		return why, next
 	case u.GetDeletionTimestamp() != nil:
 		return "it is being deleted", "see what its finalizers wait for, and restore it again"
 	case xp.IsPaused(u):

@@ -20,7 +20,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if !ok {
 		u := claim.Unstructured
 
-		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}}
+		return letGoWith(u, h, Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}})
 	}
 	if t := (tree{w: w}); t.awaitKnown(r) {
 		return t.plan
@@ -66,7 +66,7 @@ func (t *tree) releaseClaim() bool {
 	}
 	if h != nil {
 		t.checkSeen(claim)
-		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) {
+		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
 			t.do(claim, giveBack(claim, h), "its XR is adopted; give its own settings back")
 		}
 

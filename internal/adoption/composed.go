@@ -88,6 +88,11 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 
 			return false
 		}
+		if err == nil && h != nil && h.ByHand {
+			t.hand(waitBelow, r, h)
+
+			return false
+		}
 		if h != nil || err != nil {
 			t.wait(true, "%s: this composed XR is not adopted yet", r)
 

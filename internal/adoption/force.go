@@ -25,7 +25,7 @@ type Forcing struct {
 
 // Force plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
 func Force(w *World, r xp.Ref) Forcing {
-	w.EndQuarantine(r) // Who lifts a hold by force ends that too.
+	w.Consent(r) // Who lifts a hold by force has said so.
 	u := w.Get(r)
 	if u == nil {
 		return Forcing{Refused: r.String() + " does not exist any more"}
@@ -67,6 +67,8 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 			"again with the setting clone, or after the original was deleted with its external resources kept"
 	case h.Quarantine:
 		return endQuarantine(h)
+	case h.ByHand:
+		return howByHand(h)
 	case xp.IsSchedule(u):
 		return "it starts Operations by itself; to let it, run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
 	default:

@@ -43,6 +43,8 @@ type Hold struct {
 	Clone string `json:"cloneOf,omitempty"`
 	// Quarantine says that nothing is done about it until a person ends that.
 	Quarantine bool `json:"quarantine,omitempty"`
+	// ByHand says that a person lets it go when all that it waits for is there, and not the restore.
+	ByHand bool `json:"releaseByHand,omitempty"`
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
@@ -63,10 +65,12 @@ type Hold struct {
 // ReasonSecret is why an MR that publishes connection details is held: a provider would publish before the Secret of the backup is there, which
 // may have what the cloud told only once, and Velero leaves what exists as it is.
 const ReasonSecret = "restored from a backup; its provider is kept from publishing connection details until the Secret of the backup is back. " +
-	"The restore's operation lifts the hold"
+	lifted
 
-const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " +
-	"The restore's operation lifts the hold"
+const reasonRestored = "restored from a backup; Crossplane is kept from reconciling this until everything it composes is back. " + lifted
+
+// lifted is who lifts a hold, unless a person does.
+const lifted = "The restore's operation lifts the hold"
 
 const groupVelero = "velero.io"
 
@@ -112,15 +116,18 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, Identity, Observes, Secret, Status and Reason; an empty Reason stands for that
-// of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Identity, Observes, Secret, Status and Reason; an empty Reason stands for
+// that of an XR, and a quarantine, in which there is nothing to let go until it ends, has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up
 // while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
-	if h.Quarantine {
+	switch {
+	case h.Quarantine:
 		h.Reason = reasonQuarantine + endQuarantine(h)
+	case of.ByHand:
+		h.ByHand, h.Reason = true, byHand(h, h.Reason)
 	}
 	earlier, err := HoldOf(u)
 	if err != nil {

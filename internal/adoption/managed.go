@@ -26,6 +26,8 @@ type end struct {
 	moving bool
 	// silent says that it waits for a word that may never come by itself.
 	silent bool
+	// ready says that it waits for nothing but a person.
+	ready bool
 }
 
 // nextForManaged plans for an MR that is held, and that no held XR composes.
@@ -34,6 +36,9 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 		return Plan{Done: true}
 	}
 	e := endOf(w, u, h)
+	if e.ready {
+		return letGoWith(u, h, Plan{})
+	}
 	if e.Patch == nil {
 		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
 		if e.silent {
@@ -64,6 +69,9 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return false
 	case controlled && e.Patch != nil:
 		t.plan.Also = append(t.plan.Also, e.Change)
+	}
+	if e.ready {
+		return t.awaitHand(r, h)
 	}
 	if e.silent {
 		t.await(u, "%s: %s", r, e.why)
@@ -96,6 +104,9 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
 		return endOfObserving(u, h)
+	}
+	if h.ByHand {
+		return end{ready: true}
 	}
 	step, why := "its connection secret is back; give its own settings back", waitPublished
 	if h.Identity != "" || h.Observes || len(h.Status) > 0 || !xp.Publishes(u) {
@@ -153,6 +164,8 @@ func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
 				"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own),
 			cause: "its provider can't observe it",
 		}
+	case h.ByHand:
+		return end{ready: true}
 	default:
 		return end{
 			Change: Change{Target: u, Patch: giveBack(u, h), Step: "its provider has observed it; give its own settings back"}, why: waitLetGo, moving: true,
@@ -185,13 +198,13 @@ func WhyHeld(i xp.Identity, id string) string {
 }
 
 // ReasonObserve is why an MR is held that is to be observed first.
-const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. The restore's operation lifts the hold"
+const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
 
 // ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
-const ReasonMarked = "restored from a backup that was taken while it was held. The restore's operation lifts the hold"
+const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted
 
 // ReasonStatus is why an MR is held that gets its status back.
-const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. The restore's operation lifts the hold"
+const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. " + lifted
 
 // keep puts the policies and the status of u into the hold, and changes those of u, which is about to be created.
 func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error {

@@ -84,7 +84,7 @@ func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructu
 	if !m.quarantine && !xp.Publishes(own) && !f.hold.Observes && f.hold.Identity == "" && len(f.hold.Status) == 0 {
 		return own.DeepCopy()
 	}
-	f.hold.Quarantine = m.quarantine
+	f.hold.Quarantine, f.hold.ByHand = m.quarantine, m.byHand
 	u := heldFor(own, f.hold)
 	if len(f.hold.Status) > 0 {
 		u.Object["status"] = xptest.With(u, xptest.Field(f.status, "status")).Object["status"]

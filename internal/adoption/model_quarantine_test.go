@@ -5,12 +5,35 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// release ends the quarantines of what was restored, in any order. Until then nothing moves, whatever Crossplane and the providers say; it may be killed after
-// any of them, and what is left is released later.
+// release is a person who lets go what was restored, in any order. It may be killed after any of them, and what is left is released later.
 func (m *model) release() {
-	if !m.quarantine {
+	switch {
+	case m.quarantine:
+		m.checkQuarantine()
+	case m.byHand:
+		m.checkByHand()
+	default:
 		return
 	}
+	if m.fault != "" {
+		return
+	}
+	order := append([]xp.ID(nil), m.order...)
+	m.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	for _, id := range order {
+		if p, ok := Consent(m.objects[id]); ok {
+			m.change(xptest.Merge(m.objects[id], p))
+		}
+		if m.chance(3) {
+			m.step()
+			m.react()
+		}
+	}
+	m.quarantine, m.byHand = false, false // What a later restore brings back waits for nobody.
+}
+
+// checkQuarantine wants that nothing moves until a person says so, whatever Crossplane and the providers say.
+func (m *model) checkQuarantine() {
 	for range 3 {
 		m.react()
 		if m.step() || m.ask() {
@@ -24,16 +47,27 @@ func (m *model) release() {
 			m.failf("%s is not in quarantine", xp.String(u))
 		}
 	}
-	order := append([]xp.ID(nil), m.order...)
-	m.random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-	for _, id := range order {
-		if p, ok := EndQuarantine(m.objects[id]); ok {
-			m.change(xptest.Merge(m.objects[id], p))
+}
+
+// checkByHand wants that all goes as far as it can and nothing is let go, and that what can be says so.
+func (m *model) checkByHand() {
+	m.run()
+	w := m.world()
+	for id, own := range m.own {
+		u := m.objects[id]
+		if h, err := HoldOf(u); err != nil || h == nil || !h.ByHand || !xp.IsPaused(u) {
+			m.failf("%s was let go", xp.String(u))
 		}
-		if m.chance(3) {
-			m.step()
-			m.react()
+		if !xp.IsComposite(own) || m.stuck[id] || m.untold[id] && !xp.IsPaused(own) {
+			continue
+		}
+		if p := Next(w, xp.RefTo(u)); !p.Ready {
+			m.failf("%s is not ready: %v", xp.String(u), p.Waiting)
 		}
 	}
-	m.quarantine = false // What a later restore brings back is in none.
+	for id, mr := range m.managed {
+		if h, err := HoldOf(m.objects[id]); err == nil && h != nil && h.ByHand && !h.Observes && !xp.IsPaused(m.objects[id]) {
+			m.failf("%s was let go", xp.String(mr))
+		}
+	}
 }

@@ -63,6 +63,8 @@ type model struct {
 	addressed map[xp.ID]bool
 	// quarantine says that all is restored into quarantine.
 	quarantine bool
+	// byHand says that a person releases all of it.
+	byHand bool
 	// untold are the XRs of which no backup says that something they compose could not be reconciled.
 	untold map[xp.ID]bool
 	// behind is the number of things that come true one after the other, such as MRs being observed.
@@ -77,6 +79,7 @@ func newModel(seed uint64) *model {
 		deaf: map[xp.ID]bool{}, fates: map[xp.ID]*fate{}, was: map[xp.ID][]*unstructured.Unstructured{}, addressed: map[xp.ID]bool{}, untold: map[xp.ID]bool{},
 	}
 	m.modern, m.quarantine = m.chance(2), m.chance(3)
+	m.byHand = m.chance(3)
 
 	return m
 }
@@ -213,7 +216,7 @@ func (m *model) bring(own *unstructured.Unstructured) {
 
 func (m *model) hold(own *unstructured.Unstructured) {
 	u, id := own.DeepCopy(), xp.RefTo(own).ID()
-	of := Hold{Restore: restoreName, Since: restoredAt, Quarantine: m.quarantine}
+	of := Hold{Restore: restoreName, Since: restoredAt, Quarantine: m.quarantine, ByHand: m.byHand}
 	if xp.IsComposite(u) && !m.addressed[id] {
 		m.addressed[id] = m.chance(4)
 	}

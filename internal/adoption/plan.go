@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,6 +47,10 @@ type Plan struct {
 	Remarks []string
 	// Quarantine says that it waits for a person to end a quarantine, and how; "" if it doesn't.
 	Quarantine string
+	// Ready says that it waits for nothing but a person who lets it go.
+	Ready bool
+	// Arrived is when the last was created that the restore has brought back, as far as it was observed.
+	Arrived time.Time
 	// Brief says that only the XR itself was looked at, so that nothing is known of what it composes.
 	Brief bool
 	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
@@ -77,14 +82,16 @@ func Next(w *World, r xp.Ref) Plan {
 	}
 	if h != nil && !xp.IsComposite(u) {
 		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
-		return Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it was new when it was backed up; give its own settings back"}, Moving: true}
+		return letGoWith(u, h, Plan{
+			Change: Change{Target: u, Patch: giveBack(u, h), Step: "it was new when it was backed up; give its own settings back"}, Moving: true,
+		})
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
-		return t.unheld()
+		return t.handedOver(t.unheld())
 	}
 
-	return t.held(u)
+	return t.handedOver(t.held(u))
 }
 
 // A tree is one XR with what belongs to it, while a Plan is made for it.
@@ -97,6 +104,8 @@ type tree struct {
 	well map[xp.ID]xp.Wellness
 	// without are the refs that nothing is waited for any more.
 	without []string
+	// hands is how much of what it waits for is a person.
+	hands int
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {
@@ -138,7 +147,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkStatus(u)
 		t.checkRevision()
 		t.checkSeen(u)
-		if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) {
+		if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold) {
 			t.do(u, unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
 			t.plan.Begins = true
 		}
@@ -149,7 +158,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkRefs()
 		t.checkReconciled(u)
 	}
-	if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && t.releaseClaim() {
+	if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold) && t.releaseClaim() {
 		step := "adopted; give its own settings back"
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"

@@ -31,38 +31,21 @@ func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// EndQuarantine is the patch that ends the quarantine of u, which stays held until it is adopted; ok is false if it is in none.
-func EndQuarantine(u *unstructured.Unstructured) (p map[string]any, ok bool) {
-	mark, ok := endedMark(u)
-	if !ok {
-		return nil, false
-	}
-
-	return patch(u, map[string]any{key(u): mark}), true
-}
-
-// EndQuarantine has what r names be observed as if its quarantine had ended.
-func (w *World) EndQuarantine(r xp.Ref) {
-	u := w.Get(r)
-	if u == nil {
-		return
-	}
-	mark, ok := endedMark(u)
-	if !ok {
-		return
-	}
-	u = u.DeepCopy()
-	xp.Annotate(u, key(u), mark)
-	w.objects[r.ID()] = u
-}
-
-// endedMark returns the mark of u without its quarantine; ok is false if it is in none.
-func endedMark(u *unstructured.Unstructured) (mark string, ok bool) {
+// consented returns the mark of u after a person has said that they want it adopted; ok is false if nothing waits for that.
+func consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := HoldOf(u)
-	if err != nil || h == nil || !h.Quarantine {
+	if err != nil || h == nil {
 		return "", false
 	}
-	h.Quarantine, h.Reason = false, reasonEnded+xp.RefTo(u).Path()
+	switch {
+	case h.Quarantine:
+		h.Reason = reasonEnded + xp.RefTo(u).Path()
+	case h.ByHand:
+		h.Reason = reasonLetGo + xp.RefTo(u).Path()
+	default:
+		return "", false
+	}
+	h.Quarantine, h.ByHand = false, false
 	b, err := json.Marshal(h)
 
 	return string(b), err == nil

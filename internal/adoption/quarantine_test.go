@@ -33,7 +33,7 @@ func TestNextInQuarantine(t *testing.T) {
 		return xptest.XR("x", xptest.Refs(u...))
 	}
 	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := EndQuarantine(u)
+		p, _ := Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -96,7 +96,7 @@ func TestNextInQuarantine(t *testing.T) {
 }
 
 // The end of a quarantine leaves an ordinary hold.
-func TestEndQuarantine(t *testing.T) {
+func TestConsent(t *testing.T) {
 	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
 	without := func(u *unstructured.Unstructured) *Hold {
 		h, err := HoldOf(u)
@@ -108,7 +108,7 @@ func TestEndQuarantine(t *testing.T) {
 		return h
 	}
 	u := away(own)
-	p, ok := EndQuarantine(u)
+	p, ok := Consent(u)
 	if !ok {
 		t.Fatal("it is in none")
 	}
@@ -123,14 +123,14 @@ func TestEndQuarantine(t *testing.T) {
 		t.Errorf("the reason must have the next step; got %q", h.Reason)
 	}
 	w := world(u)
-	w.EndQuarantine(xp.RefTo(u))
+	w.Consent(xp.RefTo(u))
 	if diff := cmp.Diff(xptest.With(ended, xptest.Without("metadata", "resourceVersion")), w.Get(xp.RefTo(u))); diff != "" {
 		t.Errorf("-patched, +observed:\n%s", diff)
 	}
 	for name, u := range map[string]*unstructured.Unstructured{
 		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 	} {
-		if p, ok := EndQuarantine(u); ok || p != nil {
+		if p, ok := Consent(u); ok || p != nil {
 			t.Errorf("%s: there is none to end; got %v", name, p)
 		}
 	}

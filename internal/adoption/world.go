@@ -23,6 +23,8 @@ type World struct {
 	unreadable map[schema.GroupVersionKind]string
 	// restored are the objects that a restore has created.
 	restored map[types.UID]bool
+	// arrived is when the last of them was.
+	arrived time.Time
 	// secretless says that nobody has looked for connection secrets.
 	secretless bool
 	// now is when it was observed.
@@ -102,7 +104,13 @@ func (w *World) All(gk schema.GroupKind) []*unstructured.Unstructured {
 func (w *World) AddRestored(u *unstructured.Unstructured) {
 	w.Add(u)
 	w.restored[u.GetUID()] = true
+	if at := u.GetCreationTimestamp().Time; at.After(w.arrived) {
+		w.arrived = at
+	}
 }
+
+// Arrived returns when the last was created of what a restore has, which is about when it has brought all of it back.
+func (w *World) Arrived() time.Time { return w.arrived }
 
 // AddUnserved says that the API server does not serve a kind.
 func (w *World) AddUnserved(gk schema.GroupKind) {

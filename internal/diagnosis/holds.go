@@ -47,6 +47,8 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 	case h.Quarantine:
 		d.add(report.Quarantined, report.Grave, xp.RefTo(u), "in quarantine since "+h.Since+", where the Restore "+h.Restore+" has put it: nothing reconciles it",
 			adoption.HowToRelease(u, h))
+	case h.ByHand:
+		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason, adoption.HowToRelease(u, h))
 	case h.Restore == "":
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "held since "+h.Since+": "+why, releaseIt(u, h))
 	case phase == PhaseUnread:

@@ -86,11 +86,15 @@ func (o *Objects) AddFrom(s Source) {
 	}
 }
 
-// isNew tells whether u is in quarantine and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
+// isNew tells whether u waits for a person and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
 func isNew(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || xp.IsSchedule(u) {
+		return false
+	}
+	_, kept := h.Kept()
 
-	return err == nil && h != nil && h.Quarantine && !xp.IsSchedule(u)
+	return kept
 }
 
 // AddWitness adds an XR that is no subject itself, and of which only counts what it lists.

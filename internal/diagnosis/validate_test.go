@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -158,6 +159,15 @@ func TestValidate(t *testing.T) {
 		"Quarantined": {
 			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
 			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
+		},
+		"ByHand": {
+			reason:  "It waits for a person, and is not forgotten.",
+			objects: all(heldAs(xptest.With(lists, xptest.Without("status")), adoption.Hold{ByHand: true}), heldAs(claim, adoption.Hold{ByHand: true})),
+			want:    []string{"problem Held OrderClaim team-a/c", "problem Held XOrder x"},
+		},
+		"ByHandNew": {
+			reason: "Nobody had reconciled it yet.", objects: all(heldAs(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"), adoption.Hold{ByHand: true})),
+			want: []string{"problem Held Bucket new"},
 		},
 		"QuarantinedNew": {
 			reason: "Nobody had reconciled it yet.", objects: all(away(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),

@@ -118,6 +118,10 @@ func (p *poll) goesOn(look time.Duration) bool {
 
 // end tells what has become of all.
 func (p *poll) end(ctx context.Context, o *observer) {
+	for id, plan := range p.plans {
+		plan.Arrived = o.world.Arrived()
+		p.plans[id] = plan
+	}
 	passing := p.passing()
 	p.tellLate(ctx)
 	p.name()

@@ -32,11 +32,11 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	a := hasty(s)
 	for range 2 { // The second time there is nothing to do, also for one that has changed meanwhile.
 		for _, u := range []string{"b", "gone"} {
-			if err := a.EndQuarantine(context.Background(), heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
+			if err := a.Consent(context.Background(), heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := a.EndQuarantine(context.Background(), heldMR(xr, away(adoption.Hold{}))); err != nil {
+		if err := a.Consent(context.Background(), heldMR(xr, away(adoption.Hold{}))); err != nil {
 			t.Fatal(err)
 		}
 	}

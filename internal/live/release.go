@@ -69,17 +69,21 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	return objects, nil
 }
 
-// EndQuarantine ends the quarantine of an object, which stays held until it is adopted. What is in none stays as it is.
-func (a *Adopter) EndQuarantine(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := a.change(ctx, u, adoption.EndQuarantine)
+// Consent says that a person wants an object adopted, which stays held until it is. What does not wait for that stays as it is.
+func (a *Adopter) Consent(ctx context.Context, u *unstructured.Unstructured) error {
+	_, err := a.change(ctx, u, adoption.Consent)
 	if isUnserved(err) {
 		return nil // It is gone, which whoever goes on with it finds out.
 	}
-	if err == nil {
-		a.stepped(adoption.Change{Target: u, Step: "end its quarantine"})
+	if err != nil {
+		return err
+	}
+	if h, err := adoption.HoldOf(u); err == nil && h != nil {
+		step, _ := h.Kept()
+		a.stepped(adoption.Change{Target: u, Step: step})
 	}
 
-	return err
+	return nil
 }
 
 // Foresee returns what it means to lift the holds of what refs name by force. It changes nothing.

@@ -3,10 +3,14 @@ package live
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // SettingsLabels are the labels of the ConfigMap of settings: the one that all ConfigMaps of Velero's plugins have, and this plugin's.
@@ -15,22 +19,48 @@ const SettingsLabels = "velero.io/plugin-config,velero.crossplane.io/settings"
 // Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero; nil if there is none. It fails if there are
 // several, of which one would not be heard.
 func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
-	found, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, namespace, metav1.ListOptions{LabelSelector: SettingsLabels})
+	found, err := c.SettingsIn(ctx, namespace)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, nil //nolint:nilnil // No settings are settings.
+	case len(found) > 1:
+		return nil, fmt.Errorf("cannot choose between the ConfigMaps %s and %s, which both have the labels %s; remove one", found[0].Name, found[1].Name,
+			SettingsLabels)
+	default:
+		return found[0].Data, nil
+	}
+}
+
+// SettingsIn returns all ConfigMaps of settings in the namespace, of which there should be one at most.
+func (c *Cluster) SettingsIn(ctx context.Context, namespace string) ([]setting.Place, error) {
+	found, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: setting.KindConfigMap}, namespace, metav1.ListOptions{LabelSelector: SettingsLabels})
 	if err != nil {
 		return nil, fmt.Errorf("cannot find the settings: %w", err)
 	}
-	switch len(found) {
-	case 0:
-		return nil, nil //nolint:nilnil // No settings are settings.
-	case 1:
-	default:
-		return nil, fmt.Errorf("cannot choose between the ConfigMaps %s and %s, which both have the labels %s; remove one", found[0].GetName(), found[1].GetName(),
-			SettingsLabels)
-	}
-	data, _, err := unstructured.NestedStringMap(found[0].Object, "data")
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the ConfigMap %s: %w", found[0].GetName(), err)
+	var places []setting.Place
+	for _, u := range found {
+		data, _, err := unstructured.NestedStringMap(u.Object, "data")
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the ConfigMap %s: %w", u.GetName(), err)
+		}
+		places = append(places, setting.Place{Kind: setting.KindConfigMap, Namespace: namespace, Name: u.GetName(), Data: data})
 	}
 
-	return data, nil
+	return places, nil
+}
+
+// SettingsOf returns the annotations of a Backup or Restore of Velero's, whichever the kind says, as a place with settings.
+func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) (setting.Place, error) {
+	u, err := c.Get(ctx, xp.Ref{APIVersion: KindRestore.GroupVersion().String(), Kind: kind, Namespace: namespace, Name: name})
+	if isUnserved(err) {
+		return setting.Place{}, fmt.Errorf("cannot find the %s %s/%s: there is none of this name; see: velero %s get -n %s", kind, namespace, name,
+			strings.ToLower(kind), namespace)
+	}
+	if err != nil {
+		return setting.Place{}, err
+	}
+
+	return setting.Place{Kind: kind, Namespace: namespace, Name: name, Data: u.GetAnnotations()}, nil
 }

@@ -44,13 +44,13 @@ type Survey struct {
 	surveyor *surveyor
 }
 
-// PlansAfter returns the plans as they would be if the quarantines of what refs name had ended. Nothing is read for that.
+// PlansAfter returns the plans as they would be if a person had said that they want what refs name adopted. Nothing is read for that.
 func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
 	if len(refs) == 0 {
 		return s.Situation.Plans
 	}
 	for _, r := range refs {
-		s.surveyor.world.EndQuarantine(r)
+		s.surveyor.world.Consent(r)
 	}
 
 	return s.surveyor.plans(ctx)

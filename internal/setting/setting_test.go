@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestParse(t *testing.T) {
+	const all = "adoption-timeout, clone, external-name-from-id, hold, observe-first, provider-credentials, release and restore-status"
 	type want struct {
 		Settings Settings
 		Err      string
@@ -67,6 +69,47 @@ func TestParse(t *testing.T) {
 			reason: "This one is as usual, in a cluster for drills.", config: map[string]string{"hold": "all"},
 			annotations: map[string]string{"velero.crossplane.io/hold": "unsafe"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
 		},
+		"Timeout": {
+			reason: "An adoption can be given up before Velero does.", config: map[string]string{"adoption-timeout": "1h30m"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, AdoptionTimeout: 90 * time.Minute}},
+		},
+		"NoTimeout": {
+			reason: "This one is for as long as Velero waits.", config: map[string]string{"adoption-timeout": "30m"},
+			annotations: map[string]string{"velero.crossplane.io/adoption-timeout": ""}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+		},
+		"ByHand": {
+			reason: "A person wants to look at this one first.", annotations: map[string]string{"velero.crossplane.io/release": "by-hand"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, ByHand: true}},
+		},
+		"Automatic": {
+			reason: "This one needs nobody.", config: map[string]string{"release": "by-hand"},
+			annotations: map[string]string{"velero.crossplane.io/release": "automatic"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+		},
+		"WithoutStatus": {
+			reason: "No function reads a status here.", config: map[string]string{"restore-status": "none"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, WithoutStatus: true}},
+		},
+		"WithStatus": {
+			reason: "In this one some do.", config: map[string]string{"restore-status": "none"},
+			annotations: map[string]string{"velero.crossplane.io/restore-status": "needed"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+		},
+		"BadTimeout": {
+			reason: "A number without a unit is not known to be minutes.", config: map[string]string{"adoption-timeout": "30"},
+			want: want{Err: `cannot read the ConfigMap of settings: adoption-timeout is a duration of more than 0, such as 30m or 1h30m, or empty for none, not "30"`},
+		},
+		"PastTimeout": {
+			reason: "What fails at once is nothing that anybody wants.", annotations: map[string]string{"velero.crossplane.io/adoption-timeout": "0s"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/adoption-timeout: adoption-timeout is a duration of more than 0, such as 30m or 1h30m, ` +
+				`or empty for none, not "0s"`},
+		},
+		"BadRelease": {
+			reason: "What is not heard must not be let go.", annotations: map[string]string{"velero.crossplane.io/release": "manual"},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/release: release is automatic or by-hand, not "manual"`},
+		},
+		"BadStatus": {
+			reason: "Velero has lists of resources for that, and this is none.", config: map[string]string{"restore-status": "false"},
+			want: want{Err: `cannot read the ConfigMap of settings: restore-status is needed or none, not "false"`},
+		},
 		"BadHold": {
 			reason: "A mark of a hold is none.", annotations: map[string]string{"velero.crossplane.io/hold": "{}"},
 			want: want{Err: `cannot read the annotation velero.crossplane.io/hold: hold is unsafe, all or none, not "{}"`},
@@ -104,11 +147,11 @@ func TestParse(t *testing.T) {
 		},
 		"UnknownInConfig": {
 			reason: "A setting that is not heard must not look as if it were.", config: map[string]string{"clones": "hold", "zzz": ""},
-			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are clone, external-name-from-id, hold, observe-first and provider-credentials`},
+			want: want{Err: `cannot read the ConfigMap of settings: there is no setting "clones"; there are ` + all},
 		},
 		"UnknownAnnotation": {
 			reason: "The same for one Backup or Restore.", annotations: map[string]string{"velero.crossplane.io/": "hold"},
-			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are clone, external-name-from-id, hold, observe-first and provider-credentials`},
+			want: want{Err: `cannot read the annotation velero.crossplane.io/: there is no setting ""; there are ` + all},
 		},
 	}
 	for name, tc := range cases {
@@ -127,20 +170,16 @@ func TestParse(t *testing.T) {
 
 // Whatever people write is understood or refused: nothing in between, and the same wherever it stands.
 func FuzzParse(f *testing.F) {
-	for _, s := range [][2]string{
-		{"clone", "hold"},
-		{"clone", "observe"},
-		{"clone", "new"},
-		{"provider-credentials", "include"},
-		{"provider-credentials", "yes"},
-		{"observe-first", "true"},
-		{"observe-first", "yes"},
-		{"external-name-from-id", "VPC.ec2.aws.upbound.io, Zone.route53.aws.upbound.io"},
-		{"external-name-from-id", "vpcs.ec2.aws.upbound.io"},
-		{"", ""},
-	} {
-		f.Add(s[0], s[1])
+	for _, d := range Definitions() {
+		for _, value := range append(d.Values, d.Default, "yes") {
+			f.Add(d.Name, value)
+		}
 	}
+	f.Add(NameFromID, "VPC.ec2.aws.upbound.io, Zone.route53.aws.upbound.io")
+	f.Add(NameFromID, "vpcs.ec2.aws.upbound.io")
+	f.Add(NameTimeout, "1h30m")
+	f.Add(NameTimeout, "-1m")
+	f.Add("", "")
 	f.Fuzz(func(t *testing.T, name, value string) {
 		config, configErr := Parse(map[string]string{name: value}, nil)
 		annotated, annotatedErr := Parse(nil, map[string]string{Prefix + name: value})
@@ -154,8 +193,15 @@ func FuzzParse(f *testing.F) {
 
 			return
 		}
-		if !slices.Contains([]string{NameClone, NameCredentials, NameObserve, NameFromID}, name) {
-			t.Errorf("%q is no setting", name)
+		n := slices.IndexFunc(Definitions(), func(d Definition) bool { return d.Name == name })
+		if n < 0 {
+			t.Fatalf("%q is no setting", name)
+		}
+		if values := Definitions()[n].Values; values != nil && !slices.Contains(values, value) {
+			t.Errorf("%q is no value of %s", value, name)
+		}
+		if config.AdoptionTimeout < 0 || (config.AdoptionTimeout == 0) != (name != NameTimeout || value == "") {
+			t.Errorf("%v is not what %q says", config.AdoptionTimeout, value)
 		}
 		for _, gk := range config.FromID {
 			if gk.Kind == "" || gk.Group == "" || !strings.Contains(value, gk.String()) {

@@ -220,6 +220,22 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does: map[string]int{"inspect --against --strict " + backup: 0}, without: []string{"*"},
 		},
+		"Settings": {
+			reason: "Who asks for settings reads where they are, and nothing of Crossplane's.",
+			files:  []string{"rbac/settings.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-settings",
+			want: func(r right) bool {
+				switch r.Resource + "." + r.Group {
+				case "configmaps.":
+					return r.Verb == "list" && r.Namespace == "velero"
+				case "backups.velero.io", "restores.velero.io":
+					return r.Verb == "get" && r.Namespace == "velero"
+				default:
+					return false
+				}
+			},
+			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
+			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
+		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",

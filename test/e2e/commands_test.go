@@ -17,13 +17,15 @@ func testCommands(t *testing.T, version stack.Version) {
 	s := newSuite(t, version)
 	s.veleroArgs = oftener
 	hooked, looked, left, kept, shown := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t), s.makeWard(t), s.makeWatched(t)
-	s.loseSource(t, append(tenantsOf(hooked), looked, left.gone, left.stopped, kept, shown)...)
+	set := s.makeSettled(t)
+	s.loseSource(t, append(tenantsOf(hooked), looked, left.gone, left.stopped, kept, shown, set)...)
 	t.Run("Inspect", func(t *testing.T) { s.testInspect(t, looked) })
 	t.Run("Hooks", func(t *testing.T) { s.testHooks(t, hooked) })
 	t.Run("Rights", func(t *testing.T) { s.testRights(t, hooked[0]) })
 	t.Run("Jobs", func(t *testing.T) { s.testJobs(t, hooked[0]) })
 	t.Run("Examples", func(t *testing.T) { s.testExamples(t, hooked[0]) })
 	t.Run("Printer", func(t *testing.T) { s.testPrinter(t, shown) })
+	t.Run("Settings", func(t *testing.T) { s.testSettings(t, set) })
 	t.Run("Release", func(t *testing.T) { s.testRelease(t, left) })
 	t.Run("Validate", func(t *testing.T) { s.testValidate(t, kept) })
 }

@@ -1,0 +1,157 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+)
+
+// effective is what settings prints. Fields are added to it, never changed or taken away.
+type effective struct {
+	// Of is the Backup or Restore that hears the settings; "" if all are asked for.
+	Of       string              `json:"of,omitempty"`
+	Settings []setting.Effective `json:"settings"`
+	Faults   []setting.Fault     `json:"faults"`
+}
+
+func newSettings(o *options) *cobra.Command {
+	s := &settings{options: o}
+	c := &cobra.Command{
+		Use:   "settings",
+		Short: "Print the settings that are in effect, and where each comes from",
+		Long: `Settings reads the ConfigMap of settings in Velero's namespace and, with --restore or --backup, the annotations of that Restore or Backup, which win. It
+prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to do. It
+changes nothing.
+
+It exits with 3 if anything is wrong: a restore or backup fails on it. docs/settings.md says what each setting is for.`,
+		Example: `  # What holds for all backups and restores
+  ` + Name + ` settings
+
+  # What a restore hears
+  ` + Name + ` settings --restore nightly-20261120
+
+  # For a program
+  ` + Name + ` settings --backup nightly-20261120 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+
+			return failed(s.run(c.Context(), cluster))
+		},
+	}
+	c.Flags().StringVar(&s.restore, "restore", "", "what this Restore of Velero's hears")
+	c.Flags().StringVar(&s.backup, "backup", "", "what this Backup of Velero's hears")
+	c.MarkFlagsMutuallyExclusive("restore", "backup")
+	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+
+	return c
+}
+
+// settings is what settings is asked for.
+type settings struct {
+	*options
+
+	out             output
+	restore, backup string
+}
+
+func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
+	of, err := s.of(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	configs, err := cluster.SettingsIn(ctx, s.velero)
+	if err != nil {
+		return err
+	}
+	e := effective{Faults: []setting.Fault{}}
+	all, faults := setting.Effect(configs, of)
+	e.Settings, e.Faults = all, append(e.Faults, faults...)
+	if of != nil {
+		e.Of = of.String()
+	}
+	if err := e.print(s.Out, s.out.format); err != nil {
+		return err
+	}
+
+	return verdict(len(e.Faults))
+}
+
+// of returns the Backup or Restore that is asked for; nil if none is.
+func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Place, error) {
+	kind, name := setting.KindRestore, s.restore
+	if s.backup != "" {
+		kind, name = setting.KindBackup, s.backup
+	}
+	if name == "" {
+		return nil, nil //nolint:nilnil // What is in the ConfigMap is for all.
+	}
+	p, err := cluster.SettingsOf(ctx, kind, s.velero, strings.TrimPrefix(name, s.velero+"/"))
+
+	return &p, err
+}
+
+func (e effective) print(w io.Writer, f printer.Format) error {
+	var err error
+	switch f { //nolint:exhaustive // These are those that there are.
+	case printer.JSON:
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(e)
+	case printer.YAML:
+		var b []byte
+		if b, err = yaml.Marshal(e); err == nil {
+			_, err = w.Write(b)
+		}
+	default:
+		err = e.table(w)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot print the settings as %s: %w", f, err)
+	}
+
+	return nil
+}
+
+// nothing is what is shown for an empty value.
+const nothing = "-"
+
+func (e effective) table(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SETTING\tVALUE\tFROM\tFOR")
+	for _, s := range e.Settings {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(s.Value, nothing), s.Source, strings.Join(s.For, ", "))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(e.Faults) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s:\n", count(len(e.Faults), "fault"))
+	for _, f := range e.Faults {
+		where := f.Place
+		if f.Name != "" {
+			where += ", " + f.Name
+		}
+		if _, err := fmt.Fprintf(w, "  %s: %s\n    next: %s\n", where, f.Reason, f.Next); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,169 @@
+package hooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// printed runs settings against a cluster.
+func printed(t *testing.T, objects []*unstructured.Unstructured, s settings) (out string, code int, err error) {
+	t.Helper()
+	var b bytes.Buffer
+	s.options = &options{Streams: Streams{Out: &b, Err: &b}, velero: "velero"}
+	server := newServer(objects...)
+	err = failed(s.run(t.Context(), live.NewCluster(server, server)))
+
+	return b.String(), codeOf(err), err
+}
+
+func TestSettings(t *testing.T) {
+	config := func(name string, data map[string]any) *unstructured.Unstructured {
+		return xptest.Object("v1", "ConfigMap", "velero", name, xptest.Labelled("velero.io/plugin-config", ""),
+			xptest.Labelled("velero.crossplane.io/settings", ""), xptest.Field(data, "data"))
+	}
+	of := func(kind, name, value string) *unstructured.Unstructured {
+		return xptest.Object("velero.io/v1", kind, "velero", "nightly", xptest.Annotated("velero.crossplane.io/"+name, value))
+	}
+	type want struct {
+		Of     string
+		Set    map[string]string
+		Faults []string
+		Code   int
+		Err    string
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		of      settings
+		want    want
+	}{
+		"Defaults": {reason: "Nobody has to set anything."},
+		"Cluster": {
+			reason: "What is in the ConfigMap is for all.", objects: []*unstructured.Unstructured{config("s", map[string]any{"hold": "all"}), of("Restore", "hold", "none")},
+			want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}},
+		},
+		"Restore": {
+			reason: "What a Restore says wins.", of: settings{restore: "nightly"},
+			objects: []*unstructured.Unstructured{config("s", map[string]any{"hold": "all", "adoption-timeout": "30m"}), of("Restore", "hold", "none")},
+			want: want{Of: "Restore velero/nightly", Set: map[string]string{
+				"hold": "none from Restore velero/nightly", "adoption-timeout": "30m from ConfigMap velero/s",
+			}},
+		},
+		"RestoreWithNamespace": {
+			reason: "Other commands name it so.", of: settings{restore: "velero/nightly"}, objects: []*unstructured.Unstructured{of("Restore", "hold", "none")},
+			want: want{Of: "Restore velero/nightly", Set: map[string]string{"hold": "none from Restore velero/nightly"}},
+		},
+		"Backup": {
+			reason: "So does what a Backup says.", of: settings{backup: "nightly"}, objects: []*unstructured.Unstructured{of("Backup", "provider-credentials", "include")},
+			want: want{Of: "Backup velero/nightly", Set: map[string]string{"provider-credentials": "include from Backup velero/nightly"}},
+		},
+		"Faults": {
+			reason: "All are named.", of: settings{restore: "nightly"},
+			objects: []*unstructured.Unstructured{config("s", map[string]any{"holds": "all", "clone": "no"}), of("Restore", "release", "manual")},
+			want: want{Of: "Restore velero/nightly", Code: ExitProblems, Faults: []string{
+				"clone in ConfigMap velero/s", "holds in ConfigMap velero/s", "velero.crossplane.io/release in Restore velero/nightly",
+			}},
+		},
+		"Several": {
+			reason: "None of two is heard.", objects: []*unstructured.Unstructured{config("s", nil), config("t", nil)},
+			want: want{Code: ExitProblems, Faults: []string{" in ConfigMap velero/s", " in ConfigMap velero/t"}},
+		},
+		"NoRestore": {
+			reason: "What is not there has no settings.", of: settings{restore: "gone"},
+			want: want{Code: ExitFailed, Err: "cannot find the Restore velero/gone: there is none of this name; see: velero restore get -n velero"},
+		},
+		"NoBackup": {
+			reason: "The same.", of: settings{backup: "gone"},
+			want: want{Code: ExitFailed, Err: "cannot find the Backup velero/gone: there is none of this name; see: velero backup get -n velero"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range []printer.Format{printer.JSON, printer.YAML} {
+				tc.of.out.format = f
+				out, code, err := printed(t, tc.objects, tc.of)
+				var e effective
+				if f == printer.JSON && out != "" {
+					if err := json.Unmarshal([]byte(out), &e); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := yaml.Unmarshal([]byte(out), &e); err != nil {
+					t.Fatal(err)
+				}
+				got := want{Of: e.Of, Code: code}
+				if err != nil {
+					got.Err = err.Error()
+				}
+				for _, s := range e.Settings {
+					if s.Source == setting.SourceDefault {
+						continue
+					}
+					if got.Set == nil {
+						got.Set = map[string]string{}
+					}
+					got.Set[s.Name] = s.Value + " from " + s.Source
+				}
+				for _, f := range e.Faults {
+					got.Faults = append(got.Faults, f.Name+" in "+f.Place)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s as %s\n-want, +got:\n%s", tc.reason, f, diff)
+				}
+			}
+		})
+	}
+}
+
+// A person reads each setting in a line, and then what is wrong, with what to do.
+func TestSettingsAsATable(t *testing.T) {
+	restore := xptest.Object("velero.io/v1", "Restore", "velero", "nightly", xptest.Annotated("velero.crossplane.io/hold", "all"),
+		xptest.Annotated("velero.crossplane.io/release", "manual"))
+	out, code, _ := printed(t, []*unstructured.Unstructured{restore}, settings{restore: "nightly", out: output{format: printer.Table}})
+	const want = `SETTING                VALUE      FROM                    FOR
+adoption-timeout       -          default                 restore
+clone                  hold       default                 restore
+external-name-from-id  -          default                 backup, restore
+hold                   all        Restore velero/nightly  restore
+observe-first          false      default                 restore
+release                automatic  default                 restore
+restore-status         needed     default                 restore
+
+1 fault:
+  Restore velero/nightly, velero.crossplane.io/release: release is automatic or by-hand, not "manual"
+    next: correct its value, or remove it and begin again: what of Crossplane's it came to is an error
+`
+	if diff := cmp.Diff(want, out); diff != "" || code != ExitProblems {
+		t.Errorf("code %d, -want, +got:\n%s", code, diff)
+	}
+}
+
+func TestSettingsUsage(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		says   string
+	}{
+		"Argument": {reason: "There is nothing to name.", args: []string{"nightly"}, says: "nightly"},
+		"Both":     {reason: "Nothing is a Backup and a Restore.", args: []string{"--restore", "a", "--backup", "b"}, says: "backup"},
+		"Format":   {reason: "It is no tree.", args: []string{"-o", "dot"}, says: "table, json, yaml"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if r := command(t, nil, append([]string{"settings"}, tc.args...)...); r.code != ExitUsage || !strings.Contains(r.err, tc.says) {
+				t.Errorf("%s\ncode %d, %s", tc.reason, r.code, r.err)
+			}
+		})
+	}
+}

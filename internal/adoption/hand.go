@@ -1,0 +1,97 @@
+package adoption
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// What is released by hand goes as far as it can without being let go: what it needs is waited for, MRs that are to be observed first are observed, and
+// Secrets get their controllers. Then a person lets it go, and not the restore.
+const (
+	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: velero-plugin-for-crossplane release --restore %s"
+	waitBelow = "%s: this composed XR stays held until a person lets it go; run: velero-plugin-for-crossplane release --restore %s"
+	// reasonLetGo is why something is held that a person has let go.
+	reasonLetGo = "a person has let it go, to have it adopted. If nothing works on that any more, run: velero-plugin-for-crossplane release "
+)
+
+// byHand is the reason of a hold that a person lifts.
+func byHand(h *Hold, reason string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + howByHand(h)
+}
+
+func howByHand(h *Hold) string {
+	return "when it says that all that it needs is there, run: velero-plugin-for-crossplane release --restore " + h.Restore
+}
+
+// Kept tells whether nothing is let go until a person says so, and which step it is to say so.
+func (h *Hold) Kept() (step string, ok bool) {
+	switch {
+	case h.Quarantine:
+		return "end its quarantine", true
+	case h.ByHand:
+		return "let it go on, as a person has said", true
+	default:
+		return "", false
+	}
+}
+
+// awaitHand waits for a person, if it is up to one to let go what r names, and tells whether it is.
+func (t *tree) awaitHand(r xp.Ref, h *Hold) bool {
+	if h.ByHand {
+		t.hand(waitReady, r, h)
+	}
+
+	return h.ByHand
+}
+
+// hand waits for a person.
+func (t *tree) hand(format string, r xp.Ref, h *Hold) {
+	t.wait(false, format, r, h.Restore)
+	t.hands++
+}
+
+// handedOver says of a Plan whether it waits for nothing but a person.
+func (t *tree) handedOver(p Plan) Plan {
+	p.Ready = t.hands > 0 && t.hands == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
+
+	return p
+}
+
+// letGoWith is the Plan for something that waits for nothing but, maybe, a person.
+func letGoWith(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+	t := tree{}
+	if t.awaitHand(xp.RefTo(u), h) {
+		return t.handedOver(t.plan)
+	}
+
+	return p
+}
+
+// Consent is the patch that says that a person wants u adopted, which ends its quarantine, or that it waits for one. It stays held until it is adopted. ok is
+// false if nothing waits for that.
+func Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
+	mark, ok := consented(u)
+	if !ok {
+		return nil, false
+	}
+
+	return patch(u, map[string]any{key(u): mark}), true
+}
+
+// Consent has what r names be observed as if a person had said that they want it adopted.
+func (w *World) Consent(r xp.Ref) {
+	u := w.Get(r)
+	if u == nil {
+		return
+	}
+	mark, ok := consented(u)
+	if !ok {
+		return
+	}
+	u = u.DeepCopy()
+	xp.Annotate(u, key(u), mark)
+	w.objects[r.ID()] = u
+}

@@ -1,0 +1,181 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// inHand is an object that a person releases, of which Crossplane or its provider has said that it is paused.
+func inHand(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	return heldFor(u, Hold{ByHand: true}, append([]xptest.Option{xptest.SeenPaused()}, o...)...)
+}
+
+// What is released by hand goes as far as it can, and is not let go.
+func TestNextByHand(t *testing.T) {
+	x := xptest.XR("x")
+	child := xptest.XR("child", xptest.ControlledBy(x))
+	bucket := xptest.MR("b", xptest.ControlledBy(x))
+	well := xptest.With(bucket, xptest.Reconciled())
+	composes := func(u ...*unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.XR("x", xptest.Refs(u...))
+	}
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	claimed := xptest.XR("x", xptest.ClaimedBy(claim))
+	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
+	revision := xptest.Revision(xptest.RevisionName, x)
+	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		p, _ := Consent(u)
+
+		return xptest.Merge(u, p)
+	}
+	const run = "; run: velero-plugin-for-crossplane release --restore " + restoreName
+	ready := func(name string) string {
+		return name + ": all that it needs is there, and it stays held until a person lets it go" + run
+	}
+	type want struct {
+		Step, Target string
+		Waiting      []string
+		Ready        bool
+	}
+	waits := func(s string) want { return want{Waiting: []string{s}, Ready: true} }
+	cases := map[string]struct {
+		reason string
+		world  *World
+		of     *unstructured.Unstructured
+		want   want
+	}{
+		"XR": {reason: "All is there.", world: world(inHand(composes(bucket)), well, revision), of: x, want: waits(ready("XOrder x"))},
+		"Missing": {
+			reason: "What is not there is waited for, and it is not ready.", world: world(inHand(composes(bucket)), revision), of: x,
+			want: want{Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
+		},
+		"Unseen": {
+			reason: "Crossplane must have seen it.", of: x, world: world(heldFor(composes(), Hold{ByHand: true}), revision),
+			want: want{Waiting: []string{"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?"}},
+		},
+		"HeldBucket": {
+			reason: "An MR that is held and ready keeps its XR waiting for the person only.", world: world(inHand(composes(bucket)), inHand(bucket), revision), of: x,
+			want: waits(ready("Bucket b")),
+		},
+		"HeldXR": {
+			reason: "So does a composed XR, which says itself whether it is ready.", world: world(inHand(composes(child)), inHand(child), revision), of: x,
+			want: waits("XOrder child: this composed XR stays held until a person lets it go" + run),
+		},
+		"HeldAndMissing": {
+			reason: "One that waits for something else besides is not ready.", world: world(inHand(composes(bucket, child)), inHand(bucket), revision), of: x,
+			want: want{Waiting: []string{
+				ready("Bucket b"), "XOrder child: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
+			}},
+		},
+		"MR":    {reason: "One that nothing composes is ready by itself.", world: world(inHand(xptest.MR("b"))), of: bucket, want: waits(ready("Bucket b"))},
+		"Fresh": {reason: "Its provider would make it.", world: world(inHand(fresh)), of: fresh, want: waits(ready("Bucket new"))},
+		"Claim": {reason: "The plan of a claim is that of its XR.", world: world(inHand(claim), inHand(claimed), revision), of: claim, want: waits(ready("XOrder x"))},
+		"ClaimWithoutXR": {
+			reason: "Crossplane would make one.", world: world(inHand(xptest.Claim("o"))), of: claim, want: waits(ready("OrderClaim team-a/o")),
+		},
+		"ClaimOfLiveXR": {
+			reason: "An XR that was there before does not let its claim go.", world: world(inHand(claim), claimed), of: x, want: waits(ready("OrderClaim team-a/o")),
+		},
+		"Observing": {
+			reason: "To observe is not to be let go.", world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.SeenPaused())), of: bucket,
+			want: want{Step: "let its provider observe it", Target: "Bucket b"},
+		},
+		"Observed": {
+			reason: "What may change something is.", of: bucket, want: waits(ready("Bucket b")),
+			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())),
+		},
+		"LetGo": {reason: "It goes on as without.", world: world(let(inHand(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
+		"LetGoMR": {
+			reason: "So does an MR.", world: world(let(inHand(xptest.MR("b")))), of: bucket, want: want{Step: "give its own settings back", Target: "Bucket b"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Next(tc.world, xp.RefTo(tc.of))
+			got := want{Step: p.Step, Waiting: p.Waiting, Ready: p.Ready}
+			if p.Target != nil {
+				got.Target = xp.String(p.Target)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || p.Done || len(p.Also) > 0 || p.Quarantine != "" {
+				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
+			}
+		})
+	}
+}
+
+// The end of the wait for a person leaves an ordinary hold, and a quarantine needs no second one.
+func TestPutByHand(t *testing.T) {
+	own := xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Policy("Automatic"))
+	cases := map[string]struct {
+		reason string
+		of     Hold
+		want   Hold
+		says   string
+	}{
+		"ByHand": {
+			reason: "Who reads the mark must know that nothing comes by itself.", of: Hold{ByHand: true}, want: Hold{ByHand: true},
+			says: "release --restore " + restoreName,
+		},
+		"Reason": {
+			reason: "Why an MR is held is told, too.", of: Hold{ByHand: true, Reason: ReasonStatus}, want: Hold{ByHand: true}, says: "until its status is back. A person",
+		},
+		"Identity": {
+			reason: "A reason that does not say who lifts the hold goes on with that.", of: Hold{ByHand: true, Reason: "it has no name"}, want: Hold{ByHand: true},
+			says: "it has no name. A person",
+		},
+		"Quarantine": {reason: "One consent is enough.", of: Hold{ByHand: true, Quarantine: true}, want: Hold{Quarantine: true}, says: reasonQuarantine},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := heldFor(own, tc.of)
+			h, err := HoldOf(u)
+			if err != nil || h.ByHand != tc.want.ByHand || h.Quarantine != tc.want.Quarantine || !strings.Contains(h.Reason, tc.says) || strings.Contains(h.Reason, lifted) {
+				t.Fatalf("%s\ngot %+v, %v", tc.reason, h, err)
+			}
+			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
+				t.Errorf("The next step is a person's; got %q", next)
+			}
+			p, ok := Consent(u)
+			if !ok {
+				t.Fatal("nothing waits for a person")
+			}
+			after, ordinary := xptest.Merge(u, p), heldFor(own, Hold{})
+			for _, u := range []*unstructured.Unstructured{after, ordinary} {
+				h, _ := HoldOf(u)
+				h.Reason = ""
+				if diff := cmp.Diff(Hold{}, Hold{ByHand: h.ByHand, Quarantine: h.Quarantine}); diff != "" || !xp.IsPaused(u) {
+					t.Errorf("%s", diff)
+				}
+			}
+			if h, _ := HoldOf(after); !strings.HasSuffix(h.Reason, "release x") {
+				t.Errorf("the reason must have the next step; got %q", h.Reason)
+			}
+			if _, ok := Consent(after); ok {
+				t.Error("nothing is left to consent to")
+			}
+		})
+	}
+}
+
+// When the last has arrived that a restore has created is known, and only that.
+func TestArrived(t *testing.T) {
+	w := NewWorld()
+	if !w.Arrived().IsZero() {
+		t.Errorf("nothing has arrived; got %v", w.Arrived())
+	}
+	created := func(name, at string) *unstructured.Unstructured {
+		return xptest.XR(name, xptest.Field(at, "metadata", "creationTimestamp"))
+	}
+	w.AddRestored(created("a", "2026-01-02T03:04:05Z"))
+	w.AddRestored(created("b", "2026-01-02T03:00:00Z"))
+	w.Add(created("c", "2026-01-02T04:00:00Z"))
+	if got := w.Arrived().UTC().Format("15:04:05"); got != "03:04:05" {
+		t.Errorf("what the restore has not created does not count; got %s", got)
+	}
+}

@@ -1,0 +1,51 @@
+package live
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Polls say of what a person releases that it is ready, once, and leave it as it is. When that person has said so, they adopt it as anything else.
+func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
+	x := xptest.XR("x", xptest.Field("2026-01-02T03:04:05Z", "metadata", "creationTimestamp"))
+	own := xptest.MR("b", xptest.ControlledBy(x))
+	xr := xptest.With(x, xptest.Refs(own))
+	byHand := adoption.Hold{Restore: "velero/monday", ByHand: true}
+	s := newServer(heldMR(xr, byHand), heldMR(own, byHand), restored(xptest.Revision(xptest.RevisionName, x)))
+	crossplane(s)
+	provider(t, s, map[string]bool{"b": true})
+	for range 2 {
+		plans, err := hasty(s).Adopt(t.Context(), selector, xp.RefTo(xr))
+		p := plans[xp.RefTo(xr).ID()]
+		if err != nil || p.Done || !p.Ready || !p.Arrived.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+			t.Fatalf("got %+v, %v", p, err)
+		}
+	}
+	u := s.get(t, xorders, "", "x")
+	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || !xp.IsPaused(u) || !strings.Contains(h.Reason, "Bucket b: all that it needs is there") {
+		t.Fatalf("it must be held, and say that it is ready; got %+v, %v", h, err)
+	}
+	if patches := s.requests("patch"); len(patches) > 1 {
+		t.Errorf("Nothing is written but that; got %v", patches)
+	}
+	a := hasty(s)
+	for _, u := range []string{"b", "x"} {
+		gvr := xorders
+		if u == "b" {
+			gvr = buckets
+		}
+		if err := a.Consent(t.Context(), s.get(t, gvr, "", u)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plans, err := a.Adopt(t.Context(), selector, xp.RefTo(xr))
+	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
+		t.Fatalf("got %+v, %v", plans, err)
+	}
+}

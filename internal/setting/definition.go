@@ -1,0 +1,176 @@
+package setting
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Names of the settings.
+const (
+	NameTimeout     = "adoption-timeout"
+	NameClone       = "clone"
+	NameFromID      = "external-name-from-id"
+	NameHold        = "hold"
+	NameObserve     = "observe-first"
+	NameCredentials = "provider-credentials"
+	NameRelease     = "release"
+	NameStatus      = "restore-status"
+)
+
+// Values of settings that are either one or the other.
+const (
+	valueTrue, valueFalse      = "true", "false"
+	valueInclude, valueExclude = "include", "exclude"
+	valueAutomatic, valueHand  = "automatic", "by-hand"
+	valueNeeded, valueNone     = "needed", "none"
+)
+
+// What a setting is for.
+const (
+	ForBackup  = "backup"
+	ForRestore = "restore"
+)
+
+// Forms of settings that are none of a few values.
+const (
+	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
+	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io"
+)
+
+// A Definition is what there is to know of a setting.
+type Definition struct {
+	Name string
+	// For says what hears it.
+	For []string
+	// Default is its value if nobody sets it.
+	Default string
+	// Values are those that it can have; nil if there are too many, and then Form says which it can have.
+	Values []string
+	Form   string
+	// Meaning is what it is about, in one line.
+	Meaning string
+
+	set func(s *Settings, value string) error
+}
+
+// Definitions returns all settings, by name.
+func Definitions() []Definition {
+	return []Definition{
+		{
+			Name: NameTimeout, For: []string{ForRestore}, Form: formTimeout,
+			Meaning: "after which time an operation whose XR is not adopted fails", set: setTimeout,
+		},
+		choice(NameClone, ForRestore, "what becomes of a copy of something that is alive in the same cluster",
+			func(s *Settings, value string) { s.Clone = Clone(value) }, string(Hold), string(Observe), string(New)),
+		{
+			Name: NameFromID, For: []string{ForBackup, ForRestore}, Form: formKinds,
+			Meaning: "the kinds of MRs whose external-name is what their status.atProvider.id says", set: setFromID,
+		},
+		choice(NameHold, ForRestore, "what is held besides what is adopted",
+			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
+		choice(NameObserve, ForRestore, "whether MRs only observe until their provider has found their external resource",
+			func(s *Settings, value string) { s.ObserveFirst = value == valueTrue }, valueTrue, valueFalse).by(valueFalse),
+		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in",
+			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueInclude, valueExclude).by(valueExclude),
+		choice(NameRelease, ForRestore, "whether the restore lifts its holds, or a person does",
+			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
+		choice(NameStatus, ForRestore, "whether the status comes back that functions have written and may read",
+			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
+	}
+}
+
+// choice is a setting that has one of the values, of which the first is the default.
+func choice(name, of, meaning string, set func(s *Settings, value string), values ...string) Definition {
+	return Definition{
+		Name: name, For: []string{of}, Default: values[0], Values: values, Meaning: meaning,
+		set: func(s *Settings, value string) error {
+			if !slices.Contains(values, value) {
+				return fmt.Errorf("%s is %s, not %q", name, list(values, "or"), value)
+			}
+			set(s, value)
+
+			return nil
+		},
+	}
+}
+
+// by returns the setting with another default.
+func (d Definition) by(value string) Definition {
+	d.Default = value
+
+	return d
+}
+
+// IsFor tells whether something hears the setting: ForBackup or ForRestore; everything does if that is "".
+func (d Definition) IsFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
+
+// definitionOf finds a setting. It fails with those that there are.
+func definitionOf(name string) (Definition, error) {
+	all := Definitions()
+	names := make([]string, len(all))
+	for i, d := range all {
+		if d.Name == name {
+			return d, nil
+		}
+		names[i] = d.Name
+	}
+
+	return Definition{}, fmt.Errorf("there is no setting %q; there are %s", name, list(names, "and"))
+}
+
+// list is for messages: a, b and c.
+func list(names []string, last string) string {
+	n := len(names) - 1
+
+	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
+}
+
+func setTimeout(s *Settings, value string) error {
+	if value == "" {
+		s.AdoptionTimeout = 0
+
+		return nil
+	}
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%s is %s, not %q", NameTimeout, formTimeout, value)
+	}
+	s.AdoptionTimeout = d
+
+	return nil
+}
+
+func setFromID(s *Settings, value string) error {
+	var err error
+	s.FromID, err = kinds(value)
+
+	return err
+}
+
+// kinds reads a list of kinds.
+func kinds(value string) ([]schema.GroupKind, error) {
+	var list []schema.GroupKind
+	if strings.TrimSpace(value) == "" {
+		return nil, nil
+	}
+	for entry := range strings.SplitSeq(value, ",") {
+		entry = strings.TrimSpace(entry)
+		gk := schema.ParseGroupKind(entry)
+		if !isKind(gk.Kind) || len(validation.IsDNS1123Subdomain(gk.Group)) > 0 {
+			return nil, fmt.Errorf("%s is %s; %q is none", NameFromID, formKinds, entry)
+		}
+		list = append(list, gk)
+	}
+
+	return list, nil
+}
+
+// isKind tells kinds from resources, such as vpcs, which are in lower case.
+func isKind(s string) bool {
+	return strings.ToLower(s) != s && len(validation.IsDNS1035Label(strings.ToLower(s))) == 0
+}

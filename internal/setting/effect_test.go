@@ -1,0 +1,125 @@
+package setting
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestEffect(t *testing.T) {
+	config := func(name string, data map[string]string) Place {
+		return Place{Kind: KindConfigMap, Namespace: "velero", Name: name, Data: data}
+	}
+	restore := func(annotations map[string]string) *Place {
+		return &Place{Kind: KindRestore, Namespace: "velero", Name: "monday", Data: annotations}
+	}
+	type want struct {
+		// Set are those that somebody has set, with where.
+		Set map[string]string
+		// Faults are their names, places and the beginnings of their reasons.
+		Faults []string
+	}
+	cases := map[string]struct {
+		reason  string
+		configs []Place
+		of      *Place
+		want    want
+	}{
+		"Defaults": {reason: "Without anything all is as it is by default.", of: restore(map[string]string{"velero.io/hold": "x", "hold": "all"})},
+		"Cluster":  {reason: "The ConfigMap is for all.", configs: []Place{config("s", map[string]string{"hold": "all"})}, want: want{Set: map[string]string{"hold": "all from ConfigMap velero/s"}}},
+		"Restore": {
+			reason: "What a Restore says wins.", configs: []Place{config("s", map[string]string{"hold": "all", "release": "by-hand"})},
+			of: restore(map[string]string{"velero.crossplane.io/hold": "none"}),
+			want: want{Set: map[string]string{
+				"hold": "none from Restore velero/monday", "release": "by-hand from ConfigMap velero/s",
+			}},
+		},
+		"SameAsDefault": {
+			reason: "Where a value comes from matters though nothing changes with it.", configs: []Place{config("s", map[string]string{"hold": "unsafe"})},
+			want: want{Set: map[string]string{"hold": "unsafe from ConfigMap velero/s"}},
+		},
+		"Backup": {
+			reason: "A backup hears what is for backups.", configs: []Place{config("s", map[string]string{"hold": "all", "provider-credentials": "include"})},
+			of:   &Place{Kind: KindBackup, Namespace: "velero", Name: "b"},
+			want: want{Set: map[string]string{"provider-credentials": "include from ConfigMap velero/s"}},
+		},
+		"Faults": {
+			reason:  "Who mends one fault must not find the next one then.",
+			configs: []Place{config("s", map[string]string{"clone": "Hold", "clones": "hold", "adoption-timeout": "soon"})},
+			of:      restore(map[string]string{"velero.crossplane.io/release": "manual", "velero.crossplane.io/hold": "all"}),
+			want: want{Set: map[string]string{"hold": "all from Restore velero/monday"}, Faults: []string{
+				`adoption-timeout in ConfigMap velero/s: adoption-timeout is a duration`, `clone in ConfigMap velero/s: clone is hold, observe or new, not "Hold"`,
+				`clones in ConfigMap velero/s: there is no setting "clones"`,
+				`velero.crossplane.io/release in Restore velero/monday: release is automatic or by-hand, not "manual"`,
+			}},
+		},
+		"Unheard": {
+			reason: "What a backup does not hear must not look as if it did.",
+			of:     &Place{Kind: KindBackup, Namespace: "velero", Name: "b", Data: map[string]string{"velero.crossplane.io/hold": "all"}},
+			want:   want{Faults: []string{`velero.crossplane.io/hold in Backup velero/b: hold is for a restore, and a backup does not hear it`}},
+		},
+		"Several": {
+			reason: "Nobody can tell which of them is meant.", configs: []Place{config("s", map[string]string{"hold": "all"}), config("t", nil), config("u", nil)},
+			of: restore(map[string]string{"velero.crossplane.io/clone": "new"}),
+			want: want{Set: map[string]string{"clone": "new from Restore velero/monday"}, Faults: []string{
+				` in ConfigMap velero/s: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, of which none is heard`,
+				` in ConfigMap velero/t: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, of which none is heard`,
+				` in ConfigMap velero/u: there can be one ConfigMap of settings, and there are velero/s, velero/t and velero/u, of which none is heard`,
+			}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			all, faults := Effect(tc.configs, tc.of)
+			var got want
+			for _, s := range all {
+				d, err := definitionOf(s.Name)
+				if err != nil || tc.of != nil && !d.IsFor(tc.of.hears()) {
+					t.Errorf("%s is not heard", s.Name)
+				}
+				if s.Source == SourceDefault && s.Value == d.Default {
+					continue
+				}
+				if got.Set == nil {
+					got.Set = map[string]string{}
+				}
+				got.Set[s.Name] = s.Value + " from " + s.Source
+			}
+			for _, f := range faults {
+				if f.Next == "" {
+					t.Errorf("%s has no next step", f.Reason)
+				}
+				got.Faults = append(got.Faults, f.Name+" in "+f.Place+": "+f.Reason)
+			}
+			for i := range min(len(got.Faults), len(tc.want.Faults)) {
+				if strings.HasPrefix(got.Faults[i], tc.want.Faults[i]) {
+					got.Faults[i] = tc.want.Faults[i]
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A fault that Parse finds first is one of those that Effect finds, and without one there are none.
+func FuzzEffect(f *testing.F) {
+	f.Add("hold", "all", "clone", "x")
+	f.Add("x", "", NameTimeout, "")
+	f.Fuzz(func(t *testing.T, name, value, key, annotation string) {
+		config := Place{Kind: KindConfigMap, Namespace: "velero", Name: "s", Data: map[string]string{name: value}}
+		restore := &Place{Kind: KindRestore, Namespace: "velero", Name: "r", Data: map[string]string{Prefix + key: annotation}}
+		_, err := Parse(config.Data, restore.Data)
+		all, faults := Effect([]Place{config}, restore)
+		faults = slices.DeleteFunc(faults, func(f Fault) bool { return strings.HasSuffix(f.Reason, "does not hear it") })
+		if (err == nil) != (len(faults) == 0) || err != nil && !strings.HasSuffix(err.Error(), faults[0].Reason) {
+			t.Errorf("Parse says %v, and the faults are %v", err, faults)
+		}
+		if len(all) == 0 {
+			t.Error("there are no settings")
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkTimeout fails an operation that has waited for longer than the setting allows. The hold stays on. A timeout that can't be read, or of which nobody can
+// be told, is said and looked at again by the next poll.
+func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoption.Plan, progress *velero.OperationProgress) {
+	settings, err := a.settings(restore)
+	if err != nil {
+		a.log.WithError(err).Warn("Not looking at the setting " + setting.NameTimeout)
+		progress.Description += "; cannot tell whether the time of the setting " + setting.NameTimeout + " is over: " + err.Error()
+
+		return
+	}
+	limit, began := settings.AdoptionTimeout, arrival(restore, plan)
+	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
+		return
+	}
+	why := fmt.Sprintf("not adopted within %s, the setting %s of the restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name, describe(plan))
+	if err := a.adopter.GiveUp(context.Background(), ref, why); err != nil {
+		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to say that it is given up")
+		progress.Description += "; trying again to say that the time is over: " + err.Error()
+
+		return
+	}
+	progress.Completed = true
+	progress.Err = fmt.Sprintf("%s is %s. It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release %s", ref, why, ref.Path())
+}
+
+// arrival is when the time begins that an adoption may take: when the last of what the restore has brought was created, since Velero asks for operations only
+// after that, and not before the restore began, which can find what an earlier one has left.
+func arrival(restore *velerov1.Restore, plan adoption.Plan) time.Time {
+	began := plan.Arrived
+	if start := restore.Status.StartTimestamp; start != nil && start.After(began) {
+		began = start.Time
+	}
+
+	return began
+}

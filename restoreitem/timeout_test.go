@@ -1,0 +1,107 @@
+package restoreitem
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+)
+
+var errOdd = errors.New("there are two")
+
+func TestProgressTimesOut(t *testing.T) {
+	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}, Arrived: at(0)()}
+	with := func(change func(p *adoption.Plan)) adoption.Plan {
+		p := waiting
+		change(&p)
+
+		return p
+	}
+	const described = "1 of 2 composed resources adopted; waiting for Bucket b: it was not restored"
+	const why = "not adopted within 20s, the setting adoption-timeout of the restore velero/monday: " + described
+	type want struct {
+		Completed        bool
+		Err, Description string
+		GaveUp           []string
+	}
+	over := want{
+		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why},
+		Err: "XOrder x is " + why + ". It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release x",
+	}
+	waits := want{Description: described}
+	cases := map[string]struct {
+		reason string
+		plan   adoption.Plan
+		// began is the second in which the restore has; -1 if it hasn't.
+		began             int
+		timeout           string
+		configErr, giveUp error
+		want              want
+	}{
+		"Over":   {reason: "The time is over since the last object has arrived.", plan: waiting, timeout: "20s", want: over},
+		"Before": {reason: "It is not over yet.", plan: waiting, timeout: "31s", want: waits},
+		"None":   {reason: "Without the setting only Velero's own timeout counts.", plan: waiting, want: waits},
+		"LateArrival": {
+			reason: "A restore can take long to bring everything back.", plan: with(func(p *adoption.Plan) { p.Arrived = at(15)() }), timeout: "20s", want: waits,
+		},
+		"SecondRestore": {
+			reason: "What an earlier restore has left has the time of this one.", plan: with(func(p *adoption.Plan) { p.Arrived = at(0)().Add(-time.Hour) }), began: 15,
+			timeout: "20s", want: waits,
+		},
+		"Unknown": {
+			reason: "Without a beginning nothing is over.", plan: with(func(p *adoption.Plan) { p.Arrived = time.Time{} }), began: -1, timeout: "20s", want: waits,
+		},
+		"Done": {
+			reason: "What is adopted in time or late is adopted.", plan: with(func(p *adoption.Plan) { p.Done = true }), timeout: "20s",
+			want: want{Completed: true, Description: "1 of 2 composed resources adopted"},
+		},
+		"Ready": {
+			reason: "A person has no timeout.", plan: with(func(p *adoption.Plan) { p.Ready = true }), timeout: "20s", want: want{Completed: true, Description: described},
+		},
+		"Quarantine": {
+			reason: "The same.", plan: with(func(p *adoption.Plan) { p.Quarantine = "away" }), timeout: "20s", want: want{Completed: true, Description: described},
+		},
+		"Untold": {
+			reason: "Nothing is given up of which nobody can be told.", plan: waiting, timeout: "20s", giveUp: errAPI,
+			want: want{Description: described + "; trying again to say that the time is over: " + errAPI.Error(), GaveUp: over.GaveUp},
+		},
+		"Unread": {
+			reason: "Adoption goes on without the setting.", plan: waiting, configErr: errOdd,
+			want: want{Description: described + "; cannot tell whether the time of the setting adoption-timeout is over: " + errOdd.Error()},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &world{plans: planFor(tc.plan), giveUpErr: tc.giveUp}
+			a := pollIn(&cluster{config: map[string]string{"adoption-timeout": tc.timeout}, configErr: tc.configErr}, w)
+			restore := restoreOf(nil)
+			if tc.began >= 0 {
+				began := metav1.NewTime(at(tc.began)())
+				restore.Status.StartTimestamp = &began
+			}
+			p, err := a.Progress(operation, restore)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Completed: p.Completed, Err: p.Err, Description: p.Description, GaveUp: w.gaveUp}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A restore can be told by its own annotation.
+func TestProgressTimesOutAsTheRestoreSays(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Total: 1, Arrived: at(0)()})}
+	restore := restoreOf(nil)
+	restore.Annotations = map[string]string{"velero.crossplane.io/adoption-timeout": "20s"}
+	if p, err := pollIn(live(), w).Progress(operation, restore); err != nil || !p.Completed || !strings.Contains(p.Err, "not adopted within 20s") {
+		t.Errorf("got %+v, %v", p, err)
+	}
+}
