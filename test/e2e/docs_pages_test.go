@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"testing"
+)
+
+// A scene is what the commands of a page find, and what happens meanwhile that no command brings about.
+type scene struct {
+	page string
+	// begin and end are before and after all of it, and meanwhile what is before a command.
+	begin, end func(t *testing.T, r *reader)
+	meanwhile  map[string]func(t *testing.T, r *reader)
+	// codes are exit codes that are not 0.
+	codes map[string]int
+	// others says that other pages need what this one brings about.
+	others bool
+}
+
+const (
+	madeOrders = `kubectl apply -f - <<< '{"apiVersion": "platform.example.org/v1alpha1", "kind": "Environment", "metadata": {"namespace": "team-a", "name": "orders", ` +
+		`"labels": {"app": "orders"}}, "spec": {"region": "eu-central", "cidr": "10.1.0.0/16"}}' && ` +
+		`kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m`
+	// madeGitOps are kinds of Flux and Argo CD as far as the page needs them, each with an object; none of the two runs here.
+	madeGitOps = `for kind in Kustomization:kustomize.toolkit.fluxcd.io:flux-system Application:argoproj.io:argocd; do
+IFS=: read -r kind group namespace <<< "$kind"; plural="${kind,,}s"
+kubectl create namespace "$namespace" && kubectl create -f - <<< '{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "'"$plural.$group"'"},
+"spec": {"group": "'"$group"'", "scope": "Namespaced", "names": {"kind": "'"$kind"'", "plural": "'"$plural"'", "singular": "'"${kind,,}"'"}, "versions": [{"name": "v1", "served": true, "storage": true,
+"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}' &&
+kubectl wait --for=condition=Established "crd/$plural.$group" && kubectl create -f - <<< '{"apiVersion": "'"$group"'/v1", "kind": "'"$kind"'",
+"metadata": {"namespace": "'"$namespace"'", "name": "team-a"}, "spec": {}}' || exit 1
+done`
+)
+
+// scenes are in the order in which the pages are read. Each finds what those before it have left.
+func scenes() []scene {
+	const again = "kubectl apply -f example/v2/environment.yaml"
+
+	return []scene{
+		{
+			page: "example/README.md", others: true,
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"kubectl create -f example/velero/backup.yaml": func(t *testing.T, r *reader) { must(t, r.target.RestartVelero(t.Context())) },
+				"velero backup get shop":                       func(t *testing.T, r *reader) { r.replace(t, "second") },
+			},
+		},
+		{
+			page: "README.md", others: true,
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create team-a --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
+			},
+		},
+		{
+			page: "docs/recovery.md", others: true,
+			begin: func(t *testing.T, r *reader) { r.do(t, madeOrders) },
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"kubectl get functions.pkg.crossplane.io": func(t *testing.T, r *reader) { r.replace(t, "third"); r.awaitBackup(t, "nightly") },
+			},
+		},
+		{page: "docs/inspect.md"},
+		{
+			page: "docs/commands.md",
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, `kubectl config set-context standby --cluster="$(kubectl config view -o jsonpath='{.clusters[0].name}')" --user="$(kubectl config view -o jsonpath='{.users[0].name}')"`)
+			},
+		},
+		{page: "docs/validate.md"},
+		{page: "docs/release.md"},
+		{page: "docs/report.md", begin: func(t *testing.T, r *reader) { r.do(t, "cp example/backup/shop-v2.tar.gz backup.tar.gz") }},
+		{
+			page:  "docs/drills.md",
+			begin: func(t *testing.T, r *reader) { r.forget(t) },
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create drill-of-the-night --from-schedule nightly --wait": func(t *testing.T, r *reader) { r.forget(t) },
+			},
+			codes: map[string]int{
+				"velero-plugin-for-crossplane validate --restore drill                # what has come back, and is in quarantine": 3,
+				"velero-plugin-for-crossplane validate --newest-restore 24h":                                                      3,
+			},
+			end: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night")
+			},
+		},
+		{page: "docs/namespace.md", begin: func(t *testing.T, r *reader) { r.forget(t) }},
+		{page: "docs/cloning.md", end: func(t *testing.T, r *reader) { r.do(t, "kubectl delete environment --all -n team-b --timeout=3m") }},
+		{
+			page:  "docs/gitops.md",
+			begin: func(t *testing.T, r *reader) { r.do(t, madeGitOps) },
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create team-a-git --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
+				"kubectl delete environment shop -n team-a --timeout=5m": func(t *testing.T, r *reader) {
+					r.forget(t)
+					r.do(t, "kubectl create namespace team-a", again, "kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m")
+				},
+			},
+		},
+	}
+}
+
+// Something is what is run in place of a command; nothing if it is empty.
+type something struct {
+	reason, run string
+}
+
+// instead are the commands that can't be run here as they are, each with the reason, and with as much of it as can.
+var instead = map[string]something{
+	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
+		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
+	},
+	"make demo": {reason: "It is a test of its own, and takes minutes.", run: "make -n demo"},
+	"make build                                    # bin/velero-plugin-for-crossplane": {
+		reason: "It is built already, and this would write into the repository.", run: "make -n build",
+	},
+	"kubectl -n velero rollout status deployment/velero --timeout=5m": {
+		reason: "Velero is a process here; nothing rolls its Deployment out.", run: "kubectl -n velero get deployment/velero",
+	},
+	"go run . inspect example/backup/shop-v2.tar.gz": {
+		reason: "The same program is built already; it ends with 3, since there are problems.",
+		run:    "velero-plugin-for-crossplane inspect example/backup/shop-v2.tar.gz; test $? = 3",
+	},
+	"velero-plugin-for-crossplane completion bash > /etc/bash_completion.d/velero-plugin-for-crossplane": {
+		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane completion bash > completion.bash",
+	},
+	`velero-plugin-for-crossplane completion zsh > "${fpath[1]}/_velero-plugin-for-crossplane"`: {
+		reason: "It would write into the machine, and is for another shell.", run: "velero-plugin-for-crossplane completion zsh > completion.zsh",
+	},
+	"velero-plugin-for-crossplane completion fish > ~/.config/fish/completions/velero-plugin-for-crossplane.fish": {
+		reason: "It would write into the user's home.", run: "velero-plugin-for-crossplane completion fish > completion.fish",
+	},
+	`go test -v -run TestExplore ./internal/explorer   # what "make unit" has of it`: {reason: "It is a test of its own.", run: "ls internal/explorer/*_test.go"},
+	"make explore                                      # larger worlds too":          {reason: "It takes an hour.", run: "make -n explore"},
+	"go test ./internal/forest -run TestForests -forest.seed 681 -forest.count 1   # that forest only": {
+		reason: "It is a test of its own.", run: "ls internal/forest/*_test.go",
+	},
+	"go test ./internal/forest -forest.seed 1000000 -forest.count 200000           # others": {reason: "It takes hours.", run: "ls internal/forest/*_test.go"},
+	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":                      {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
+	"make forests SEED=1000000 FORESTS=100000   # both, for hours":                           {reason: "It takes hours.", run: "make -n forests"},
+	"make bench                                                            # at the sizes that the targets are for: two to three hours on two cores": {
+		reason: "It takes hours.", run: "make -n bench",
+	},
+	"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000               # a look at everything, in minutes": {
+		reason: "It takes long, and the machine for itself.", run: "make -n bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000",
+	},
+	"make bench ONLY=restore,release                                       # some of it: start, inspect, restore, status, fast, release, backup, peer, held, growth, large, alone": {
+		reason: "It takes long, and the machine for itself.", run: "make -n bench ONLY=restore,release",
+	},
+	"make bench KEEP=1                                                     # write what there is into this page, whatever the sizes are": {
+		reason: "It would write into the page.", run: "make -n bench KEEP=1",
+	},
+}
