@@ -73,8 +73,8 @@ func scenes() []scene {
 				"velero restore create drill-of-the-night --from-schedule nightly --wait": func(t *testing.T, r *reader) { r.forget(t) },
 			},
 			codes: map[string]int{
-				"velero-plugin-for-crossplane validate --restore drill                # what has come back, and is in quarantine": 3,
-				"velero-plugin-for-crossplane validate --newest-restore 24h":                                                      3,
+				"velero-plugin-for-crossplane validate --restore drill":      3,
+				"velero-plugin-for-crossplane validate --newest-restore 24h": 3,
 			},
 			end: func(t *testing.T, r *reader) {
 				r.do(t, "kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night")
@@ -107,11 +107,17 @@ var instead = map[string]something{
 		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
 	},
 	"make demo": {reason: "It is a test of its own, and takes minutes.", run: "make -n demo"},
-	"make build                                    # bin/velero-plugin-for-crossplane": {
+	"make build": {
 		reason: "It is built already, and this would write into the repository.", run: "make -n build",
 	},
 	"kubectl -n velero rollout status deployment/velero --timeout=5m": {
 		reason: "Velero is a process here; nothing rolls its Deployment out.", run: "kubectl -n velero get deployment/velero",
+	},
+	"make compat":                 {reason: "It takes hours.", run: "make -n compat"},
+	"make compat ONLY=v1.16,v2.0": {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"velero plugin remove IMAGE":  {reason: "The page can't know the name of the image.", run: "velero plugin get"},
+	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
+		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",
 	},
 	"go run . inspect example/backup/shop-v2.tar.gz": {
 		reason: "The same program is built already; it ends with 3, since there are problems.",
@@ -126,24 +132,24 @@ var instead = map[string]something{
 	"velero-plugin-for-crossplane completion fish > ~/.config/fish/completions/velero-plugin-for-crossplane.fish": {
 		reason: "It would write into the user's home.", run: "velero-plugin-for-crossplane completion fish > completion.fish",
 	},
-	`go test -v -run TestExplore ./internal/explorer   # what "make unit" has of it`: {reason: "It is a test of its own.", run: "ls internal/explorer/*_test.go"},
-	"make explore                                      # larger worlds too":          {reason: "It takes an hour.", run: "make -n explore"},
-	"go test ./internal/forest -run TestForests -forest.seed 681 -forest.count 1   # that forest only": {
+	"go test -v -run TestExplore ./internal/explorer": {reason: "It is a test of its own.", run: "ls internal/explorer/*_test.go"},
+	"make explore": {reason: "It takes an hour.", run: "make -n explore"},
+	"go test ./internal/forest -run TestForests -forest.seed 681 -forest.count 1": {
 		reason: "It is a test of its own.", run: "ls internal/forest/*_test.go",
 	},
-	"go test ./internal/forest -forest.seed 1000000 -forest.count 200000           # others": {reason: "It takes hours.", run: "ls internal/forest/*_test.go"},
-	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":                      {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
-	"make forests SEED=1000000 FORESTS=100000   # both, for hours":                           {reason: "It takes hours.", run: "make -n forests"},
-	"make bench                                                            # at the sizes that the targets are for: two to three hours on two cores": {
+	"go test ./internal/forest -forest.seed 1000000 -forest.count 200000": {reason: "It takes hours.", run: "ls internal/forest/*_test.go"},
+	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":   {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
+	"make forests SEED=1000000 FORESTS=100000":                            {reason: "It takes hours.", run: "make -n forests"},
+	"make bench": {
 		reason: "It takes hours.", run: "make -n bench",
 	},
-	"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000               # a look at everything, in minutes": {
+	"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000": {
 		reason: "It takes long, and the machine for itself.", run: "make -n bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000",
 	},
-	"make bench ONLY=restore,release                                       # some of it: start, inspect, restore, status, fast, release, backup, peer, held, growth, large, alone": {
+	"make bench ONLY=restore,release": {
 		reason: "It takes long, and the machine for itself.", run: "make -n bench ONLY=restore,release",
 	},
-	"make bench KEEP=1                                                     # write what there is into this page, whatever the sizes are": {
+	"make bench KEEP=1": {
 		reason: "It would write into the page.", run: "make -n bench KEEP=1",
 	},
 }

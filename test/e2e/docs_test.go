@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -147,6 +148,26 @@ func (r *reader) read(t *testing.T, s scene, page pages.Page) {
 	}
 }
 
+// made is the Restore that a command makes.
+var made = regexp.MustCompile(`^velero restore create ([a-z][-a-z0-9]*)`)
+
+// makeWay deletes the Restore of the name that a command gives to one of its own: pages call theirs as they like.
+func (r *reader) makeWay(t *testing.T, command string) {
+	t.Helper()
+	name := made.FindStringSubmatch(command)
+	if name == nil {
+		return
+	}
+	if _, code, err := r.shell(t.Context(), "kubectl get restore.velero.io "+name[1]+" -n velero"); err != nil || code != 0 {
+		must(t, err)
+
+		return
+	}
+	_, err := drill.AwaitRestore(t.Context(), r.target, name[1])
+	must(t, err)
+	r.do(t, "kubectl delete restore.velero.io "+name[1]+" -n velero --timeout=1m")
+}
+
 // follow runs a command, or what stands for it, and returns what it has printed.
 func (r *reader) follow(t *testing.T, at, command string, code int) string {
 	t.Helper()
@@ -157,6 +178,7 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 			return ""
 		}
 	}
+	r.makeWay(t, command)
 	began := time.Now()
 	out, got, err := r.shell(t.Context(), run)
 	must(t, err)

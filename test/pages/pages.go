@@ -107,8 +107,12 @@ func (p *Page) begin(language string, line int) error {
 	return nil
 }
 
+// comment is what a line says to its reader.
+var comment = regexp.MustCompile(`(^|\s+)# .*$`)
+
 func (p *Page) add(command string) {
-	if command = strings.TrimSpace(command); command == "" || strings.HasPrefix(command, "#") {
+	command = strings.TrimSpace(comment.ReplaceAllString(command, ""))
+	if command == "" {
 		return
 	}
 	last := &p.Blocks[len(p.Blocks)-1]

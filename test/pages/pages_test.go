@@ -17,7 +17,7 @@ func TestRead(t *testing.T) {
 		"Commands": {
 			reason: "Each line of a block is a command, unless it goes on in the next one or is a comment.",
 			text:   "# A page\n\n```console\n# first\nkubectl get pods \\\n  -A   # all\nvelero backup get\n```\n\n```text\nno command\n```\n",
-			want:   []Block{{Line: 3, Commands: []string{"kubectl get pods   -A   # all", "velero backup get"}}},
+			want:   []Block{{Line: 3, Commands: []string{"kubectl get pods   -A", "velero backup get"}}},
 		},
 		"Output": {
 			reason: "What is printed belongs to the commands before it.",
