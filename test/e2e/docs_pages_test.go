@@ -16,20 +16,8 @@ type scene struct {
 	others bool
 }
 
-const (
-	madeOrders = `kubectl apply -f - <<< '{"apiVersion": "platform.example.org/v1alpha1", "kind": "Environment", "metadata": {"namespace": "team-a", "name": "orders", ` +
-		`"labels": {"app": "orders"}}, "spec": {"region": "eu-central", "cidr": "10.1.0.0/16"}}' && ` +
-		`kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m`
-	// madeGitOps are kinds of Flux and Argo CD as far as the page needs them, each with an object; none of the two runs here.
-	madeGitOps = `for kind in Kustomization:kustomize.toolkit.fluxcd.io:flux-system Application:argoproj.io:argocd; do
-IFS=: read -r kind group namespace <<< "$kind"; plural="${kind,,}s"
-kubectl create namespace "$namespace" && kubectl create -f - <<< '{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "'"$plural.$group"'"},
-"spec": {"group": "'"$group"'", "scope": "Namespaced", "names": {"kind": "'"$kind"'", "plural": "'"$plural"'", "singular": "'"${kind,,}"'"}, "versions": [{"name": "v1", "served": true, "storage": true,
-"schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}' &&
-kubectl wait --for=condition=Established "crd/$plural.$group" && kubectl create -f - <<< '{"apiVersion": "'"$group"'/v1", "kind": "'"$kind"'",
-"metadata": {"namespace": "'"$namespace"'", "name": "team-a"}, "spec": {}}' || exit 1
-done`
-)
+// manifests are what the pages name and no command of theirs makes.
+const manifests = "test/e2e/testdata/docs/"
 
 // scenes are in the order in which the pages are read. Each finds what those before it have left.
 func scenes() []scene {
@@ -51,7 +39,9 @@ func scenes() []scene {
 		},
 		{
 			page: "docs/recovery.md", others: true,
-			begin: func(t *testing.T, r *reader) { r.do(t, madeOrders) },
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl apply -f "+manifests+"orders.yaml", "kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m")
+			},
 			meanwhile: map[string]func(t *testing.T, r *reader){
 				"kubectl get functions.pkg.crossplane.io": func(t *testing.T, r *reader) { r.replace(t, "third"); r.awaitBackup(t, "nightly") },
 			},
@@ -60,7 +50,7 @@ func scenes() []scene {
 		{
 			page: "docs/commands.md",
 			begin: func(t *testing.T, r *reader) {
-				r.do(t, `kubectl config set-context standby --cluster="$(kubectl config view -o jsonpath='{.clusters[0].name}')" --user="$(kubectl config view -o jsonpath='{.users[0].name}')"`)
+				r.do(t, "kubectl config set-context standby --cluster=third --user=third")
 			},
 		},
 		{page: "docs/validate.md"},
@@ -83,8 +73,11 @@ func scenes() []scene {
 		{page: "docs/namespace.md", begin: func(t *testing.T, r *reader) { r.forget(t) }},
 		{page: "docs/cloning.md", end: func(t *testing.T, r *reader) { r.do(t, "kubectl delete environment --all -n team-b --timeout=3m") }},
 		{
-			page:  "docs/gitops.md",
-			begin: func(t *testing.T, r *reader) { r.do(t, madeGitOps) },
+			page: "docs/gitops.md",
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl apply -f "+manifests+"gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
+					"kubectl apply -f "+manifests+"gitops.yaml")
+			},
 			meanwhile: map[string]func(t *testing.T, r *reader){
 				"velero restore create team-a-git --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
 				"kubectl delete environment shop -n team-a --timeout=5m": func(t *testing.T, r *reader) {

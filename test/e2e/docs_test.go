@@ -31,7 +31,8 @@ type reader struct {
 	ran  map[string]bool
 }
 
-// TestDocs runs every command of the README, of docs and of example as it is written there. What can't be run here is in docs_pages_test.go, each with the reason.
+// TestDocs runs every command of the README, of docs and of example as it is written there. What can't be run here is in docs_pages_test.go, each with the
+// reason.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

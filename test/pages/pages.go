@@ -95,7 +95,8 @@ func read(name, text string) (Page, error) {
 func (p *Page) begin(language string, line int) error {
 	switch language {
 	case "":
-		return fmt.Errorf("cannot tell what the block at %s:%d is: it has no language; commands are console, what they print is output, all else is text", p.Name, line)
+		return fmt.Errorf("cannot tell what the block at %s:%d is: it has no language; commands are console, what they print is output, all else is text",
+			p.Name, line)
 	case "console":
 		p.Blocks = append(p.Blocks, Block{Line: line})
 	case "output":
