@@ -14,11 +14,12 @@ import (
 
 // Reasons of Events. People and scripts look for them; docs/release.md says what they mean.
 const (
-	EventHeld     = "Held"
-	EventWaiting  = "Waiting"
-	EventStuck    = "AdoptionStuck"
-	EventStopped  = "AdoptionStopped"
-	EventReleased = "Released"
+	EventHeld       = "Held"
+	EventWaiting    = "Waiting"
+	EventStuck      = "AdoptionStuck"
+	EventStopped    = "AdoptionStopped"
+	EventReleased   = "Released"
+	EventLeftBehind = "UsagesLeftBehind"
 )
 
 // News is what is to be told of a held XR or claim: in its mark, and in an Event.

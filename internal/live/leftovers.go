@@ -92,7 +92,7 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 		if !l.unfinished[id] {
 			continue
 		}
-		if err := l.cluster.Warn(ctx, byID[id], "UsagesLeftBehind", strings.Join(of, "\n")); err != nil {
+		if err := l.cluster.Warn(ctx, byID[id], adoption.EventLeftBehind, strings.Join(of, "\n")); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"testing"
+)
+
+// A scene is what the commands of a page find, and what happens meanwhile that no command brings about.
+type scene struct {
+	page string
+	// begin and end are before and after all of it, and meanwhile what is before a command.
+	begin, end func(t *testing.T, r *reader)
+	meanwhile  map[string]func(t *testing.T, r *reader)
+	// codes are exit codes that are not 0.
+	codes map[string]int
+	// others says that other pages need what this one brings about.
+	others bool
+}
+
+// manifests are what the pages name and no command of theirs makes.
+const manifests = "test/e2e/testdata/docs/"
+
+// scenes are in the order in which the pages are read. Each finds what those before it have left.
+func scenes() []scene {
+	const again = "kubectl apply -f example/v2/environment.yaml"
+
+	return []scene{
+		{
+			page: "example/README.md", others: true,
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"kubectl create -f example/velero/backup.yaml": func(t *testing.T, r *reader) { must(t, r.target.RestartVelero(t.Context())) },
+				"velero backup get shop":                       func(t *testing.T, r *reader) { r.replace(t, "second") },
+			},
+		},
+		{
+			page: "README.md", others: true,
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create team-a --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
+			},
+		},
+		{
+			page: "docs/recovery.md", others: true,
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl apply -f "+manifests+"orders.yaml", "kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m")
+			},
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"kubectl get functions.pkg.crossplane.io": func(t *testing.T, r *reader) { r.replace(t, "third"); r.awaitBackup(t, "nightly") },
+			},
+		},
+		{page: "docs/inspect.md"},
+		{
+			page: "docs/commands.md",
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl config set-context standby --cluster=third --user=third")
+			},
+		},
+		{page: "docs/validate.md"},
+		{page: "docs/release.md"},
+		{page: "docs/report.md", begin: func(t *testing.T, r *reader) { r.do(t, "cp example/backup/shop-v2.tar.gz backup.tar.gz") }},
+		{
+			page:  "docs/drills.md",
+			begin: func(t *testing.T, r *reader) { r.forget(t) },
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create drill-of-the-night --from-schedule nightly --wait": func(t *testing.T, r *reader) { r.forget(t) },
+			},
+			codes: map[string]int{
+				"velero-plugin-for-crossplane validate --restore drill":      3,
+				"velero-plugin-for-crossplane validate --newest-restore 24h": 3,
+			},
+			end: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night")
+			},
+		},
+		{page: "docs/namespace.md", begin: func(t *testing.T, r *reader) { r.forget(t) }},
+		{page: "docs/cloning.md", end: func(t *testing.T, r *reader) { r.do(t, "kubectl delete environment --all -n team-b --timeout=3m") }},
+		{
+			page: "docs/gitops.md",
+			begin: func(t *testing.T, r *reader) {
+				r.do(t, "kubectl apply -f "+manifests+"gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
+					"kubectl apply -f "+manifests+"gitops.yaml")
+			},
+			meanwhile: map[string]func(t *testing.T, r *reader){
+				"velero restore create team-a-git --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
+				"kubectl delete environment shop -n team-a --timeout=5m": func(t *testing.T, r *reader) {
+					r.forget(t)
+					r.do(t, "kubectl create namespace team-a", again, "kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m")
+				},
+			},
+		},
+	}
+}
+
+// Something is what is run in place of a command; nothing if it is empty.
+type something struct {
+	reason, run string
+}
+
+// instead are the commands that can't be run here as they are, each with the reason, and with as much of it as can.
+var instead = map[string]something{
+	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
+		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",
+	},
+	"make demo": {reason: "It is a test of its own, and takes minutes.", run: "make -n demo"},
+	"make build": {
+		reason: "It is built already, and this would write into the repository.", run: "make -n build",
+	},
+	"kubectl -n velero rollout status deployment/velero --timeout=5m": {
+		reason: "Velero is a process here; nothing rolls its Deployment out.", run: "kubectl -n velero get deployment/velero",
+	},
+	"make compat":                 {reason: "It takes hours.", run: "make -n compat"},
+	"make compat ONLY=v1.16,v2.0": {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"velero plugin remove IMAGE":  {reason: "The page can't know the name of the image.", run: "velero plugin get"},
+	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
+		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",
+	},
+	"go run . inspect example/backup/shop-v2.tar.gz": {
+		reason: "The same program is built already; it ends with 3, since there are problems.",
+		run:    "velero-plugin-for-crossplane inspect example/backup/shop-v2.tar.gz; test $? = 3",
+	},
+	"velero-plugin-for-crossplane completion bash > /etc/bash_completion.d/velero-plugin-for-crossplane": {
+		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane completion bash > completion.bash",
+	},
+	`velero-plugin-for-crossplane completion zsh > "${fpath[1]}/_velero-plugin-for-crossplane"`: {
+		reason: "It would write into the machine, and is for another shell.", run: "velero-plugin-for-crossplane completion zsh > completion.zsh",
+	},
+	"velero-plugin-for-crossplane completion fish > ~/.config/fish/completions/velero-plugin-for-crossplane.fish": {
+		reason: "It would write into the user's home.", run: "velero-plugin-for-crossplane completion fish > completion.fish",
+	},
+	"go test -v -run TestExplore ./internal/explorer": {reason: "It is a test of its own.", run: "ls internal/explorer/*_test.go"},
+	"make explore": {reason: "It takes an hour.", run: "make -n explore"},
+	"go test ./internal/forest -run TestForests -forest.seed 681 -forest.count 1": {
+		reason: "It is a test of its own.", run: "ls internal/forest/*_test.go",
+	},
+	"go test ./internal/forest -forest.seed 1000000 -forest.count 200000": {reason: "It takes hours.", run: "ls internal/forest/*_test.go"},
+	"cd test/restorer && go test -v . -forest.seed 15 -forest.count 30":   {reason: "It is a test of its own.", run: "ls test/restorer/*_test.go"},
+	"make forests SEED=1000000 FORESTS=100000":                            {reason: "It takes hours.", run: "make -n forests"},
+	"make bench": {
+		reason: "It takes hours.", run: "make -n bench",
+	},
+	"make bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000": {
+		reason: "It takes long, and the machine for itself.", run: "make -n bench XRS=20 PAIRS=1 LARGE=40 HELD=40 OBJECTS=5000",
+	},
+	"make bench ONLY=restore,release": {
+		reason: "It takes long, and the machine for itself.", run: "make -n bench ONLY=restore,release",
+	},
+	"make bench KEEP=1": {
+		reason: "It would write into the page.", run: "make -n bench KEEP=1",
+	},
+}

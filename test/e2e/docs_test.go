@@ -1,0 +1,263 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/pages"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// A reader does what the pages say, one after the other, in a cluster that is lost and replaced as they tell it.
+type reader struct {
+	*suite
+
+	// programs is the folder of kubectl, velero and the plugin, root that of the repository, and dir where the commands of a page run.
+	programs, root, dir string
+	// team has the environments that the pages are about.
+	team *tenant
+	ran  map[string]bool
+}
+
+// TestDocs runs every command of the README, of docs and of example as it is written there. What can't be run here is in docs_pages_test.go, each with the
+// reason.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	root, err := build.Root()
+	must(t, err)
+	all, err := pages.All(root)
+	must(t, err)
+	set, err := build.Ensure(ctx, os.Stderr, append(stack.Programs(stack.Options{Crossplane: stack.V2, Plugin: true}), "kubectl")...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	r := &reader{
+		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: stack.V2, veleroArgs: oftener}, programs: t.TempDir(), root: root,
+		team: &tenant{Platform: drill.Platform{Crossplane: stack.V2, Namespace: "team-a"}}, ran: map[string]bool{},
+	}
+	r.install(t, set)
+	r.replace(t, "first")
+	for _, s := range withOthers(all) {
+		i := slices.IndexFunc(all, func(p pages.Page) bool { return p.Name == s.page })
+		if i < 0 {
+			t.Errorf("There is no page %s with commands", s.page)
+
+			continue
+		}
+		ok := t.Run(s.page, func(t *testing.T) { r.read(t, s, all[i]) })
+		if !ok && s.others {
+			t.Fatalf("What follows %s needs what that brings about", s.page)
+		}
+	}
+	for _, command := range slices.Sorted(maps.Keys(instead)) {
+		if !r.ran[command] {
+			t.Errorf("No page has the command that can't be run: %s", command)
+		}
+	}
+}
+
+// withOthers returns the scenes, and one for each page that has none of its own: its commands just work.
+func withOthers(all []pages.Page) []scene {
+	list := scenes()
+	for _, p := range all {
+		if !slices.ContainsFunc(list, func(s scene) bool { return s.page == p.Name }) {
+			list = append(list, scene{page: p.Name})
+		}
+	}
+
+	return list
+}
+
+// install makes the programs that the pages name. There is no kubelet to run a command in Velero's Pod, so that is run here, as the administrator.
+func (r *reader) install(t *testing.T, set build.Set) {
+	t.Helper()
+	kubectl := `#!/bin/bash
+in=(-n velero deploy/velero -- /plugins/velero-plugin-for-crossplane)
+args=("$@")
+if [ "$1" = exec ]; then
+  args=("${args[@]:1}")
+  if [ "${args[0]}" = -i ]; then args=("${args[@]:1}"); fi
+  if [ "${args[*]:0:5}" = "${in[*]}" ]; then exec %[2]q "${args[@]:5}"; fi
+fi
+exec %[1]q "$@"
+`
+	for name, script := range map[string]string{
+		"kubectl": fmt.Sprintf(kubectl, set["kubectl"].Path, set["plugin"].Path),
+		"velero":  fmt.Sprintf("#!/bin/bash\nexec %q --namespace=velero \"$@\"\n", set[stack.Velero].Path),
+	} {
+		must(t, os.WriteFile(filepath.Join(r.programs, name), []byte(script), 0o755)) //nolint:gosec // It is a program.
+	}
+	must(t, os.Symlink(set["plugin"].Path, filepath.Join(r.programs, "velero-plugin-for-crossplane")))
+}
+
+// replace loses the cluster, if there is one, and starts another that has Crossplane, the function, the provider and Velero, and nothing of the platform.
+func (r *reader) replace(t *testing.T, name string) {
+	t.Helper()
+	if r.target != nil {
+		must(t, r.target.Destroy())
+	}
+	c, err := stack.NewCluster(t.Context(), r.host, stack.Options{Name: name, Crossplane: r.version, Plugin: true, VeleroArgs: r.veleroArgs})
+	must(t, err)
+	r.target = c
+}
+
+// read runs the commands of a page.
+func (r *reader) read(t *testing.T, s scene, page pages.Page) {
+	t.Helper()
+	r.dir = t.TempDir()
+	entries, err := os.ReadDir(r.root)
+	must(t, err)
+	for _, e := range entries {
+		must(t, os.Symlink(filepath.Join(r.root, e.Name()), filepath.Join(r.dir, e.Name())))
+	}
+	if s.begin != nil {
+		s.begin(t, r)
+	}
+	meanwhile := maps.Clone(s.meanwhile)
+	for _, b := range page.Blocks {
+		printed := ""
+		for _, command := range b.Commands {
+			if prepare := meanwhile[command]; prepare != nil {
+				prepare(t, r)
+				delete(meanwhile, command)
+			}
+			printed += r.follow(t, fmt.Sprintf("%s:%d", page.Name, b.Line), command, s.codes[command])
+		}
+		if missing := pages.Missing(b.Output, printed); missing != "" {
+			t.Errorf("%s:%d says that this is printed: %s\nThis is:\n%s", page.Name, b.Line, missing, printed)
+		}
+	}
+	for command := range meanwhile {
+		t.Errorf("%s does not have the command before which something happens: %s", page.Name, command)
+	}
+	if s.end != nil {
+		s.end(t, r)
+	}
+}
+
+// made is the Restore that a command makes.
+var made = regexp.MustCompile(`^velero restore create ([a-z][-a-z0-9]*)`)
+
+// makeWay deletes the Restore of the name that a command gives to one of its own: pages call theirs as they like.
+func (r *reader) makeWay(t *testing.T, command string) {
+	t.Helper()
+	name := made.FindStringSubmatch(command)
+	if name == nil {
+		return
+	}
+	if _, code, err := r.shell(t.Context(), "kubectl get restore.velero.io "+name[1]+" -n velero"); err != nil || code != 0 {
+		must(t, err)
+
+		return
+	}
+	_, err := drill.AwaitRestore(t.Context(), r.target, name[1])
+	must(t, err)
+	r.do(t, "kubectl delete restore.velero.io "+name[1]+" -n velero --timeout=1m")
+}
+
+// follow runs a command, or what stands for it, and returns what it has printed.
+func (r *reader) follow(t *testing.T, at, command string, code int) string {
+	t.Helper()
+	run := command
+	if other, ok := instead[command]; ok {
+		r.ran[command] = true
+		if run = other.run; run == "" {
+			return ""
+		}
+	}
+	r.makeWay(t, command)
+	began := time.Now()
+	out, got, err := r.shell(t.Context(), run)
+	must(t, err)
+	t.Logf("%s: %s: %d after %s", at, run, got, time.Since(began).Round(time.Millisecond))
+	if got != code {
+		t.Fatalf("%s: %s\nended with %d and not %d:\n%s", at, run, got, code, out)
+	}
+
+	return out
+}
+
+// shell runs a command as a person's shell would.
+func (r *reader) shell(ctx context.Context, command string) (string, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-c", command)
+	cmd.Dir, cmd.WaitDelay = r.dir, time.Second
+	cmd.Env = append(os.Environ(), "PATH="+r.programs+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+r.target.Kubeconfig(),
+		"VELERO_NAMESPACE=velero", "NO_COLOR=1")
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 && ctx.Err() == nil {
+		err = nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("cannot run %s: %w\n%s", command, errors.Join(err, ctx.Err()), out)
+	}
+
+	return string(out), cmd.ProcessState.ExitCode(), nil
+}
+
+// do runs what no page says, and must work.
+func (r *reader) do(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, command := range commands {
+		out, code, err := r.shell(t.Context(), command)
+		must(t, err)
+		if code != 0 {
+			t.Fatalf("%s ended with %d:\n%s", command, code, out)
+		}
+	}
+}
+
+// forget has the namespace gone from the cluster, and nothing happen to the cloud, as if its etcd had lost it.
+func (r *reader) forget(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, r.target.Stop(stack.CloudProvider))
+	r.do(t, "kubectl delete namespace "+r.team.Namespace+" --wait=false")
+	r.eventually(t, "the namespace "+r.team.Namespace+" to be gone", func(ctx context.Context) error {
+		mrs, err := r.team.Managed(ctx, r.target)
+		if err != nil {
+			return err
+		}
+		for _, u := range mrs {
+			if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0 {
+				if err := drill.Patch(ctx, r.target, &u, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
+					return err
+				}
+			}
+		}
+		if _, code, err := r.shell(ctx, "kubectl get namespace "+r.team.Namespace); err != nil || code == 0 {
+			return errors.Join(err, errors.New("it is still there"))
+		}
+
+		return nil
+	})
+	must(t, r.target.Start(ctx, stack.CloudProvider))
+}
+
+// awaitBackup waits until Velero has found a backup in the bucket.
+func (r *reader) awaitBackup(t *testing.T, name string) {
+	t.Helper()
+	r.eventually(t, "the Backup "+name, func(ctx context.Context) error {
+		if _, code, err := r.shell(ctx, "kubectl get backup.velero.io "+name+" -n velero"); err != nil || code != 0 {
+			return errors.Join(err, errors.New("it is not there"))
+		}
+
+		return nil
+	})
+}

@@ -1,0 +1,76 @@
+package pages
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestRead(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		text   string
+		want   []Block
+		err    bool
+	}{
+		"Commands": {
+			reason: "Each line of a block is a command, unless it goes on in the next one or is a comment.",
+			text:   "# A page\n\n```console\n# first\nkubectl get pods \\\n  -A   # all\nvelero backup get\n```\n\n```text\nno command\n```\n",
+			want:   []Block{{Line: 3, Commands: []string{"kubectl get pods   -A", "velero backup get"}}},
+		},
+		"Output": {
+			reason: "What is printed belongs to the commands before it.",
+			text:   "```console\ntrue\n```\n\nIt says:\n\n```output\nfine\n```\n",
+			want:   []Block{{Line: 1, Commands: []string{"true"}, Output: []string{"fine"}}},
+		},
+		"NoLanguage":    {reason: "Commands in a block without a language would be overlooked.", text: "```\nkubectl get pods\n```\n", err: true},
+		"OutputOfNone":  {reason: "Output without commands is compared with nothing.", text: "```output\nfine\n```\n", err: true},
+		"OutputTwice":   {reason: "There is one output of commands.", text: "```console\ntrue\n```\n```output\na\n```\n```output\nb\n```\n", err: true},
+		"CommandsAgain": {reason: "A command that has no end is not what its author meant.", text: "```console\ntrue \\\n```\n", err: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := read("a.md", tc.text)
+			if (err != nil) != tc.err {
+				t.Fatalf("%s\nread: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got.Blocks, cmpopts.EquateEmpty()); !tc.err && diff != "" {
+				t.Errorf("%s\nread: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestMissing(t *testing.T) {
+	const printed = "NAME    STATUS      CREATED\nnightly Completed   2026-11-22\n  Phase:  Completed\n"
+	cases := map[string]struct {
+		reason string
+		output []string
+		want   string
+	}{
+		"All":       {reason: "Columns may be wider, and lines indented.", output: []string{"NAME STATUS CREATED", "Phase: Completed"}},
+		"Gap":       {reason: "What differs from run to run is left out.", output: []string{"nightly … 2026…", "Phase:…"}},
+		"Beginning": {reason: "A line can be told in part.", output: []string{"nightly Completed …"}},
+		"Wrong":     {reason: "A word that is not there is missing.", output: []string{"nightly Failed …"}, want: "nightly Failed …"},
+		"Order":     {reason: "Lines come in the order in which they are told.", output: []string{"Phase: Completed", "nightly …"}, want: "nightly …"},
+		"Part":      {reason: "A line that goes on is not the one that ends.", output: []string{"nightly Completed"}, want: "nightly Completed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Missing(tc.output, printed)); diff != "" {
+				t.Errorf("%s\nMissing(…): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestAll(t *testing.T) {
+	all, err := All("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Errorf("There are only %d pages with commands", len(all))
+	}
+}
