@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// beside is how many kinds are listed at a time: while one page is decoded here the API server encodes another. It is little, since a page of each is in memory.
+// beside is how many kinds are listed at a time: while one page is decoded here the API server encodes another. It is little, since a page of each is in
+// memory.
 const beside = 4
 
 // An outcome is what has come of a list: as of when it is, and how long it took.

@@ -208,7 +208,8 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 // listed lists what the options select of a kind, and remembers as of when.
 func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error) error {
 	a, isAhead := o.ahead[gvk]
-	if delete(o.ahead, gvk); !isAhead {
+	delete(o.ahead, gvk)
+	if !isAhead {
 		a = o.ask(ctx, gvk, options, try, o.slimmer)
 	}
 	if a.err != nil {

@@ -112,7 +112,8 @@ func (r *Record) row(f Figure) (Row, bool) {
 // Section is what is written into docs/performance.md: a table of the figures.
 func (r *Record) Section(figures []Figure) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d` on %s. The last column says when, and of which commit of the plugin.\n\n",
+	fmt.Fprintf(&b, "\nMeasured by `make bench XRS=%d MRS=%d PAIRS=%d LARGE=%d HELD=%d OBJECTS=%d` on %s. "+
+		"The last column says when, and of which commit of the plugin.\n\n",
 		r.Sizes.XRs, r.Sizes.MRs, r.Sizes.Pairs, r.Sizes.Large, r.Sizes.Held, r.Sizes.Objects, strings.Join(r.machines(), ", and on "))
 	b.WriteString("| figure | target | measured | spread | runs | | | of |\n|---|---|---|---|---|---|---|---|\n")
 	for _, f := range figures {

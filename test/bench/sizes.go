@@ -10,15 +10,16 @@ import (
 // Sizes say how much is measured.
 type Sizes struct {
 	// XRs is how many composite resources there are, and MRs how many managed resources each of them composes.
-	XRs, MRs int
+	XRs int `json:"xrs"`
+	MRs int `json:"mrs"`
 	// Pairs is how often each two things are measured that are compared.
-	Pairs int
+	Pairs int `json:"pairs"`
 	// Large is the number of XRs for what is measured at a larger size, once.
-	Large int
+	Large int `json:"large"`
 	// Held is the number of held XRs that are polled.
-	Held int
+	Held int `json:"held"`
 	// Objects is how many objects there are in the backup that is inspected.
-	Objects int
+	Objects int `json:"objects"`
 }
 
 // Full are the sizes for which there are targets.
