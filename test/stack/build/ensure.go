@@ -37,32 +37,33 @@ func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lock(filepath.Join(cache, "lock"))
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-
 	b := &builder{cache: cache, out: out, began: time.Now(), set: Set{}}
-	if err := b.remote(ctx, wanted); err != nil {
-		return nil, err
+	if len(b.missing(wanted)) > 0 {
+		// Who builds what others don't need keeps nobody waiting.
+		if err := b.alone("lock", func() error { return b.remote(ctx, b.missing(wanted), len(wanted)) }); err != nil {
+			return nil, err
+		}
 	}
-	if err := b.own(ctx, wanted); err != nil {
+	if err := b.alone("lock-local", func() error { return b.own(ctx, wanted) }); err != nil {
 		return nil, err
 	}
 
 	return b.set, nil
 }
 
-type builder struct {
-	cache string
-	out   io.Writer
-	began time.Time
-	set   Set
+// alone does something while nobody else does what has the same lock, and says so if it has to wait.
+func (b *builder) alone(name string, do func() error) error {
+	unlock, err := lock(filepath.Join(b.cache, name), func() { b.say("waiting for another process that builds") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+
+	return do()
 }
 
-// remote builds what is missing one after the other, since each build takes all cores, and fetches the modules of the next meanwhile.
-func (b *builder) remote(ctx context.Context, names []string) error {
+// missing returns the recipes of those named that are not in the cache, and puts the others into the set.
+func (b *builder) missing(names []string) []Recipe {
 	var missing []Recipe
 	for _, r := range recipes() {
 		if !slices.Contains(names, r.Name) {
@@ -75,10 +76,23 @@ func (b *builder) remote(ctx context.Context, names []string) error {
 		}
 		missing = append(missing, r)
 	}
+
+	return missing
+}
+
+type builder struct {
+	cache string
+	out   io.Writer
+	began time.Time
+	set   Set
+}
+
+// remote builds what is missing one after the other, since each build takes all cores, and fetches the modules of the next meanwhile.
+func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	b.say("building %d of %d programs, once; they are kept in %s", len(missing), len(names), b.cache)
+	b.say("building %d of %d programs, once; they are kept in %s", len(missing), of, b.cache)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

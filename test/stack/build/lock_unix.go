@@ -3,18 +3,24 @@
 package build
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
 )
 
-// lock keeps two builds from writing one cache at a time. The lock goes with the process.
-func lock(path string) (func(), error) {
+// lock keeps two builds from writing one cache at a time. It calls the function if it has to wait for another. The lock goes with the process.
+func lock(path string, waits func()) (func(), error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the cache's lock: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		waits()
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
 		_ = f.Close()
 
 		return nil, fmt.Errorf("cannot lock the cache at %s: %w", path, err)
