@@ -53,7 +53,7 @@ func (l *Loss) Recover(ctx context.Context) (recovery *Recovery, err error) {
 		return nil, err
 	}
 	before, wishes, err := l.backUp(ctx, source)
-	if err = errors.Join(err, source.Destroy()); err != nil {
+	if err := errors.Join(err, source.Destroy()); err != nil {
 		return nil, err
 	}
 	l.Say("the cluster is lost, etcd and all; the cloud and the backup are left")

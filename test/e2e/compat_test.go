@@ -29,7 +29,11 @@ func testCompatibility(t *testing.T, version stack.Version) {
 	}
 	s.loseSource(t, lost, linked, held)
 
-	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
+	t.Run("ClusterLost", func(t *testing.T) {
+		s.restore(t, lost, lost.Namespace)
+		s.settle(t, lost)
+		s.wantSound(t, lost)
+	})
 	t.Run("Uninstalled", func(t *testing.T) { s.testUninstalled(t, lost) })
 	t.Run("OwnerRefRelink", func(t *testing.T) { s.testStandDown(t, linked) })
 	if version == stack.V20 {
