@@ -67,6 +67,9 @@ func install(program, dir string) (string, error) {
 	return to, nil
 }
 
+// forAll is the mode of a program that any user may run, as Velero's server may be any.
+const forAll = 0o755
+
 // fill makes a file a copy of the program that anybody may run, and closes it.
 func fill(file *os.File, program string) error {
 	from, err := os.Open(program) //nolint:gosec // It is this program.
@@ -79,7 +82,7 @@ func fill(file *os.File, program string) error {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = file.Chmod(0o755)
+		err = file.Chmod(forAll)
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("cannot copy %s: %w", program, err)

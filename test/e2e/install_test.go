@@ -63,7 +63,7 @@ func (s *suite) testPluginAdd(t *testing.T) {
 		t.Fatalf("Velero's server looks for plugins elsewhere: %v", before.Template.Spec.Containers[0].VolumeMounts)
 	}
 
-	velero("plugin", "add", name)
+	velero("plugin", "add", name, "--confirm") // It asks first, because the server starts anew.
 	want := before.DeepCopy()
 	want.Template.Spec.InitContainers = append(want.Template.Spec.InitContainers, corev1.Container{
 		Name: "crossplane-contrib-velero-plugin-for-crossplane", Image: name, ImagePullPolicy: corev1.PullIfNotPresent,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (b Build) Images(ctx context.Context) ([]v1.Image, error) {
 }
 
 // Image builds the image for one platform.
-func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) {
+func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) { //nolint:ireturn // What the library has for images are interfaces.
 	last, err := b.stages(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot build the image for %s: %w", p, err)
@@ -103,7 +104,7 @@ func (b Build) stages(ctx context.Context, p v1.Platform) (*stage, error) {
 	for i, s := range list {
 		last = &stage{
 			created: b.Created, context: files, given: given, others: built, lex: shell.NewLex(parsed.EscapeToken),
-			dir: filepath.Join(b.Dir, strings.ReplaceAll(p.String(), "/", "-"), fmt.Sprint(i)), workdir: "/", vars: map[string]string{},
+			dir: filepath.Join(b.Dir, strings.ReplaceAll(p.String(), "/", "-"), strconv.Itoa(i)), workdir: "/", vars: map[string]string{},
 		}
 		if err := last.carryOut(ctx, s); err != nil {
 			return nil, err

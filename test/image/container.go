@@ -102,7 +102,8 @@ func (c *Container) Start(ctx context.Context) (out string, alone bool, err erro
 			return "", alone, fmt.Errorf("cannot run the image as %q: that is no user and group", c.config.User)
 		}
 		args = append([]string{
-			"unshare", "--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--mount-proc", "--root=" + c.dir, "--wd=/", "--setgid=" + group, "--setuid=" + user,
+			"unshare", "--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--mount-proc",
+			"--root=" + c.dir, "--wd=/", "--setgid=" + group, "--setuid=" + user,
 		}, args...)
 	} else {
 		args = append(append([]string{c.Program()}, args[1:]...), "--target="+c.Path(Target))

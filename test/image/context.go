@@ -86,7 +86,9 @@ func (c buildContext) copyTo(source, root, dest string) error {
 }
 
 // inside returns where an absolute path of an image's file system is on this machine.
-func inside(root, path string) string { return filepath.Join(root, filepath.FromSlash(filepath.Clean("/"+path))) }
+func inside(root, path string) string {
+	return filepath.Join(root, filepath.FromSlash(filepath.Clean("/"+path)))
+}
 
 func copyFile(from, to string) error {
 	info, err := os.Stat(from)

@@ -257,8 +257,8 @@ func TestUnknown(t *testing.T) {
 			old:    "COPY doc/ /doc/", new: "COPY doc/ go.mod /doc", want: "needs a folder as destination",
 		},
 		"Unset": {
-			reason: "A variable that is misspelt is empty to an engine.",
-			old:    "LABEL version=$VERSION", new: "LABEL version=$VERISON", want: "nothing sets VERISON before",
+			reason: "A variable that nobody sets is empty to an engine.",
+			old:    "LABEL version=$VERSION", new: "LABEL version=$RELEASE", want: "nothing sets RELEASE before",
 		},
 		"UnsetInRun": {
 			reason: "Also where a shell would expand it.",

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -174,19 +175,13 @@ func (s *stage) copy(c *instructions.CopyCommand) error {
 	if c.Chown != "" || c.Chmod != "" || c.Link || c.Parents || len(c.ExcludePatterns) > 0 || len(c.SourceContents) > 0 {
 		return fmt.Errorf("%w with its flags", errUnknown)
 	}
-	dest := c.DestPath
-	if !path.IsAbs(dest) {
-		dest = path.Join(s.workdir, dest)
-		if strings.HasSuffix(c.DestPath, "/") || c.DestPath == "." {
-			dest += "/"
-		}
-	}
-	if len(c.SourcePaths) > 1 && !strings.HasSuffix(dest, "/") {
-		return errors.New("more than one file needs a folder as destination, with a slash at its end")
+	dest, err := s.destination(c)
+	if err != nil {
+		return err
 	}
 	root := s.dir
 	if s.scratch { // Each layer has what it adds.
-		root = filepath.Join(s.dir, fmt.Sprint(len(s.layers)))
+		root = filepath.Join(s.dir, strconv.Itoa(len(s.layers)))
 	}
 	for _, source := range c.SourcePaths {
 		err := s.context.copyTo(source, root, dest)
@@ -204,6 +199,22 @@ func (s *stage) copy(c *instructions.CopyCommand) error {
 	s.layers = append(s.layers, layer)
 
 	return err
+}
+
+// destination returns the absolute path of what is copied. It ends with a slash if it is a folder.
+func (s *stage) destination(c *instructions.CopyCommand) (string, error) {
+	dest := c.DestPath
+	if !path.IsAbs(dest) {
+		dest = path.Join(s.workdir, dest)
+		if strings.HasSuffix(c.DestPath, "/") || c.DestPath == "." {
+			dest += "/"
+		}
+	}
+	if len(c.SourcePaths) > 1 && !strings.HasSuffix(dest, "/") {
+		return "", errors.New("more than one file needs a folder as destination, with a slash at its end")
+	}
+
+	return dest, nil
 }
 
 // copyFrom copies one file of another stage.

@@ -60,11 +60,7 @@ func (r Release) archive(dir, suffix string, p v1.Platform) error {
 
 		return os.WriteFile(r.file(suffix+".zip"), b.Bytes(), 0o644)
 	}
-	// Its header has neither name nor time.
-	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	z := gzip.NewWriter(&b) // Its header has neither name nor time.
 	if err := errors.Join(image.WriteTar(z, dir, r.folder(suffix), r.Time), z.Close()); err != nil {
 		return fmt.Errorf("cannot pack %s: %w", dir, err)
 	}
