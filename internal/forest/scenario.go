@@ -123,6 +123,14 @@ func Restores(f *Forest, random *rand.Rand, alive bool) *velerov1.Restore {
 		mode := []setting.Holding{setting.HoldAll, setting.HoldAll, setting.HoldNone}[random.IntN(3)]
 		r.Annotations[setting.Prefix+setting.NameHold] = string(mode)
 	}
+	// From a source of their own, these leave the rest of each seed as it was before there were such settings.
+	more := rand.New(rand.NewPCG(f.Seed, 9)) //nolint:gosec // It must be the same every time.
+	if more.IntN(100) < 15 {
+		r.Annotations[setting.Prefix+setting.NameRelease] = "by-hand"
+	}
+	if more.IntN(100) < 10 {
+		r.Annotations[setting.Prefix+setting.NameStatus] = "none"
+	}
 
 	return r
 }
