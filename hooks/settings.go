@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -30,11 +31,11 @@ func newSettings(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "settings",
 		Short: "Print the settings that are in effect, and where each comes from",
-		Long: `Settings reads the ConfigMap of settings in Velero's namespace and, with --restore or --backup, the annotations of that Restore or Backup, which win. It
-prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to do. It
-changes nothing.
+		Long: `Settings reads the ConfigMap of settings in Velero's namespace and, with --restore or --backup, the annotations of that Restore or Backup, which win.
+It prints each setting with its value and where that comes from, and everything that is wrong with what people have written there, each with what to
+do. It changes nothing.
 
-It exits with 3 if anything is wrong: a restore or backup fails on it. docs/settings.md says what each setting is for.`,
+It exits with 3 if anything is wrong: a backup or restore fails on it, or does not hear it. docs/settings.md says what each setting is for.`,
 		Example: `  # What holds for all backups and restores
   ` + Name + ` settings
 
@@ -131,27 +132,24 @@ func (e effective) print(w io.Writer, f printer.Format) error {
 const nothing = "-"
 
 func (e effective) table(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SETTING\tVALUE\tFROM\tFOR")
 	for _, s := range e.Settings {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(s.Value, nothing), s.Source, strings.Join(s.For, ", "))
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	_ = t.Flush() // A buffer takes everything.
+	if len(e.Faults) > 0 {
+		fmt.Fprintf(&b, "\n%s:\n", count(len(e.Faults), "fault"))
 	}
-	if len(e.Faults) == 0 {
-		return nil
-	}
-	fmt.Fprintf(w, "\n%s:\n", count(len(e.Faults), "fault"))
 	for _, f := range e.Faults {
 		where := f.Place
 		if f.Name != "" {
 			where += ", " + f.Name
 		}
-		if _, err := fmt.Fprintf(w, "  %s: %s\n    next: %s\n", where, f.Reason, f.Next); err != nil {
-			return err
-		}
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", where, f.Reason, f.Next)
 	}
+	_, err := w.Write(b.Bytes())
 
-	return nil
+	return err //nolint:wrapcheck // Whoever calls it does.
 }

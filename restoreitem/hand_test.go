@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -59,9 +60,7 @@ func TestAdoptByHand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := live(tc.live...)
 			c.config = map[string]string{"release": "by-hand"}
-			for name, value := range tc.config {
-				c.config[name] = value
-			}
+			maps.Copy(c.config, tc.config)
 			c.reconciled = []string{"Bucket"}
 			var mapping map[string]string
 			if tc.live != nil {

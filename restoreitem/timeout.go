@@ -27,7 +27,8 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
-	why := fmt.Sprintf("not adopted within %s, the setting %s of the restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name, describe(plan))
+	why := fmt.Sprintf("not adopted within %s, the setting %s of the restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name,
+		describe(plan))
 	if err := a.adopter.GiveUp(context.Background(), ref, why); err != nil {
 		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to say that it is given up")
 		progress.Description += "; trying again to say that the time is over: " + err.Error()
@@ -35,7 +36,8 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 		return
 	}
 	progress.Completed = true
-	progress.Err = fmt.Sprintf("%s is %s. It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release %s", ref, why, ref.Path())
+	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release %s", ref, why,
+		ref.Path())
 }
 
 // arrival is when the time begins that an adoption may take: when the last of what the restore has brought was created, since Velero asks for operations only

@@ -31,7 +31,7 @@ func TestProgressTimesOut(t *testing.T) {
 	}
 	over := want{
 		Completed: true, Description: described, GaveUp: []string{"XOrder x: " + why},
-		Err: "XOrder x is " + why + ". It stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release x",
+		Err: "XOrder x is " + why + ". What is held stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release x",
 	}
 	waits := want{Description: described}
 	cases := map[string]struct {

@@ -82,20 +82,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	}
 	switch {
 	case xp.IsComposite(u):
-		h, err := t.w.holdOf(u)
-		if err == nil && h != nil && h.Quarantine {
-			t.awaitEnd(r, h)
-
-			return false
-		}
-		if err == nil && h != nil && h.ByHand {
-			t.hand(waitBelow, r, h)
-
-			return false
-		}
-		if h != nil || err != nil {
-			t.wait(true, "%s: this composed XR is not adopted yet", r)
-
+		if !t.checkBelow(r, u) {
 			return false
 		}
 	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.MissingWell:
@@ -104,6 +91,26 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 
 	return t.checkWell(r, u)
 }
+
+// checkBelow tells whether a composed XR is adopted.
+func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
+	switch h, err := t.w.holdOf(u); {
+	case err != nil:
+		t.wait(true, waitAdopted, r)
+	case h == nil:
+		return true
+	case h.Quarantine:
+		t.awaitEnd(r, h)
+	case h.ByHand:
+		t.hand(waitBelow, r, h)
+	default:
+		t.wait(true, waitAdopted, r)
+	}
+
+	return false
+}
+
+const waitAdopted = "%s: this composed XR is not adopted yet"
 
 // checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle
 // of its work composes next.

@@ -38,6 +38,21 @@ func (h *Hold) Kept() (step string, ok bool) {
 	}
 }
 
+// keepFor has a hold wait for a person, if the given one says so. What is in quarantine is let go by the same word that ends that.
+func (h *Hold) keepFor(of Hold) {
+	switch {
+	case h.Quarantine:
+		h.Reason = reasonQuarantine + endQuarantine(h)
+	case of.ByHand:
+		h.ByHand, h.Reason = true, byHand(h, h.Reason)
+	}
+}
+
+// mayGo tells whether an XR waits for nothing any more, nor for a person.
+func (t *tree) mayGo(u *unstructured.Unstructured) bool {
+	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold)
+}
+
 // awaitHand waits for a person, if it is up to one to let go what r names, and tells whether it is.
 func (t *tree) awaitHand(r xp.Ref, h *Hold) bool {
 	if h.ByHand {

@@ -12,8 +12,8 @@ import (
 )
 
 // inHand is an object that a person releases, of which Crossplane or its provider has said that it is paused.
-func inHand(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-	return heldFor(u, Hold{ByHand: true}, append([]xptest.Option{xptest.SeenPaused()}, o...)...)
+func inHand(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return heldFor(u, Hold{ByHand: true}, xptest.SeenPaused())
 }
 
 // What is released by hand goes as far as it can, and is not let go.

@@ -116,19 +116,15 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Identity, Observes, Secret, Status and Reason; an empty Reason stands for
-// that of an XR, and a quarantine, in which there is nothing to let go until it ends, has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed up
-// while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to be stored.
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Identity, Observes, Secret, Status and Reason; an empty Reason stands
+// for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed
+// up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to
+// be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
-	switch {
-	case h.Quarantine:
-		h.Reason = reasonQuarantine + endQuarantine(h)
-	case of.ByHand:
-		h.ByHand, h.Reason = true, byHand(h, h.Reason)
-	}
+	h.keepFor(of)
 	earlier, err := HoldOf(u)
 	if err != nil {
 		// What can't be read is not this plugin's, or is damaged; what it brings along must come back all the same.

@@ -147,7 +147,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkStatus(u)
 		t.checkRevision()
 		t.checkSeen(u)
-		if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold) {
+		if t.mayGo(u) {
 			t.do(u, unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
 			t.plan.Begins = true
 		}
@@ -158,7 +158,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkRefs()
 		t.checkReconciled(u)
 	}
-	if len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold) && t.releaseClaim() {
+	if t.mayGo(u) && t.releaseClaim() {
 		step := "adopted; give its own settings back"
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"

@@ -58,6 +58,11 @@ func (s *Scenario) holds() setting.Holding {
 	return setting.Holding(s.First.Of.Annotations[setting.Prefix+setting.NameHold])
 }
 
+// isByHand tells whether a person is to lift the holds.
+func (s *Scenario) isByHand() bool {
+	return s.First.Of.Annotations[setting.Prefix+setting.NameRelease] == "by-hand"
+}
+
 // isHeldFor tells why an object is not held as it should be; "" if it is.
 func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
 	h, err := adoption.HoldOf(u)
@@ -70,6 +75,8 @@ func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
 		return "it is not paused"
 	case h.Restore != "velero/"+s.First.Of.Name:
 		return "its mark is that of " + h.Restore
+	case s.isByHand() && !h.ByHand && !h.Quarantine && h.Clone == "" && !xp.IsSchedule(u):
+		return "nothing in its mark says that a person lifts it"
 	case h.Reason == "" || h.Since == "":
 		return "its mark has no reason or no time"
 	default:
@@ -80,7 +87,7 @@ func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
 func held(s *Scenario) []string {
 	var broken []string
 	s.created(func(o *Object, u *unstructured.Unstructured) {
-		must := (o.Role == RoleXR || o.Role == RoleClaim) && !s.anew() || o.Kind.Reconciled() && s.holds() == setting.HoldAll
+		must := (o.Role == RoleXR || o.Role == RoleClaim) && (!s.anew() || s.isByHand()) || o.Kind.Reconciled() && s.holds() == setting.HoldAll
 		// What nobody had paused is paused by us, and must say so.
 		paused := u.GetAnnotations()[xp.AnnotationPaused] == "true" && o.Own.GetAnnotations()[xp.AnnotationPaused] != "true"
 		if !must && !paused {

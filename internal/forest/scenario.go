@@ -123,8 +123,19 @@ func Restores(f *Forest, random *rand.Rand, alive bool) *velerov1.Restore {
 		mode := []setting.Holding{setting.HoldAll, setting.HoldAll, setting.HoldNone}[random.IntN(3)]
 		r.Annotations[setting.Prefix+setting.NameHold] = string(mode)
 	}
+	adjust(r, rand.New(rand.NewPCG(f.Seed, 9)))
 
 	return r
+}
+
+// adjust adds settings. From a source of their own, they leave the rest of each seed as it was before there were such.
+func adjust(r *velerov1.Restore, random *rand.Rand) {
+	if random.IntN(100) < 15 {
+		r.Annotations[setting.Prefix+setting.NameRelease] = "by-hand"
+	}
+	if random.IntN(100) < 10 {
+		r.Annotations[setting.Prefix+setting.NameStatus] = "none"
+	}
 }
 
 // lose returns the cluster that is restored to, and whether it is the source with all that it had.

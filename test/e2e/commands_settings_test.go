@@ -50,8 +50,17 @@ func (s *suite) effective(t *testing.T, code int, args ...string) effective {
 		t.Errorf("settings %v ended with %d: %s%s", args, r.code, r.stdout, r.stderr)
 	}
 	var printed struct {
-		Settings []struct{ Name, Value, Source string }
-		Faults   []struct{ Name, Place, Reason, Next string }
+		Settings []struct {
+			Name   string `json:"name"`
+			Value  string `json:"value"`
+			Source string `json:"source"`
+		} `json:"settings"`
+		Faults []struct {
+			Name   string `json:"name"`
+			Place  string `json:"place"`
+			Reason string `json:"reason"`
+			Next   string `json:"next"`
+		} `json:"faults"`
 	}
 	must(t, json.Unmarshal([]byte(r.stdout), &printed))
 	e := effective{Set: map[string]string{}, Faults: map[string]string{}}
