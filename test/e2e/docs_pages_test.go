@@ -33,8 +33,9 @@ func scenes() []scene {
 		{
 			page: "example/README.md", others: true,
 			meanwhile: map[string]event{
-				"kubectl create -f example/velero/backup.yaml": {restarted: true},
-				"velero backup get shop":                       {lost: "second"},
+				"kubectl create -f example/velero/backup.yaml":  {restarted: true},
+				"velero backup get shop":                        {lost: "second"},
+				"kubectl create -f example/velero/restore.yaml": {restarted: true},
 			},
 		},
 		{
