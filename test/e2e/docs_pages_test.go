@@ -85,6 +85,8 @@ func scenes() []scene {
 				}},
 			},
 		},
+		{page: "docs/settings.md", begin: event{forgotten: true}},
+		{page: "docs/removal.md"},
 	}
 }
 
