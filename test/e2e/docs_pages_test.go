@@ -1,19 +1,27 @@
 package e2e
 
-import (
-	"testing"
-)
-
 // A scene is what the commands of a page find, and what happens meanwhile that no command brings about.
 type scene struct {
 	page string
 	// begin and end are before and after all of it, and meanwhile what is before a command.
-	begin, end func(t *testing.T, r *reader)
-	meanwhile  map[string]func(t *testing.T, r *reader)
+	begin, end event
+	meanwhile  map[string]event
 	// codes are exit codes that are not 0.
 	codes map[string]int
 	// others says that other pages need what this one brings about.
 	others bool
+}
+
+// An event is what happens to a cluster, in this order.
+type event struct {
+	// lost has the cluster gone, with its etcd, and another of this name in its place.
+	lost string
+	// restarted has Velero look for kinds that are new, which it does every five minutes otherwise.
+	restarted bool
+	// forgotten has the namespace gone from the cluster, and nothing happen to the cloud.
+	forgotten bool
+	// run are commands that must work.
+	run []string
 }
 
 // manifests are what the pages name and no command of theirs makes.
@@ -21,71 +29,64 @@ const manifests = "test/e2e/testdata/docs/"
 
 // scenes are in the order in which the pages are read. Each finds what those before it have left.
 func scenes() []scene {
-	const again = "kubectl apply -f example/v2/environment.yaml"
-
 	return []scene{
 		{
 			page: "example/README.md", others: true,
-			meanwhile: map[string]func(t *testing.T, r *reader){
-				"kubectl create -f example/velero/backup.yaml": func(t *testing.T, r *reader) { must(t, r.target.RestartVelero(t.Context())) },
-				"velero backup get shop":                       func(t *testing.T, r *reader) { r.replace(t, "second") },
+			meanwhile: map[string]event{
+				"kubectl create -f example/velero/backup.yaml":  {restarted: true},
+				"velero backup get shop":                        {lost: "second"},
+				"kubectl create -f example/velero/restore.yaml": {restarted: true},
 			},
 		},
 		{
 			page: "README.md", others: true,
-			meanwhile: map[string]func(t *testing.T, r *reader){
-				"velero restore create team-a --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
-			},
+			meanwhile: map[string]event{"velero restore create team-a --from-backup team-a --wait": {forgotten: true}},
 		},
 		{
 			page: "docs/recovery.md", others: true,
-			begin: func(t *testing.T, r *reader) {
-				r.do(t, "kubectl apply -f "+manifests+"orders.yaml", "kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m")
-			},
-			meanwhile: map[string]func(t *testing.T, r *reader){
-				"kubectl get functions.pkg.crossplane.io": func(t *testing.T, r *reader) { r.replace(t, "third"); r.awaitBackup(t, "nightly") },
+			begin: event{run: []string{
+				"kubectl apply -f " + manifests + "orders.yaml", "kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m",
+			}},
+			meanwhile: map[string]event{
+				"kubectl get functions.pkg.crossplane.io": {
+					lost: "third", run: []string{"kubectl wait --for=create backup.velero.io/nightly -n velero --timeout=1m"},
+				},
 			},
 		},
 		{page: "docs/inspect.md"},
-		{
-			page: "docs/commands.md",
-			begin: func(t *testing.T, r *reader) {
-				r.do(t, "kubectl config set-context standby --cluster=third --user=third")
-			},
-		},
+		{page: "docs/commands.md", begin: event{run: []string{"kubectl config set-context standby --cluster=third --user=third"}}},
 		{page: "docs/validate.md"},
 		{page: "docs/release.md"},
-		{page: "docs/report.md", begin: func(t *testing.T, r *reader) { r.do(t, "cp example/backup/shop-v2.tar.gz backup.tar.gz") }},
+		{page: "docs/report.md", begin: event{run: []string{"cp example/backup/shop-v2.tar.gz backup.tar.gz"}}},
 		{
-			page:  "docs/drills.md",
-			begin: func(t *testing.T, r *reader) { r.forget(t) },
-			meanwhile: map[string]func(t *testing.T, r *reader){
-				"velero restore create drill-of-the-night --from-schedule nightly --wait": func(t *testing.T, r *reader) { r.forget(t) },
-			},
+			page: "docs/drills.md", begin: event{forgotten: true},
+			meanwhile: map[string]event{"velero restore create drill-of-the-night --from-schedule nightly --wait": {forgotten: true}},
 			codes: map[string]int{
 				"velero-plugin-for-crossplane validate --restore drill":      3,
 				"velero-plugin-for-crossplane validate --newest-restore 24h": 3,
 			},
-			end: func(t *testing.T, r *reader) {
-				r.do(t, "kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night")
-			},
+			end: event{run: []string{
+				"kubectl delete configmap velero-plugin-for-crossplane -n velero", "velero-plugin-for-crossplane release --restore drill-of-the-night",
+			}},
 		},
-		{page: "docs/namespace.md", begin: func(t *testing.T, r *reader) { r.forget(t) }},
-		{page: "docs/cloning.md", end: func(t *testing.T, r *reader) { r.do(t, "kubectl delete environment --all -n team-b --timeout=3m") }},
+		{page: "docs/namespace.md", begin: event{forgotten: true}},
+		{page: "docs/cloning.md", end: event{run: []string{"kubectl delete environment --all -n team-b --timeout=3m"}}},
 		{
 			page: "docs/gitops.md",
-			begin: func(t *testing.T, r *reader) {
-				r.do(t, "kubectl apply -f "+manifests+"gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
-					"kubectl apply -f "+manifests+"gitops.yaml")
-			},
-			meanwhile: map[string]func(t *testing.T, r *reader){
-				"velero restore create team-a-git --from-backup team-a --wait": func(t *testing.T, r *reader) { r.forget(t) },
-				"kubectl delete environment shop -n team-a --timeout=5m": func(t *testing.T, r *reader) {
-					r.forget(t)
-					r.do(t, "kubectl create namespace team-a", again, "kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m")
-				},
+			begin: event{run: []string{
+				"kubectl apply -f " + manifests + "gitops-kinds.yaml", "kubectl wait --for=condition=Established crd --all --timeout=1m",
+				"kubectl apply -f " + manifests + "gitops.yaml",
+			}},
+			meanwhile: map[string]event{
+				"velero restore create team-a-git --from-backup team-a --wait": {forgotten: true},
+				"kubectl delete environment shop -n team-a --timeout=5m": {forgotten: true, run: []string{
+					"kubectl create namespace team-a", "kubectl apply -f example/v2/environment.yaml",
+					"kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m",
+				}},
 			},
 		},
+		{page: "docs/settings.md", begin: event{forgotten: true}},
+		{page: "docs/removal.md"},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,13 +87,12 @@ func withOthers(all []pages.Page) []scene {
 func (r *reader) install(t *testing.T, set build.Set) {
 	t.Helper()
 	kubectl := `#!/bin/bash
-in=(-n velero deploy/velero -- /plugins/velero-plugin-for-crossplane)
-args=("$@")
-if [ "$1" = exec ]; then
-  args=("${args[@]:1}")
-  if [ "${args[0]}" = -i ]; then args=("${args[@]:1}"); fi
-  if [ "${args[*]:0:5}" = "${in[*]}" ]; then exec %[2]q "${args[@]:5}"; fi
-fi
+args="$*"
+args="${args/exec -i /exec }"
+in="exec -n velero deploy/velero -- /plugins/velero-plugin-for-crossplane"
+case "$args" in
+"$in"*) while [ "$1" != -- ]; do shift; done; exec %[2]q "${@:3}" ;;
+esac
 exec %[1]q "$@"
 `
 	for name, script := range map[string]string{
@@ -124,28 +124,39 @@ func (r *reader) read(t *testing.T, s scene, page pages.Page) {
 	for _, e := range entries {
 		must(t, os.Symlink(filepath.Join(r.root, e.Name()), filepath.Join(r.dir, e.Name())))
 	}
-	if s.begin != nil {
-		s.begin(t, r)
-	}
+	r.happen(t, s.begin)
 	meanwhile := maps.Clone(s.meanwhile)
 	for _, b := range page.Blocks {
-		printed := ""
+		var printed strings.Builder
 		for _, command := range b.Commands {
-			if prepare := meanwhile[command]; prepare != nil {
-				prepare(t, r)
-				delete(meanwhile, command)
-			}
-			printed += r.follow(t, fmt.Sprintf("%s:%d", page.Name, b.Line), command, s.codes[command])
+			r.happen(t, meanwhile[command])
+			delete(meanwhile, command)
+			printed.WriteString(r.follow(t, fmt.Sprintf("%s:%d", page.Name, b.Line), command, s.codes[command]))
 		}
-		if missing := pages.Missing(b.Output, printed); missing != "" {
-			t.Errorf("%s:%d says that this is printed: %s\nThis is:\n%s", page.Name, b.Line, missing, printed)
+		if missing := pages.Missing(b.Output, printed.String()); missing != "" {
+			t.Errorf("%s:%d says that this is printed: %s\nThis is:\n%s", page.Name, b.Line, missing, printed.String())
 		}
 	}
 	for command := range meanwhile {
 		t.Errorf("%s does not have the command before which something happens: %s", page.Name, command)
 	}
-	if s.end != nil {
-		s.end(t, r)
+	r.happen(t, s.end)
+}
+
+// happen brings about what no command of a page does.
+func (r *reader) happen(t *testing.T, e event) {
+	t.Helper()
+	if e.lost != "" {
+		r.replace(t, e.lost)
+	}
+	if e.restarted {
+		must(t, r.target.RestartVelero(t.Context()))
+	}
+	if e.forgotten {
+		r.forget(t)
+	}
+	for _, command := range e.run {
+		r.do(t, command)
 	}
 }
 
@@ -182,11 +193,13 @@ func (r *reader) follow(t *testing.T, at, command string, code int) string {
 	r.makeWay(t, command)
 	began := time.Now()
 	out, got, err := r.shell(t.Context(), run)
-	must(t, err)
-	t.Logf("%s: %s: %d after %s", at, run, got, time.Since(began).Round(time.Millisecond))
-	if got != code {
-		t.Fatalf("%s: %s\nended with %d and not %d:\n%s", at, run, got, code, out)
+	if err == nil && got != code {
+		err = fmt.Errorf("it ended with %d and not %d:\n%s", got, code, out)
 	}
+	if err != nil {
+		t.Fatalf("%s: %s: %v\n%s", at, run, err, r.state(t.Context()))
+	}
+	t.Logf("%s: %s: %d after %s", at, run, got, time.Since(began).Round(time.Millisecond))
 
 	return out
 }
@@ -211,15 +224,25 @@ func (r *reader) shell(ctx context.Context, command string) (string, int, error)
 	return string(out), cmd.ProcessState.ExitCode(), nil
 }
 
+// state says how the restores stand.
+func (r *reader) state(ctx context.Context) string {
+	const ask = "for name in $(kubectl get restores.velero.io -n velero -o name); do velero restore describe ${name#*/} --details; velero restore logs ${name#*/} | " +
+		"grep -E 'level=(error|warning)'; done; velero-plugin-for-crossplane validate"
+	out, _, err := r.shell(ctx, ask)
+	if err != nil {
+		return err.Error()
+	}
+
+	return out
+}
+
 // do runs what no page says, and must work.
-func (r *reader) do(t *testing.T, commands ...string) {
+func (r *reader) do(t *testing.T, command string) {
 	t.Helper()
-	for _, command := range commands {
-		out, code, err := r.shell(t.Context(), command)
-		must(t, err)
-		if code != 0 {
-			t.Fatalf("%s ended with %d:\n%s", command, code, out)
-		}
+	out, code, err := r.shell(t.Context(), command)
+	must(t, err)
+	if code != 0 {
+		t.Fatalf("%s ended with %d:\n%s", command, code, out)
 	}
 }
 
@@ -248,16 +271,4 @@ func (r *reader) forget(t *testing.T) {
 		return nil
 	})
 	must(t, r.target.Start(ctx, stack.CloudProvider))
-}
-
-// awaitBackup waits until Velero has found a backup in the bucket.
-func (r *reader) awaitBackup(t *testing.T, name string) {
-	t.Helper()
-	r.eventually(t, "the Backup "+name, func(ctx context.Context) error {
-		if _, code, err := r.shell(ctx, "kubectl get backup.velero.io "+name+" -n velero"); err != nil || code != 0 {
-			return errors.Join(err, errors.New("it is not there"))
-		}
-
-		return nil
-	})
 }

@@ -139,7 +139,7 @@ func Missing(output []string, printed string) string {
 // matching matches lines that have the words of one, however they are indented and aligned.
 func matching(line string) *regexp.Regexp {
 	var words []string
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		words = append(words, strings.ReplaceAll(regexp.QuoteMeta(word), "…", ".*"))
 	}
 
