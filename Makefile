@@ -44,15 +44,15 @@ image: ## Build the image for linux/amd64 and linux/arm64 without a container en
 	cd test && go run ./cmd/image --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)
 
 .PHONY: release
-release: ## Make all that is published of a version, in bin/release (VERSION=v1.2.3).
-	cd test && go run ./cmd/release --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)
+release: ## Make all that is published of a version, in bin/release (VERSION=v1.2.3 PLATFORMS=linux/amd64).
+	cd test && go run ./cmd/release --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: release-again
 release-again: ## Make the same once more, from a copy of the files elsewhere, and compare it bit for bit (COLD=1: with an empty build cache).
 	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; mkdir "$$dir/elsewhere" "$$dir/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$dir/elsewhere" && \
 	(cd test && $(if $(COLD),GOCACHE="$$dir/cache") go run ./cmd/release --root "$$dir/elsewhere" \
-		--version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)) >/dev/null && \
+		--version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH) $(if $(PLATFORMS),--platforms $(PLATFORMS))) >/dev/null && \
 	diff bin/release/SHA256SUMS "$$dir/elsewhere/bin/release/SHA256SUMS" && \
 	cd "$$dir/elsewhere/bin/release" && sha256sum --check --quiet SHA256SUMS && \
 	echo "$$(wc -l <SHA256SUMS) files are the same, made in $$dir/elsewhere"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -27,6 +28,8 @@ type Release struct {
 	Version, Commit string
 	// Time is that of the commit, and of all files.
 	Time time.Time
+	// Platforms are those that programs are made for; Platforms() if there are none.
+	Platforms []v1.Platform
 	// Say is called with each file that is written.
 	Say func(file string)
 }
@@ -51,8 +54,12 @@ func (r Release) Make(ctx context.Context) error {
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	b := image.Build{Root: r.Root, Dir: tmp, Version: r.Version, Commit: r.Commit, Created: r.Time}
+	platforms := r.Platforms
+	if len(platforms) == 0 {
+		platforms = Platforms()
+	}
 	var images []v1.Image
-	for i, p := range Platforms() {
+	for _, p := range platforms {
 		built, err := b.Image(ctx, p)
 		if err != nil {
 			return err
@@ -65,7 +72,7 @@ func (r Release) Make(ctx context.Context) error {
 		if err := r.publish(ctx, c.Program(), filepath.Join(tmp, "packed-"+p.OS+"-"+p.Architecture), p); err != nil {
 			return fmt.Errorf("cannot publish the program for %s: %w", p, err)
 		}
-		if i < len(image.Platforms()) {
+		if slices.ContainsFunc(image.Platforms(), p.Equals) {
 			images = append(images, built)
 		}
 	}

@@ -9,8 +9,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/release"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
@@ -41,6 +45,17 @@ func run(ctx context.Context) error {
 	flag.Int64Var(&at, "time", 0, "time of that commit, in seconds since 1970")
 	flag.StringVar(&r.Root, "root", root, "checkout, or a copy of one, that it is made of")
 	flag.StringVar(&r.Out, "out", "", "folder to write it to; what is in it is removed (default: bin/release of the checkout)")
+	flag.Func("platforms", "platforms to make programs for, as linux/amd64,darwin/arm64 (default: all)", func(list string) error {
+		for name := range strings.SplitSeq(list, ",") {
+			p, err := v1.ParsePlatform(name)
+			if err != nil || !slices.ContainsFunc(release.Platforms(), p.Equals) {
+				return fmt.Errorf("cannot release for %q: there are %v", name, release.Platforms())
+			}
+			r.Platforms = append(r.Platforms, *p)
+		}
+
+		return nil
+	})
 	flag.Parse()
 	if !versionRE.MatchString(r.Version) {
 		return fmt.Errorf("cannot release %q: a version is like v1.2.3 or v1.2.3-rc.1", r.Version)
