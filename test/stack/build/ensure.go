@@ -51,6 +51,13 @@ func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	return b.set, nil
 }
 
+type builder struct {
+	cache string
+	out   io.Writer
+	began time.Time
+	set   Set
+}
+
 // alone does something while nobody else does what has the same lock, and says so if it has to wait.
 func (b *builder) alone(name string, do func() error) error {
 	unlock, err := lock(filepath.Join(b.cache, name), func() { b.say("waiting for another process that builds") })
@@ -78,13 +85,6 @@ func (b *builder) missing(names []string) []Recipe {
 	}
 
 	return missing
-}
-
-type builder struct {
-	cache string
-	out   io.Writer
-	began time.Time
-	set   Set
 }
 
 // remote builds what is missing one after the other, since each build takes all cores, and fetches the modules of the next meanwhile.
