@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,8 +41,11 @@ func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.prefix(),
 func (p Platform) environment(i int) *unstructured.Unstructured {
 	spec := map[string]any{"region": "eu-central", "cidr": fmt.Sprintf("10.%d.0.0/16", i)}
 	choice := map[string]any{"compositionRef": map[string]any{"name": p.compositionName()}}
+	if p.UpdatePolicy != "" {
+		choice["compositionUpdatePolicy"] = p.UpdatePolicy
+	}
 	if p.v1() {
-		spec["compositionRef"] = choice["compositionRef"]
+		maps.Copy(spec, choice)
 		spec["writeConnectionSecretToRef"] = map[string]any{"name": p.Name(i) + "-connection"}
 	} else {
 		spec["crossplane"] = choice

@@ -38,6 +38,8 @@ type Platform struct {
 	Namespace string
 	// Prefix of the instances' names, if it is not the namespace: what is restored into another one has the names that it had.
 	Prefix string
+	// UpdatePolicy is the composition update policy that the instances ask for; none if it is "".
+	UpdatePolicy string
 	// Without names composed resources that the Composition leaves out.
 	Without []string
 	// Twice names composed resources that the Composition has another one of, under the name and "-2".

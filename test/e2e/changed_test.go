@@ -16,7 +16,8 @@ import (
 )
 
 // testCompositionChanged removes the database from the Composition after the items are restored and before anything is adopted. The provider is
-// stopped meanwhile, which keeps adoption waiting for as long as the change takes.
+// stopped meanwhile, which keeps adoption waiting for as long as the change takes. If the instances have an update policy, they are applied again as they are
+// in Git, which takes the pin off what is held.
 func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -26,6 +27,9 @@ func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
 	must(t, drill.AwaitOperations(ctx, s.target, n.Namespace))
 	s.wantDescribed(t, n)
+	if n.UpdatePolicy != "" {
+		must(t, n.Make(ctx, s.target, n.size))
+	}
 
 	without := n.Platform
 	without.Without = []string{"database"}
@@ -34,7 +38,7 @@ func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	s.awaitCompleted(t, n.Namespace)
 	s.eventually(t, "the databases to be gone", func(ctx context.Context) error {
 		mrs, err := n.Managed(ctx, s.target)
-		if err == nil && len(mrs) != 2*count {
+		if err == nil && len(mrs) != 2*n.size {
 			err = fmt.Errorf("there are %d MRs", len(mrs))
 		}
 
@@ -44,7 +48,7 @@ func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
-	want := drill.Outcome{Deletes: count, Adopted: 2 * count, Total: 3 * count}
+	want := drill.Outcome{Deletes: n.size, Adopted: 2 * n.size, Total: 3 * n.size}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
@@ -82,8 +86,8 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 	t.Helper()
 	databases := history.Of("Database")
 	xrs := history.Of(n.CompositeKind())
-	if len(xrs) != count {
-		t.Fatalf("there were %d XRs, not %d", len(xrs), count)
+	if len(xrs) != n.size {
+		t.Fatalf("there were %d XRs, not %d", len(xrs), n.size)
 	}
 	for name, states := range xrs {
 		if !drill.Held(states[0]) || !paused(states[0]) || !pinned(states[0]) {

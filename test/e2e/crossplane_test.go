@@ -21,11 +21,12 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	alone := s.tenant(t, s.source, drill.Platform{Namespace: "alone"})
 	lost := s.tenant(t, s.source, drill.Platform{Namespace: "lost"})
 	changed := s.tenant(t, s.source, drill.Platform{Namespace: "changed"})
+	applied := s.few(t, s.source, drill.Platform{Namespace: "applied", UpdatePolicy: "Automatic"}, 3)
 	late := s.tenant(t, s.source, drill.Platform{Namespace: "late"})
 	killed := s.fillSampleKills(t)
 	own := s.tenant(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}})
 	faulty := s.few(t, s.source, drill.Platform{Namespace: "faulty"}, 3)
-	tenants := append([]*tenant{lost, changed, late, own, faulty}, killed...)
+	tenants := append([]*tenant{lost, changed, applied, late, own, faulty}, killed...)
 	var native *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -46,6 +47,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	}
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
+	t.Run("AppliedAgain", func(t *testing.T) { s.testCompositionChanged(t, applied) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
