@@ -8,8 +8,6 @@ type scene struct {
 	meanwhile  map[string]event
 	// codes are exit codes that are not 0.
 	codes map[string]int
-	// others says that other pages need what this one brings about.
-	others bool
 }
 
 // An event is what happens to a cluster, in this order.
@@ -31,7 +29,7 @@ const manifests = "test/e2e/testdata/docs/"
 func scenes() []scene {
 	return []scene{
 		{
-			page: "example/README.md", others: true,
+			page: "example/README.md",
 			meanwhile: map[string]event{
 				"kubectl create -f example/velero/backup.yaml":  {restarted: true},
 				"velero backup get shop":                        {lost: "second"},
@@ -39,11 +37,11 @@ func scenes() []scene {
 			},
 		},
 		{
-			page: "README.md", others: true,
+			page:      "README.md",
 			meanwhile: map[string]event{"velero restore create team-a --from-backup team-a --wait": {forgotten: true}},
 		},
 		{
-			page: "docs/recovery.md", others: true,
+			page: "docs/recovery.md",
 			begin: event{run: []string{
 				"kubectl apply -f " + manifests + "orders.yaml", "kubectl wait --for=condition=Ready environment --all -n team-a --timeout=3m",
 			}},

@@ -33,6 +33,8 @@ kind: Deployment
 metadata:
   name: velero
   namespace: velero
+  labels:
+    component: velero
 spec:
   replicas: 0
   selector:
