@@ -107,7 +107,6 @@ var instead = map[string]something{
 	},
 	"make compat":                 {reason: "It takes hours.", run: "make -n compat"},
 	"make compat ONLY=v1.16,v2.0": {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
-	"velero plugin remove IMAGE":  {reason: "The page can't know the name of the image.", run: "velero plugin get"},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",
 	},
