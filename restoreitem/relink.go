@@ -66,7 +66,7 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 	case !i.copied && isAtWorkWithout(owner, ref, i):
 		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 			"the XR's resourceRefs, and restore again; its external resource is left as it is")
-	case owner == nil && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
+	case owner == nil && isController(ref) && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
 		log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
 			"its external resource is left as it is")
 	default:
@@ -75,6 +75,8 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 
 	return true
 }
+
+func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
 
 // hasRefused tells whether what an owner reference of an object in the namespace names was not to come back.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
@@ -89,7 +91,7 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 // isAtWorkWithout tells whether the owner that is not to own the item is an XR that composed it and that Crossplane reconciles without it. An XR
 // that is held is as old as the item.
 func isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
-	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
+	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
 		return false
 	}
 	h, err := adoption.HoldOf(owner)
@@ -123,7 +125,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}
-	if ref.Controller == nil || !*ref.Controller {
+	if !isController(ref) {
 		// Nothing in such an owner says that it knows the item, so it may not be anywhere that the item's own namespace doesn't reach.
 		if owner.GetNamespace() != i.namespace {
 			return owner, "it is not the controller, and in another scope", nil

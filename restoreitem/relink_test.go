@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -133,6 +134,37 @@ func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What its controller lists comes back, whatever other owner it had that does not.
+func TestAdoptRefusesForControllersOnly(t *testing.T) {
+	old := xptest.XR("x", xptest.UID("old"))
+	left := xptest.XR("left", xptest.ControlledBy(old), xptest.UID("left"))
+	ref := metav1.OwnerReference{APIVersion: left.GetAPIVersion(), Kind: left.GetKind(), Name: left.GetName(), UID: left.GetUID()}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		want   bool
+	}{
+		"Owner":      {reason: "Its XR is its controller, and lists it.", item: xptest.MR("b", xptest.ControlledBy(old), xptest.OwnedBy(ref))},
+		"Controller": {reason: "Nobody else would look after it.", item: xptest.MR("b", xptest.ControlledBy(left)), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(tc.item))), nil, log)
+			if out, err := a.Execute(inputFor(left, restoreOf(nil))); err != nil || !out.SkipRestore {
+				t.Fatalf("What its XR does not list must not come back: %v, %v", out, err)
+			}
+			out, err := a.Execute(inputFor(tc.item, restoreOf(nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.SkipRestore != tc.want {
+				t.Errorf("%s\ngot skipped %v, want %v", tc.reason, out.SkipRestore, tc.want)
 			}
 		})
 	}
