@@ -251,20 +251,12 @@ func (r *reader) forget(t *testing.T) {
 	ctx := t.Context()
 	must(t, r.target.Stop(stack.CloudProvider))
 	r.do(t, "kubectl delete namespace "+r.team.Namespace+" --wait=false")
+	const take = "for mr in $(kubectl get managed -n %[1]s -o name); do kubectl patch $mr -n %[1]s --type merge -p '{\"metadata\":{\"finalizers\":null}}'; done; " +
+		"! kubectl get namespace %[1]s"
 	r.eventually(t, "the namespace "+r.team.Namespace+" to be gone", func(ctx context.Context) error {
-		mrs, err := r.team.Managed(ctx, r.target)
-		if err != nil {
-			return err
-		}
-		for _, u := range mrs {
-			if u.GetDeletionTimestamp() != nil && len(u.GetFinalizers()) > 0 {
-				if err := drill.Patch(ctx, r.target, &u, map[string]any{"metadata": map[string]any{"finalizers": nil}}); err != nil {
-					return err
-				}
-			}
-		}
-		if _, code, err := r.shell(ctx, "kubectl get namespace "+r.team.Namespace); err != nil || code == 0 {
-			return errors.Join(err, errors.New("it is still there"))
+		out, code, err := r.shell(ctx, fmt.Sprintf(take, r.team.Namespace))
+		if err != nil || code != 0 {
+			return errors.Join(err, errors.New("it is still there: "+out))
 		}
 
 		return nil
