@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -296,81 +295,6 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Only a yes on a terminal is one.
-func TestReleaseAsks(t *testing.T) {
-	left := newLeftTree("1")
-	for typed, want := range map[string]report.Result{
-		"y\n": report.Forced, "YES\n": report.Forced, "n\n": report.StillHeld, "\n": report.StillHeld, "yes, but\n": report.StillHeld, "\x04": report.StillHeld,
-	} {
-		keyboard, terminal, err := pty.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := keyboard.WriteString(typed); err != nil {
-			t.Fatal(err)
-		}
-		s := newServer(left.claim, left.xr, left.revision)
-		got := s.release(t, releasing{force: true, in: terminal})
-		if got.Results["XOrder x1"] != want || (got.Code == ExitFine) != (want == report.Forced) {
-			t.Errorf("%q: got %v, exit code %d", typed, got.Results, got.Code)
-		}
-		if !strings.Contains(got.err, "Bucket b1 is missing") || !strings.Contains(got.err, "its own setting comes back: compositionUpdatePolicy: Automatic") ||
-			!strings.Contains(got.err, "Lift 1 hold all the same? [y/N]") {
-			t.Errorf("%q: it must say what that costs before it asks: %s", typed, got.err)
-		}
-		if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// Nobody has agreed to what has changed since they were asked.
-func TestReleaseForcesOnlyWhatWasAgreedTo(t *testing.T) {
-	left := newLeftTree("1")
-	s := newServer(left.claim, left.xr, left.revision)
-	keyboard, terminal, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := func(question string) {
-		if !strings.Contains(question, "[y/N]") {
-			return
-		}
-		newer := xptest.Revision("newer", left.xr, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, left.xr)), xptest.Field(int64(7), "spec", "revision"))
-		_, typeErr := keyboard.WriteString("y\n")
-		if err := errors.Join(s.Tracker().Add(newer), typeErr); err != nil {
-			t.Error(err)
-		}
-	}
-	got := s.release(t, releasing{force: true, in: terminal, asked: asked})
-	if got.Code != ExitProblems || got.Results["XOrder x1"] != report.StillHeld {
-		t.Errorf("got %v, exit code %d", got.Results, got.Code)
-	}
-	for _, r := range got.releases {
-		if r.Object.Kind == xptest.LegacyKind && !strings.Contains(r.Reason, "it has changed since it was asked about") {
-			t.Errorf("the reason is %q", r.Reason)
-		}
-	}
-	if err := errors.Join(keyboard.Close(), terminal.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// A teller keeps what is said, and passes it on.
-type teller struct {
-	bytes.Buffer
-
-	heard func(said string)
-}
-
-func (w *teller) Write(b []byte) (int, error) {
-	if w.heard != nil {
-		w.heard(string(b))
-	}
-
-	return w.Buffer.Write(b)
 }
 
 // What the settings were before the restore they are again, whichever way the hold goes.

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// An account is a ServiceAccount as its Pods use it.
+type account struct {
+	config     *rest.Config
+	kubeconfig string
+}
+
+// account returns the ServiceAccount with a token.
+func (s *suite) account(t *testing.T, namespace, name string) *account {
+	t.Helper()
+	admin, err := kubernetes.NewForConfig(s.target.REST())
+	must(t, err)
+	token, err := admin.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	must(t, err)
+	config := s.target.REST()
+	config.BearerToken = token.Status.Token
+	a := &account{config: config, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token.Status.Token}},
+		Contexts:       map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "u", Namespace: namespace}},
+		CurrentContext: "c",
+	}, a.kubeconfig))
+
+	return a
+}
+
+// A right is to do something with all objects of a resource, in one namespace, or in all and with what has none if that is "".
+type right struct {
+	Verb, Group, Resource, Namespace string
+}
+
+// verbs are all that there are for resources.
+var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
+// rights asks the API server for each verb and each resource that it serves whether the account may, in each of the namespaces.
+func (a *account) rights(t *testing.T, served []schema.GroupResource, namespaces ...string) []right {
+	t.Helper()
+	config := rest.CopyConfig(a.config)
+	config.QPS, config.Burst = -1, -1
+	clients, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	var mu sync.Mutex
+	var rights []right
+	var failed error
+	var wg sync.WaitGroup
+	questions := make(chan right)
+	for range 8 {
+		wg.Go(func() {
+			for q := range questions {
+				allowed, err := may(t.Context(), clients, q)
+				mu.Lock()
+				if err != nil {
+					failed = err
+				}
+				if allowed {
+					rights = append(rights, q)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, gr := range served {
+		for _, verb := range verbs {
+			for _, namespace := range namespaces {
+				questions <- right{Verb: verb, Group: gr.Group, Resource: gr.Resource, Namespace: namespace}
+			}
+		}
+	}
+	close(questions)
+	wg.Wait()
+	must(t, failed)
+
+	return sorted(rights)
+}
+
+func sorted(rights []right) []right {
+	slices.SortFunc(rights, func(a, b right) int {
+		return strings.Compare(strings.Join([]string{a.Namespace, a.Group, a.Resource, a.Verb}, " "), strings.Join([]string{b.Namespace, b.Group, b.Resource, b.Verb}, " "))
+	})
+
+	return rights
+}
+
+func may(ctx context.Context, clients kubernetes.Interface, q right) (bool, error) {
+	resource, subresource, _ := strings.Cut(q.Resource, "/")
+	review, err := clients.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: q.Verb, Group: q.Group, Resource: resource, Subresource: subresource, Namespace: q.Namespace,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+
+	return review.Status.Allowed, nil
+}
+
+// served returns all resources and subresources that the API server serves.
