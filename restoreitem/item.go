@@ -49,7 +49,7 @@ func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll 
 // controller returns the one of its owners that is its controller.
 func (i *item) controller() (metav1.OwnerReference, bool) {
 	for _, o := range i.owners {
-		if o.Controller != nil && *o.Controller {
+		if isController(o) {
 			return o, true
 		}
 	}
