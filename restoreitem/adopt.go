@@ -229,9 +229,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		if err = a.cluster.Outrank(context.Background(), i.original); err != nil {
-			err = fmt.Errorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(i.original), err)
-		}
+		err = a.rank(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
 		err = a.holdSchedule(i)
 	case i.isHeld():

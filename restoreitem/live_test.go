@@ -264,18 +264,6 @@ func TestAdoptHoldsSchedules(t *testing.T) {
 	}
 }
 
-func TestAdoptOutranks(t *testing.T) {
-	c := live()
-	c.rankErr = errAPI
-	out := adopt(t, c, xptest.Revision("r", xptest.XR("x")), restoreOf(nil))
-	if diff := cmp.Diff(errAPI, out.err, cmpopts.EquateErrors()); diff != "" || c.asked[len(c.asked)-1] != "outrank CompositionRevision r" {
-		t.Errorf("A revision is not restored before the newest one is sure to stay so: asked %v, error %v", c.asked, out.err)
-	}
-	if out := adopt(t, c, xptest.XR("x"), restoreOf(nil)); out.err != nil {
-		t.Errorf("Only revisions have a rank: %v", out.err)
-	}
-}
-
 func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 	old := xptest.XR("x", xptest.UID("old"))
 	bucket := xptest.MR("b", xptest.ControlledBy(old))

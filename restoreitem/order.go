@@ -40,6 +40,7 @@ type Order struct {
 	asks     *Asks
 	doom     *Doom
 	log      logrus.FieldLogger
+	awaited  sync.Map // Of definedKind.
 }
 
 // Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
@@ -127,6 +128,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	for _, i := range o.inFilters(item, first, input.Restore) {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
+	}
+	if o.awaits(item, out.AdditionalItems) {
+		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, definedWithin
 	}
 
 	return out, nil
@@ -281,7 +285,7 @@ func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
 	return append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()}), nil
 }
 
-// ask returns what an item names as Velero names it. An unserved kind can't be restored, so there is nothing to wait for. What a namespaced
+// ask returns what an item names as Velero names it. What its name is in a kind that is not served can't be known. What a namespaced
 // item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
 // that an XR composes do, Velero is told until it is live: before Velero sees that it has restored an item already, it reads it from the backup again, and asks
 // the API server for its namespace (velero pkg/restore/restore.go, restoreItem), which is one request in four.
@@ -291,8 +295,8 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
 		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
 		if meta.IsNoMatchError(err) {
-			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served here, so the object can't be restored; install its XRD or " +
-				"provider, then restore again")
+			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served yet, so the object can't be restored first; if this restore " +
+				"doesn't bring it later, install its XRD or provider, then restore again")
 
 			continue
 		}
@@ -333,8 +337,3 @@ func (o *Order) Progress(string, *velerov1.Restore) (velero.OperationProgress, e
 
 // Cancel has nothing to cancel.
 func (o *Order) Cancel(string, *velerov1.Restore) error { return nil }
-
-// AreAdditionalItemsReady is not asked: existence is enough, and Velero restores in order.
-func (o *Order) AreAdditionalItemsReady([]velero.ResourceIdentifier, *velerov1.Restore) (bool, error) {
-	return true, nil
-}

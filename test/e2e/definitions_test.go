@@ -31,6 +31,7 @@ const (
 	late         = "late"
 	unhealthy    = "unhealthy"
 	incapable    = "incapable"
+	undefined    = "undefined"
 )
 
 func definitionScenes(version stack.Version) map[string]*shape {
@@ -59,7 +60,10 @@ func definitionScenes(version stack.Version) map[string]*shape {
 		missing:   {reason: "An XR waits for the CRD of what it composed, and what it composed.", Scene: without(scene("-network", 1))},
 		late:      {reason: "An XR waits for the provider of what it composed.", Scene: scene("", 0)},
 		unhealthy: {reason: "An XR waits for the Functions of its pipeline.", Scene: scene("", 0)},
+		undefined: {reason: "A namespace is restored where its XRD is not, and the first XR too comes after that.", Scene: scene("", 0)},
 	}
+	scenes[undefined].Drift = true // Its Composition comes back with Velero's labels.
+	scenes[undefined].RestoreArgs = []string{"--include-namespaces", undefined}
 	if version == stack.V1 {
 		scenes[aloneMissing].BackupArgs = selected(aloneMissing) // Velero alone takes no XRs with claims.
 	} else {
@@ -85,7 +89,9 @@ func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	s.target = s.bare(t, "target")
 	for name, n := range scenes {
 		s.installFunction(t, s.target, name, name != incapable)
-		must(t, n.Install(ctx, s.target, ""))
+		if name != undefined {
+			must(t, n.Install(ctx, s.target, ""))
+		}
 	}
 	s.setHealth(t, unhealthy, "False")
 	s.sentence(t, aloneDying)
@@ -112,11 +118,15 @@ func testDefinitions(t *testing.T, version stack.Version, dir string) {
 			t.Run(name, func(t *testing.T) { s.testMended(t, n) })
 		}
 	}
+	t.Run("Undefined", func(t *testing.T) {
+		must(t, scenes[undefined].StartRestore(ctx, s.target))
+		s.testMended(t, scenes[undefined])
+	})
 	t.Run("DyingGone", func(t *testing.T) { s.testDyingGone(t, scenes[dying]) })
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
-		for _, name := range append(waits, dying) {
+		for _, name := range append(waits, dying, undefined) {
 			t.Run(name, func(t *testing.T) { s.testSettled(t, scenes[name], now[len(now)-1].Seq) })
 		}
 	})

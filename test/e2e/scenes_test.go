@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -78,7 +79,7 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
 		},
 		"revisions": {
-			reason: "Revisions of a Composition that is restored too are its own again, with the numbers they had.",
+			reason: "Revisions of a Composition that is restored too are its own again, in the order they had, and one of all is the newest.",
 			Scene:  drill.Scene{Count: 2, Size: 10, Drift: true},
 			check:  wantRevisions,
 		},
@@ -150,7 +151,7 @@ func shapesV1() map[string]*shape {
 			Scene:  drill.Scene{Count: 2, Size: 12, BackupArgs: selected("usages")},
 		},
 		"revisions": {
-			reason: "Revisions of a Composition that is restored too are its own again, with the numbers they had.",
+			reason: "Revisions of a Composition that is restored too are its own again, in the order they had, and one of all is the newest.",
 			Scene:  drill.Scene{Count: 2, Size: 14, Drift: true},
 			check:  wantRevisions,
 		},
@@ -188,19 +189,37 @@ func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, change
 	if len(changes) > 0 {
 		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
 	}
-	wantOwned(t, s, n)
+	numbers := map[any]string{}
+	for name, r := range wantOwned(t, s, n, 2) {
+		fields, _ := r.Fields.(map[string]any)
+		number, _, _ := unstructured.NestedFieldNoCopy(fields, "spec", "revision")
+		if other, ok := numbers[number]; ok {
+			t.Errorf("%s %s and %s have the number %v", n.reason, other, name, number)
+		}
+		numbers[number] = name
+	}
 }
 
-func wantOwned(t *testing.T, s *suite, n *shape) {
+// wantOwned wants the revisions of the backup to be owned as they were, with numbers that are so many times as high, and returns all that there are.
+func wantOwned(t *testing.T, s *suite, n *shape, times int64) drill.Picture {
 	t.Helper()
-	revisions, err := n.Revisions(t.Context(), s.target)
+	for _, r := range n.revisions {
+		fields, _ := r.Fields.(map[string]any)
+		number, _, err := unstructured.NestedInt64(fields, "spec", "revision")
+		must(t, err)
+		must(t, unstructured.SetNestedField(fields, number*times, "spec", "revision"))
+	}
+	all, err := n.Revisions(t.Context(), s.target)
 	must(t, err)
-	maps.DeleteFunc(revisions, func(name string, _ drill.Likeness) bool {
-		_, restored := n.revisions[name]
+	restored := maps.Clone(all)
+	maps.DeleteFunc(restored, func(name string, _ drill.Likeness) bool {
+		_, before := n.revisions[name]
 
-		return !restored
+		return !before
 	})
-	wantSame(t, n, n.revisions, revisions)
+	wantSame(t, n, n.revisions, restored)
+
+	return all
 }
 
 // wantRival wants the pinned XRs to be what they were, and the others to be what the live Composition says, with what it has in common with the
@@ -217,5 +236,5 @@ func wantRival(t *testing.T, s *suite, n *shape, after drill.Picture, changes []
 	if diff := cmp.Diff(map[string]int{"create Database": n.Count, "delete Network": n.Count}, counts); diff != "" {
 		t.Errorf("%s\nIn the cloud: -want, +got:\n%s", n.reason, diff)
 	}
-	wantOwned(t, s, n)
+	wantOwned(t, s, n, 1)
 }

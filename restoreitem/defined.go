@@ -1,0 +1,80 @@
+package restoreitem
+
+import (
+	"fmt"
+	"time"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// definedWithin is how long a restore waits for Crossplane to have the kinds of an XRD served that it has just brought back. It takes a second or two.
+const definedWithin = time.Minute
+
+// A definedKind is a kind that an XRD defines.
+type definedKind struct {
+	xrd  string
+	kind schema.GroupVersionKind
+}
+
+// awaits tells whether an XR or claim has to wait until its kind is served, which Crossplane does after the restore has brought the XRD back: a restore
+// of namespaces brings no CRDs. Each kind is waited for once, so that a restore into a cluster where Crossplane is down ends.
+func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceIdentifier) bool {
+	if !xp.IsComposite(item) && !xp.IsClaim(item) {
+		return false
+	}
+	for _, i := range first {
+		if i.GroupResource != xp.ResourceXRD {
+			continue
+		}
+		if _, _, err := o.mapper.Resource(item.GroupVersionKind()); !meta.IsNoMatchError(err) {
+			return false // If that can't be found out now, Velero says so when it creates the item.
+		}
+		_, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true)
+
+		return !before
+	}
+
+	return false
+}
+
+// AreAdditionalItemsReady tells whether the kinds are served that the XRDs among the items define and that something waits for. It fails if the API server
+// can't be asked.
+func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *velerov1.Restore) (bool, error) {
+	for _, i := range items {
+		if i.GroupResource != xp.ResourceXRD {
+			continue
+		}
+		ready, err := o.serves(i.Name)
+		if !ready || err != nil {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+func (o *Order) serves(xrd string) (ready bool, err error) {
+	ready = true
+	o.awaited.Range(func(key, _ any) bool {
+		k, _ := key.(definedKind)
+		if k.xrd != xrd {
+			return true
+		}
+		switch _, _, failed := o.mapper.Resource(k.kind); {
+		case meta.IsNoMatchError(failed):
+			ready = false
+		case failed != nil:
+			ready, err = false, fmt.Errorf("cannot find out whether %s of XRD %s is served: %w", k.kind.Kind, xrd, failed)
+		}
+
+		return ready
+	})
+
+	return ready, err
+}

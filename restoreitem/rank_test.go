@@ -1,0 +1,71 @@
+package restoreitem
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestAdoptOutranks(t *testing.T) {
+	c := live()
+	c.rankErr = errAPI
+	out := adopt(t, c, xptest.Revision("r", xptest.XR("x")), restoreOf(nil))
+	if diff := cmp.Diff(errAPI, out.err, cmpopts.EquateErrors()); diff != "" || c.asked[len(c.asked)-1] != "outrank CompositionRevision r" {
+		t.Errorf("A revision is not restored before the newest one is sure to stay so: asked %v, error %v", c.asked, out.err)
+	}
+	if out := adopt(t, c, xptest.XR("x"), restoreOf(nil)); out.err != nil {
+		t.Errorf("Only revisions have a rank: %v", out.err)
+	}
+}
+
+func TestAdoptNumbersRevisions(t *testing.T) {
+	composition := xptest.Composition(xptest.CompositionName, xptest.XR("x"), xptest.UID("live"))
+	numbered := func(n any) *unstructured.Unstructured {
+		return xptest.Revision("r", xptest.XR("x"), xptest.ControlledBy(composition), xptest.Field(n, "spec", "revision"))
+	}
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		item   *unstructured.Unstructured
+		want   any
+		failed bool
+	}{
+		"WithItsComposition": {reason: "Crossplane makes another 1 of the Composition.", live: live(), item: numbered(int64(1)), want: int64(2)},
+		"Later":              {reason: "Those that are restored stay in order.", live: live(), item: numbered(int64(7)), want: int64(14)},
+		"CompositionRestored": {
+			reason: "Velero came to its Composition before.",
+			live:   live(xptest.With(composition, xptest.Labelled("velero.io/backup-name", "nightly"))), item: numbered(int64(2)), want: int64(4),
+		},
+		"CompositionRestoredBefore": {
+			reason: "Crossplane has numbered since then.",
+			live:   live(xptest.With(composition, xptest.Labelled("velero.io/backup-name", "weekly"))), item: numbered(int64(2)), want: int64(2),
+		},
+		"TooHigh":         {reason: "There is no number twice as high.", live: live(), item: numbered(int64(math.MaxInt64)), want: int64(math.MaxInt64)},
+		"CompositionLive": {reason: "Crossplane has numbered what is live.", live: live(composition), item: numbered(int64(1)), want: int64(1)},
+		"Unreadable":      {reason: "Nobody can tell which is the newest.", live: live(), item: numbered("1"), failed: true},
+		"None":            {reason: "It has no rank.", live: live(), item: xptest.Revision("r", xptest.XR("x")), want: nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			restore := restoreOf(nil)
+			restore.Spec.BackupName = "nightly"
+			out := adopt(t, tc.live, tc.item, restore)
+			if failed := out.err != nil; failed || tc.failed {
+				if failed != tc.failed {
+					t.Errorf("%s got %v", tc.reason, out.err)
+				}
+
+				return
+			}
+			got, _, _ := unstructured.NestedFieldNoCopy(out.object.Object, "spec", "revision")
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
