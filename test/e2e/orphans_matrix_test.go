@@ -13,6 +13,7 @@ func TestMatrixCompositionChangesV1(t *testing.T) {
 	testCompositionChanges(t, stack.V1, everyStep)
 }
 
+// V2 and v2.0 collect garbage in different ways.
 func TestMatrixCompositionChangesV20(t *testing.T) {
 	t.Parallel()
 	testCompositionChanges(t, stack.V20, everyStep)

@@ -18,16 +18,7 @@ func TestCompositionChangesV1(t *testing.T) {
 	testCompositionChanges(t, stack.V1, oneModePerStep)
 }
 
-// V2 and v2.0 collect garbage in different ways.
-func TestCompositionChangesV20(t *testing.T) {
-	t.Parallel()
-	testCompositionChanges(t, stack.V20, oneChangePerStep)
-}
-
 func everyStep(_, _, _ int) bool { return true }
-
-// oneChangePerStep has every step and every change.
-func oneChangePerStep(_, step, change int) bool { return step%len(changes()) == change }
 
 // oneModePerStep has every step, and every change in both modes.
 func oneModePerStep(mode, step, change int) bool {
