@@ -20,7 +20,6 @@ func testCompatibility(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := begin(t, &suite{version: version, velero: oldestVelero})
-	s.veleroArgs = oftener
 	lost := s.few(t, s.source, drill.Platform{Namespace: "lost", Orphan: true}, few)
 	linked := s.few(t, s.source, drill.Platform{Namespace: "linked"}, few)
 	held := s.few(t, s.source, drill.Platform{Namespace: "held"}, few)

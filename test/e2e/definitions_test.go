@@ -165,7 +165,7 @@ func (s *suite) fillScenes(t *testing.T, dir string, scenes map[string]*shape, a
 // bare starts a cluster, with Velero alone.
 func (s *suite) bare(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, VeleroArgs: oftener})
 	must(t, err)
 
 	return c

@@ -47,7 +47,7 @@ func TestDocs(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
 	r := &reader{
-		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: stack.V2, veleroArgs: oftener}, programs: t.TempDir(), root: root,
+		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: stack.V2}, programs: t.TempDir(), root: root,
 		team: &tenant{Platform: drill.Platform{Crossplane: stack.V2, Namespace: "team-a"}}, ran: map[string]bool{},
 	}
 	r.install(t, set)
@@ -107,7 +107,7 @@ func (r *reader) replace(t *testing.T, name string) {
 	if r.target != nil {
 		must(t, r.target.Destroy())
 	}
-	c, err := stack.NewCluster(t.Context(), r.host, stack.Options{Name: name, Crossplane: r.version, Plugin: true, VeleroArgs: r.veleroArgs})
+	c, err := stack.NewCluster(t.Context(), r.host, stack.Options{Name: name, Crossplane: r.version, Plugin: true, VeleroArgs: oftener})
 	must(t, err)
 	r.target = c
 }

@@ -12,7 +12,7 @@ import (
 func (s *suite) testEmptyCluster(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	var err error
-	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{Name: "empty", Crossplane: stack.None, Plugin: true, VeleroArgs: s.veleroArgs})
+	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{Name: "empty", Crossplane: stack.None, Plugin: true, VeleroArgs: oftener})
 	must(t, err)
 	const restore = "empty"
 	must(t, n.StartRestore(ctx, s.target, restore, n.backup()))

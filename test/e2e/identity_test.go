@@ -146,7 +146,7 @@ func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 		async = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
 	}
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, Gate: true,
+		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
 		// A create that hangs is given up after a minute otherwise, and one that nobody remembers tried again after half of one.
 		ProviderArgs: append(async, "--timeout", "10m", "--creation-grace-period", "1s"),
 	})

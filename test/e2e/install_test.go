@@ -22,7 +22,7 @@ import (
 // TestInstallV2 installs the plugin from its image.
 func TestInstallV2(t *testing.T) {
 	t.Parallel()
-	s := newSuite(t, stack.V2, oftener...)
+	s := newSuite(t, stack.V2)
 	s.target = s.source
 	n := s.few(t, s.target, drill.Platform{Namespace: "installed", Orphan: true}, 1)
 	t.Run("PluginAdd", s.testPluginAdd)

@@ -142,7 +142,7 @@ func (s *suite) renewTarget(t *testing.T, n *tenant) {
 	var err error
 	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{
 		Name: "target", Crossplane: s.version, Plugin: true,
-		VeleroArgs: []string{"--item-operation-sync-frequency=2s"}, ProviderArgs: []string{"--poll", "4s"},
+		VeleroArgs: oftener, ProviderArgs: []string{"--poll", "4s"},
 	})
 	must(t, err)
 	must(t, n.Install(ctx, s.target))

@@ -16,7 +16,6 @@ func testPlace(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version, debug)
-	s.veleroArgs = oftener
 	s.target = s.source
 	parts := partsOf(s)
 	clones := clonesOf(version)

@@ -62,7 +62,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *sh
 	first := s.target
 	s.testBeginsWithoutCrossplane(t, down, release)
 
-	second, err := stack.NewCluster(ctx, s.host, stack.Options{Name: "second", Crossplane: version, Plugin: true, CrossplaneArgs: argsFor(hives)})
+	second, err := stack.NewCluster(ctx, s.host, stack.Options{Name: "second", Crossplane: version, Plugin: true, VeleroArgs: oftener, CrossplaneArgs: argsFor(hives)})
 	must(t, err)
 	s.target = second
 	s.restoreDefinitions(t, early, bare)

@@ -73,7 +73,7 @@ func TestReplay(t *testing.T) {
 func testReplays(t *testing.T, version stack.Version, replays ...counterexample) {
 	t.Helper()
 	ctx := t.Context()
-	options := stack.Options{Name: "theatre", Crossplane: version, Plugin: true, Gate: true}
+	options := stack.Options{Name: "theatre", Crossplane: version, Plugin: true, Gate: true, VeleroArgs: oftener}
 	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(options)...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)

@@ -133,7 +133,7 @@ func newStage(t *testing.T, version stack.Version) *suite {
 // platform starts a cluster, with Velero alone, that has the platform of each shape.
 func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
 	must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,11 +29,11 @@ type suite struct {
 	version        stack.Version
 	velero         string // As in stack.Options.
 	source, target *stack.Cluster
-	// veleroArgs are for the Velero of each cluster that is started from now on.
+	// veleroArgs are for the Velero of each cluster that is started, beside oftener.
 	veleroArgs []string
 }
 
-// oftener has Velero look after its operations every two seconds, and not every ten, so that tests which are not about that wait less.
+// oftener has Velero look after its operations every two seconds, and not every ten, so that tests wait less.
 var oftener = []string{"--item-operation-sync-frequency=2s"}
 
 // debug has Velero and the plugin log all that they can.
@@ -74,7 +75,7 @@ func begin(t *testing.T, s *suite) *suite {
 func (s *suite) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, Velero: s.velero, Plugin: true, Audit: true, VeleroArgs: s.veleroArgs,
+		Name: name, Crossplane: s.version, Velero: s.velero, Plugin: true, Audit: true, VeleroArgs: slices.Concat(oftener, s.veleroArgs),
 	})
 	must(t, err)
 	must(t, drill.Platform{Crossplane: s.version}.Install(t.Context(), c))

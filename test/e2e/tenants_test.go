@@ -48,7 +48,6 @@ func testTenants(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	s.veleroArgs = oftener
 	ctx := t.Context()
 	forgeries := forgeriesOf(version)
 	must(t, s.source.Apply(ctx, []byte(crownObject)))

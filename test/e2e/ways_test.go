@@ -60,7 +60,6 @@ func testWays(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
 	s := newSuite(t, version)
-	s.veleroArgs = oftener
 	ways := waysOf(version)
 	whole := s.fill(t, ways)
 	control := s.fillControl(t)

@@ -82,6 +82,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
 			"--profiling=false",
 		}, audit...),
+		env: []string{"GOGC=400"}, // It is what takes most of the processors, and a sixth of that was collecting garbage.
 	})
 }
 
