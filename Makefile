@@ -67,7 +67,7 @@ unit: ## Run the tests that need no stack, which takes minutes.
 .PHONY: test
 test: unit stack-build ## Run all tests: unit, then those on the real stack, which is built the first time.
 	cd test/restorer && go test -count=1 -timeout 10m -v .
-	cd test && go test -count=1 -timeout 60m -parallel 4 -v ./e2e/...
+	cd test && go test -count=1 -timeout 60m -parallel 3 -v ./e2e/...
 
 .PHONY: race
 race: stack-build ## Run what needs no stack, and a sample of the rest, with the race detector, which needs a C compiler (RACE='^TestCrossplaneV2$$').
