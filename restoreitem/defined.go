@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,9 +36,14 @@ func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceI
 		if _, _, err := o.mapper.Resource(item.GroupVersionKind()); !meta.IsNoMatchError(err) {
 			return false // If that can't be found out now, Velero says so when it creates the item.
 		}
-		_, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true)
+		if _, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true); before {
+			return false
+		}
+		o.log.WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info("Waiting for up to " + definedWithin.String() + " until " +
+			item.GetKind() + " is served. If Velero says then that additional items are not ready to use, see whether Crossplane runs, wait until the XRD is " +
+			"Established, and restore again")
 
-		return !before
+		return true
 	}
 
 	return false

@@ -285,7 +285,7 @@ func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
 	return append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()}), nil
 }
 
-// ask returns what an item names as Velero names it. What its name is in a kind that is not served can't be known. What a namespaced
+// ask returns what an item names as Velero names it. Which resource a kind is that is not served can't be known. What a namespaced
 // item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
 // that an XR composes do, Velero is told until it is live: before Velero sees that it has restored an item already, it reads it from the backup again, and asks
 // the API server for its namespace (velero pkg/restore/restore.go, restoreItem), which is one request in four.

@@ -114,5 +114,3 @@ func may(ctx context.Context, clients kubernetes.Interface, q right) (bool, erro
 
 	return review.Status.Allowed, nil
 }
-
-// served returns all resources and subresources that the API server serves.

@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
+// served returns all resources and subresources that the API server serves.
 func (s *suite) served(t *testing.T) []schema.GroupResource {
 	t.Helper()
 	admin, err := kubernetes.NewForConfig(s.target.REST())
