@@ -33,8 +33,6 @@ spec:
 
 func TestQuarantineV2(t *testing.T) { testQuarantine(t, stack.V2) }
 
-func TestQuarantineV1(t *testing.T) { testQuarantine(t, stack.V1) }
-
 // testQuarantine restores while the source is alive and its provider is at work, first without a quarantine, to see that two providers manage one external
 // resource then, and once with it.
 func testQuarantine(t *testing.T, version stack.Version) {

@@ -36,6 +36,8 @@ func newEmptySuite(t *testing.T, options stack.Options) *suite {
 	return s
 }
 
+func TestMatrixRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.CrossplaneV1, nil) }
+
 // A hundred XRs of thirty resources each are restored at once, with the circuit breaker as Crossplane has it.
 func TestMatrixCircuitBreaker(t *testing.T) {
 	ctx := t.Context()

@@ -24,8 +24,6 @@ func TestRealtimeV2(t *testing.T) {
 	testRealtime(t, stack.V2, build.CrossplaneV2, hives)
 }
 
-func TestRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.CrossplaneV1, nil) }
-
 // fleets is a scene of XRs of a kind of their own.
 func fleets(dir, name, shapes string, count int) *shape {
 	size := map[string]int{"few": 3, "thirty": 30}[shapes] + 1
