@@ -112,9 +112,13 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 	p.brief(o)
 	defer p.tellLate(ctx)
 	for {
-		looked := time.Now()
+		looked, listings := time.Now(), len(o.listings)
 		if err := o.look(ctx); err != nil {
 			return nil, o, err
+		}
+		p.looked = 0
+		if len(o.listings) == listings { // Else it has waited for others.
+			p.looked = time.Since(looked)
 		}
 		p.pass(ctx, o, append(others(o.world), o.refs...))
 		took := time.Since(looked)
@@ -148,8 +152,8 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	if p.blind {
 		return again(), sleep(ctx, max(p.pause, took))
 	}
-	// There is to be more time for others than what planning takes.
-	if err := o.feed.wait(ctx, max(p.pause, 2*p.thought), min(p.calm, p.patience)); err != nil || o.catchUp() {
+	// There is to be more time for others than what looking and planning take.
+	if err := o.feed.wait(ctx, max(p.pause, 2*(p.looked+p.thought)), min(p.calm, p.patience)); err != nil || o.catchUp() {
 		return o, err
 	}
 	p.blind = p.lost // Whoever is told nothing twice has to look for themselves.

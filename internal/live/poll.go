@@ -33,12 +33,14 @@ type poll struct {
 	began, moved, until time.Time
 	// patience is for how long it looks on after the last that has moved.
 	patience time.Duration
-	// thought is how long the latest plans took to make.
-	thought time.Duration
+	// looked is how long the latest look took at what was known, and thought how long the plans took to make.
+	looked, thought time.Duration
 	// last sums up the latest plans, and steps is how many were taken in the latest pass.
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
+	// queued are those that wait for nothing but their turn.
+	queued map[xp.ID]bool
 	// first says what each waited for at the first look.
 	first map[xp.ID]string
 	// asking says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
@@ -56,7 +58,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.glance, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.glance, queued: map[xp.ID]bool{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
 	}
 }
 
@@ -129,12 +131,12 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what may pass within a
-// poll.
+// passing returns what did not wait for the same when the poll began, is under way or waits for its turn, and has not failed: nobody has to be told of what
+// passes by itself.
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.isUnderWay(plan))
+		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.queued[id] || p.isUnderWay(plan))
 	}
 
 	return passing
@@ -180,28 +182,10 @@ type task struct {
 // attempts is how often a step is planned anew at once whose target has changed meanwhile, as one does that Crossplane is at work on.
 const attempts = 3
 
-// take plans for each of what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
+// take plans for what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
 func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
-	plans = map[xp.ID]adoption.Plan{}
-	changed := map[xp.ID]bool{}
-	var tasks []*task
-	for _, r := range refs {
-		if _, ok := plans[r.ID()]; ok {
-			continue
-		}
-		plan := adoption.Next(o.world, r)
-		plans[r.ID()] = plan
-		for _, change := range append(plan.Also, plan.Change) {
-			// The plan of a claim is that of its XR.
-			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
-				continue
-			}
-			changed[xp.RefTo(change.Target).ID()] = true
-			tasks = append(tasks, &task{Change: change, ref: r})
-		}
-	}
-	tasks = p.inTurn(tasks, plans)
+	plans, tasks := p.plan(o.world, refs)
 	p.thought = time.Since(began)
 	if len(tasks) > crowd && !p.blind {
 		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
@@ -235,14 +219,8 @@ func (p *poll) isCrowded() bool {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
 		return false
 	}
-	underWay := 0
-	for _, plan := range p.plans {
-		if p.isUnderWay(plan) {
-			underWay++
-		}
-	}
 
-	return underWay > crowd
+	return len(p.underWay(p.plans)) > crowd
 }
 
 // freed returns what is to be told of what a task has taken the hold off; ok is false if it has not.

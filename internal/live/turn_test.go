@@ -2,13 +2,17 @@ package live
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -71,5 +75,74 @@ func TestTurns(t *testing.T) {
 				t.Errorf("%s\n%d wait for their turn, want %d", tc.reason, waiting, want)
 			}
 		})
+	}
+}
+
+// A look plans for what can have moved: not for who is adopted, and for who waits for a turn when there is one.
+func TestPlan(t *testing.T) {
+	w := adoption.NewWorld()
+	w.SetTime(time.Now())
+	for _, u := range platformOf(xptest.XR("x")) {
+		w.Add(u)
+	}
+	xrs, names := map[xp.ID]*unstructured.Unstructured{}, []string{"a", "b", "c", "d"}
+	var refs []xp.Ref
+	for _, name := range names {
+		x := xptest.XR(name, xptest.SeenPaused())
+		if _, err := adoption.Put(x, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
+			t.Fatal(err)
+		}
+		w.AddRestored(x)
+		refs, xrs[xp.RefTo(x).ID()] = append(refs, xp.RefTo(x)), x
+	}
+	p := &poll{Adopter: &Adopter{turns: 2, stuck: time.Hour}, queued: map[xp.ID]bool{}}
+	want := []struct {
+		reason    string
+		steps     string
+		adopted   string
+		queued    string
+		failed    string
+		atWork    string
+		isDeleted string
+	}{
+		{reason: "Two begin.", steps: "a b", queued: "c d", isDeleted: "d"},
+		{reason: "Nobody looks at the others until there is a turn.", queued: "c d", atWork: "a"},
+		{reason: "The next begins when one is to get its settings back.", steps: "a c", queued: "d", atWork: "a b c"},
+		{reason: "And so on, for what there is then.", steps: "b c", adopted: "a", failed: "d", atWork: "b c"},
+		{reason: "All are adopted in the end.", adopted: "a b c", failed: "d"},
+	}
+	for n, tc := range want {
+		plans, tasks := p.plan(w, refs)
+		p.plans = plans
+		var steps, adopted, queued, failed []string
+		for _, task := range tasks {
+			steps = append(steps, task.Target.GetName())
+			after := xptest.Merge(task.Target, task.Patch)
+			w.AddRestored(after)
+			xrs[xp.RefTo(after).ID()] = after
+		}
+		for _, r := range refs {
+			switch plan := plans[r.ID()]; {
+			case plan.Done:
+				adopted = append(adopted, r.Name)
+			case plan.Failed != "":
+				failed = append(failed, r.Name)
+			case strings.Contains(strings.Join(plan.Waiting, "; "), "its turn"):
+				queued = append(queued, r.Name)
+			}
+			if u := atWork(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
+				w.AddRestored(u)
+				xrs[r.ID()] = u
+			}
+			if tc.isDeleted == r.Name {
+				w.Remove(xrs[r.ID()])
+			}
+		}
+		slices.Sort(steps)
+		got := [][]string{steps, adopted, queued, failed}
+		if diff := cmp.Diff([][]string{strings.Fields(tc.steps), strings.Fields(tc.adopted), strings.Fields(tc.queued), strings.Fields(tc.failed)}, got,
+			cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("Look %d: %s\nsteps, adopted, queued, failed: -want, +got:\n%s", n, tc.reason, diff)
+		}
 	}
 }
