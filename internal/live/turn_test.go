@@ -74,6 +74,11 @@ func TestTurns(t *testing.T) {
 			if want := xrs - tc.free - tc.released; waiting != want {
 				t.Errorf("%s\n%d wait for their turn, want %d", tc.reason, waiting, want)
 			}
+			for _, e := range s.all(events) {
+				if e.Object["reason"] == adoption.EventWaiting {
+					t.Errorf("%s\nOf a turn that comes by itself nobody is told: %v", tc.reason, e.Object["message"])
+				}
+			}
 		})
 	}
 }
