@@ -42,7 +42,7 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if e.Patch == nil {
 		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
 		if e.silent {
-			plan.Silent = []Silence{{Target: u, Since: w.since(u), Waiting: plan.Waiting[0]}}
+			plan.Silent = []Silence{w.silence(u, w.since(u), plan.Waiting[0])}
 		}
 
 		return plan

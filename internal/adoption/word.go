@@ -15,6 +15,8 @@ type Silence struct {
 	Target *unstructured.Unstructured
 	// Since is when the wait began, or earlier.
 	Since time.Time
+	// Begun says that it is held, and Crossplane was let reconcile it.
+	Begun bool
 	// Waiting is what the Plan says that it waits for.
 	Waiting string
 }
@@ -22,7 +24,14 @@ type Silence struct {
 // await waits for Crossplane to say something about an object.
 func (t *tree) await(u *unstructured.Unstructured, format string, args ...any) {
 	t.wait(true, format, args...)
-	t.plan.Silent = append(t.plan.Silent, Silence{Target: u, Since: t.since(u), Waiting: fmt.Sprintf(format, args...)})
+	t.plan.Silent = append(t.plan.Silent, t.w.silence(u, t.since(u), fmt.Sprintf(format, args...)))
+}
+
+// silence is that of an object since a time.
+func (w *World) silence(u *unstructured.Unstructured, since time.Time, waiting string) Silence {
+	h, err := w.holdOf(u)
+
+	return Silence{Target: u, Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting}
 }
 
 // since is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.

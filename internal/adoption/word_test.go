@@ -218,6 +218,34 @@ func TestAsk(t *testing.T) {
 	}
 }
 
+// Whoever has let it go on waits for Crossplane alone.
+func TestSilenceSaysWhatHasBegun(t *testing.T) {
+	x := held(xptest.XR("x"))
+	h, err := HoldOf(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		of     *unstructured.Unstructured
+		want   []bool
+	}{
+		"Paused":   {reason: "Crossplane has not noticed that it is held.", of: x, want: []bool{false}},
+		"Unpaused": {reason: "It was let reconcile.", of: xptest.Merge(x, unpause(x, h, noon)), want: []bool{true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got []bool
+			for _, s := range Next(world(tc.of), xp.RefTo(tc.of)).Silent {
+				got = append(got, s.Begun)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestSilentProvider(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
 	want := []Silence{{Target: mr, Since: at(restoredAt), Waiting: unseen}}

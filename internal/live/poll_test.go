@@ -286,8 +286,8 @@ func TestIsCrowded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuck: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
 			for i := range tc.others {
-				x := xptest.With(xptest.XR(fmt.Sprint("x", i)), xptest.Annotated(adoption.AnnotationHold, `{"unpaused":"2026-01-02T03:04:05Z"}`))
-				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Target: x, Since: now}}}
+				x := xptest.XR(fmt.Sprint("x", i))
+				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Target: x, Since: now, Begun: true}}}
 			}
 			if got := p.isCrowded(); got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
