@@ -43,6 +43,7 @@ type Resources interface {
 // A Cluster is the API server that Velero restores to or backs up. It is safe for concurrent use.
 type Cluster struct {
 	client    dynamic.Interface
+	pages     pager
 	discovery Resources
 	// metadata is for what must not be read whole.
 	metadata metadata.Interface
@@ -121,6 +122,9 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	}
 	c := NewCluster(client, disco)
 	c.metadata = meta
+	if c.pages, err = pagesFrom(config); err != nil {
+		return nil, err
+	}
 
 	return c, nil
 }
@@ -132,6 +136,7 @@ func (c *Cluster) Name() string { return c.name }
 func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 	return &Cluster{
 		client:      client,
+		pages:       pagesOf(client),
 		discovery:   resources,
 		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
 		owners:      map[xp.ID][]byte{},

@@ -114,9 +114,9 @@ func (c *Cluster) eachTrying(
 	}
 	options.Limit = pageSize
 	for {
-		var list *unstructured.UnstructuredList
+		var p page
 		err := try(func() (err error) {
-			if list, err = c.client.Resource(gvr).Namespace(namespace).List(ctx, options); err != nil {
+			if p, err = c.pages(ctx, gvr, namespace, options); err != nil {
 				return fmt.Errorf("cannot list %s: %w", gvr.GroupResource(), err)
 			}
 
@@ -125,14 +125,14 @@ func (c *Cluster) eachTrying(
 		if err != nil {
 			return "", err
 		}
-		for i := range list.Items {
-			do(ofKind(&list.Items[i], gvk))
+		for _, u := range p.objects {
+			do(ofKind(u, gvk))
 		}
 		// All pages are as of the first.
-		if version = cmp.Or(version, list.GetResourceVersion()); list.GetContinue() == "" {
+		if version = cmp.Or(version, p.version); p.next == "" {
 			return version, nil
 		}
-		options.Continue = list.GetContinue()
+		options.Continue = p.next
 	}
 }
 

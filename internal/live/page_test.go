@@ -1,0 +1,151 @@
+package live
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+func TestPages(t *testing.T) {
+	refused := func(refusal *apierrors.StatusError) string {
+		status := refusal.Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		b, err := json.Marshal(status)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return string(b)
+	}
+	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	cases := map[string]struct {
+		reason    string
+		gvr       schema.GroupVersionResource
+		namespace string
+		options   metav1.ListOptions
+		code      int
+		answer    string
+		path      string
+		query     string
+	}{
+		"Whole": {
+			reason: "What an API server answers is what the dynamic client makes of it, whole numbers and all.",
+			gvr:    xorders, options: metav1.ListOptions{Limit: 250, LabelSelector: "a=b", Continue: "from here"}, code: http.StatusOK,
+			answer: `{"apiVersion":"example.org/v1","kind":"XOrderList","metadata":{"resourceVersion":"7","continue":"on"},"items":[
+				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"a","generation":3},"spec":{"whole":9007199254740993,"part":1.5,"Whole":null}},
+				{"apiVersion":"example.org/v1","kind":"XOrder","metadata":{"name":"b"}}]}`,
+			path: "/apis/" + xorders.Group + "/" + xorders.Version + "/" + xorders.Resource, query: "continue=from+here&labelSelector=a%3Db&limit=250",
+		},
+		"Empty": {
+			reason: "There is nothing.", gvr: deployments, namespace: "here", code: http.StatusOK, path: "/apis/apps/v1/namespaces/here/deployments",
+			answer: `{"apiVersion":"apps/v1","kind":"DeploymentList","metadata":{"resourceVersion":"7"},"items":[]}`,
+		},
+		"Core": {
+			reason: "The core group has a path of its own.", gvr: secrets, namespace: "here", code: http.StatusOK, path: "/api/v1/namespaces/here/secrets",
+			answer: `{"apiVersion":"v1","kind":"SecretList","metadata":{"resourceVersion":"7"},
+				"items":[{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}]}`,
+		},
+		"Forbidden": {
+			reason: "A refusal is told as the API server words it.", gvr: secrets, code: http.StatusForbidden, path: "/api/v1/secrets",
+			answer: refused(apierrors.NewForbidden(secrets.GroupResource(), "", errUseless)),
+		},
+		"Expired": {
+			reason: "What is too old is known as such.", gvr: secrets, code: http.StatusGone, path: "/api/v1/secrets",
+			answer: refused(apierrors.NewResourceExpired("it is too old")),
+		},
+		"NotFound": {reason: "A kind can be gone.", gvr: secrets, code: http.StatusNotFound, path: "/api/v1/secrets", answer: "404 page not found"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != tc.path || r.URL.Query().Encode() != tc.query {
+					t.Errorf("%s It asked for %s", tc.reason, r.URL)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(tc.code)
+				_, _ = w.Write([]byte(tc.answer))
+			}))
+			defer s.Close()
+			client, err := dynamic.NewForConfig(&rest.Config{Host: s.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages, err := pagesFrom(&rest.Config{Host: s.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, wantErr := pagesOf(client)(t.Context(), tc.gvr, tc.namespace, tc.options)
+			got, gotErr := pages(t.Context(), tc.gvr, tc.namespace, tc.options)
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(page{})); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+			if (gotErr == nil) != (tc.code == http.StatusOK) || apierrors.ReasonForError(gotErr) != apierrors.ReasonForError(wantErr) {
+				t.Errorf("%s Got %v, want %v", tc.reason, gotErr, wantErr)
+			}
+			if wantErr != nil && !strings.HasPrefix(gotErr.Error(), wantErr.Error()) {
+				t.Errorf("%s Got %v, want %v", tc.reason, gotErr, wantErr)
+			}
+		})
+	}
+}
+
+func TestDecodePage(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		answer string
+		want   string
+	}{
+		"Nothing":   {reason: "An empty answer is no empty list.", answer: ``, want: "cannot decode the list: unexpected end of JSON input"},
+		"NoList":    {reason: "Another object is no empty list.", answer: `{"kind":"Status"}`, want: `cannot decode the list: the answer's kind is "Status"`},
+		"NoKind":    {reason: "What does not say what it is may be anything.", answer: `{"items":[]}`, want: `cannot decode the list: the answer's kind is ""`},
+		"Truncated": {reason: "Half of a list is none.", answer: `{"kind":"XList","items":[{}`, want: "cannot decode the list: unexpected end of JSON input"},
+		"NoObjects": {
+			reason: "What has other things in it is none.", answer: `{"kind":"XList","items":[1]}`,
+			want: "cannot decode the list: json: cannot unmarshal number into Go struct field .items of type map[string]interface {}",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := decodePage([]byte(tc.answer))
+			if err == nil || err.Error() != tc.want {
+				t.Errorf("%s Got %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// FuzzDecodePage reads lists of which client-go's reader says what is in them.
+func FuzzDecodePage(f *testing.F) {
+	for _, items := range []string{``, `{"kind":"A","apiVersion":"v1","metadata":{"name":"a"},"n":1,"m":1.0,"N":[null,{"x":-1e3}]}`, `{"kind":"B","k":1},{"kind":"C"}`} {
+		f.Add([]byte(`{"kind":"AList","apiVersion":"v1","metadata":{"resourceVersion":"1","continue":"c"},"items":[` + items + `]}`))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := decodePage(b)
+		list := unstructured.UnstructuredList{}
+		if list.UnmarshalJSON(b) != nil || err != nil {
+			return
+		}
+		if len(got.objects) != len(list.Items) {
+			t.Fatalf("%d objects were read instead of %d of %s", len(got.objects), len(list.Items), b)
+		}
+		for n, u := range got.objects {
+			gvk := list.Items[n].GroupVersionKind()
+			if gvk.Kind == "" {
+				continue // Where only the list says what kind it is of it is the one that was asked for.
+			}
+			if diff := cmp.Diff(list.Items[n].Object, ofKind(u, gvk).Object); diff != "" {
+				t.Errorf("-want, +got of %s:\n%s", b, diff)
+			}
+		}
+	})
+}
