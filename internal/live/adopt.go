@@ -73,8 +73,9 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 // Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each. What it has
 // read, and has been told of since, serves the calls that follow at once, for XRs of other kinds.
 func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
-	if o == nil || o.selector != selector || time.Since(a.ended) > lookLasts || !o.catchUp() {
+	if o == nil || o.selector != selector || time.Since(a.ended) > lookLasts || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, selector, nil)
 	}
@@ -122,23 +123,26 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 		}
 		p.pass(ctx, o, append(others(o.world), o.refs...))
 		took := time.Since(looked)
-		p.ask(ctx, o, took)
-		if !p.goesOn(took) {
-			p.end(ctx, o)
+		for seen := true; seen; {
+			asked := p.ask(ctx, o, took)
+			if !p.goesOn(took) {
+				p.end(ctx, o)
 
-			return p.plans, o, nil
+				return p.plans, o, nil
+			}
+			next, changed, err := p.lookOn(ctx, o, took)
+			if err != nil {
+				return nil, o, err
+			}
+			// What was written is known as it was then, with what Crossplane has said until then.
+			o, seen = next, !changed && !asked && p.steps == 0
 		}
-		next, err := p.lookOn(ctx, o, took)
-		if err != nil {
-			return nil, o, err
-		}
-		o = next
 	}
 }
 
-// lookOn waits until there is something to see, and returns the observer to see it with. What can't be followed is listed anew, after a while that is as
-// long as that takes.
-func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, error) {
+// lookOn waits until there is something to see, and returns the observer to see it with, and whether there is. What can't be followed is listed anew, after a
+// while that is as long as that takes.
+func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
 	if !p.blind {
 		o.follow(ctx, p.plans)
 	}
@@ -150,16 +154,20 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 		return anew
 	}
 	if p.blind {
-		return again(), sleep(ctx, max(p.pause, took))
+		return again(), true, sleep(ctx, max(p.pause, took))
 	}
 	// There is to be more time for others than what looking and planning take.
-	if err := o.feed.wait(ctx, max(p.pause, 2*(p.looked+p.thought)), min(p.calm, p.patience)); err != nil || o.catchUp() {
-		return o, err
+	least, most := max(p.pause, 2*(p.looked+p.thought)), min(p.calm, max(0, p.patience-time.Since(p.moved)))
+	if err := o.feed.wait(ctx, min(least, most), most); err != nil {
+		return o, false, err
+	}
+	if changed, ok := o.catchUp(); ok {
+		return o, changed, nil
 	}
 	p.blind = p.lost // Whoever is told nothing twice has to look for themselves.
 	p.lost = true
 
-	return again(), nil
+	return again(), true, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

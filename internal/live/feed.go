@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -25,6 +26,8 @@ type feed struct {
 	there map[*listing]map[xp.ID]bool
 	// lost says that there may be more of it than what was told.
 	lost bool
+	// packer packs the news, since nobody takes them while a poll says on thousands of objects where they are; nil if there were none.
+	packer *pack.Packer
 	// woken has something in it if there are news.
 	woken chan struct{}
 }
@@ -32,11 +35,15 @@ type feed struct {
 // A happening is what has become of an object, of which it has what planning reads.
 type happening struct {
 	event  watch.EventType
-	object *unstructured.Unstructured
+	id     xp.ID
+	packed pack.Object
 	in     *listing
 	// versions are all that the object has had.
 	versions []string
 }
+
+// version is that of the object as it is.
+func (h happening) version() string { return h.versions[len(h.versions)-1] }
 
 type place struct {
 	in *listing
@@ -47,11 +54,15 @@ func newFeed() *feed {
 	return &feed{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
 }
 
-func (f *feed) add(h happening) {
+// add says what has become of an object that was listed.
+func (f *feed) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at := place{in: h.in, id: xp.RefTo(h.object).ID()}
-	h.versions = []string{h.object.GetResourceVersion()}
+	if f.packer == nil {
+		f.packer = pack.New()
+	}
+	h := happening{event: event, id: xp.RefTo(u).ID(), packed: f.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
+	at := place{in: in, id: h.id}
 	if n, ok := f.places[at]; ok {
 		h.versions = append(f.news[n].versions, h.versions...)
 		f.news[n] = h
@@ -67,10 +78,10 @@ func (f *feed) relisted(l *listing, there map[xp.ID]bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.there[l] = there
-	f.news = slices.DeleteFunc(f.news, func(h happening) bool { return h.in == l && !there[xp.RefTo(h.object).ID()] })
+	f.news = slices.DeleteFunc(f.news, func(h happening) bool { return h.in == l && !there[h.id] })
 	clear(f.places)
 	for n, h := range f.news {
-		f.places[place{in: h.in, id: xp.RefTo(h.object).ID()}] = n
+		f.places[place{in: h.in, id: h.id}] = n
 	}
 	f.wake()
 }
@@ -99,6 +110,14 @@ func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok b
 	there, f.there = f.there, map[*listing]map[xp.ID]bool{}
 
 	return news, there, !f.lost
+}
+
+// object returns the object of a happening. Others add to what it is packed with.
+func (f *feed) object(h happening) *unstructured.Unstructured {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return &unstructured.Unstructured{Object: h.packed.Unpack(nil)}
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.

@@ -46,12 +46,18 @@ func TestNews(t *testing.T) {
 			var got []string
 			for _, versions := range tc.told {
 				for _, version := range versions {
-					o.feed.add(happening{event: watch.Modified, object: of("x", version), in: in})
+					o.feed.add(watch.Modified, of("x", version), in)
 				}
-				if !o.catchUp() {
+				before := o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				changed, ok := o.catchUp()
+				if !ok {
 					t.Error("Nothing was lost.")
 				}
-				got = append(got, o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion())
+				now := o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				if changed != (now != before) {
+					t.Errorf("%s There is something to see: %t, from %s to %s", tc.reason, changed, before, now)
+				}
+				got = append(got, now)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
@@ -66,17 +72,17 @@ func TestFeed(t *testing.T) {
 	labelled, all := &listing{}, &listing{}
 	for _, version := range []string{"1", "2"} {
 		for _, in := range []*listing{labelled, all} {
-			f.add(happening{event: watch.Modified, object: of("x", version), in: in})
+			f.add(watch.Modified, of("x", version), in)
 		}
 	}
-	f.add(happening{event: watch.Deleted, object: of("y", "3"), in: all})
+	f.add(watch.Deleted, of("y", "3"), all)
 	if err := f.wait(context.Background(), 0, 0); err != nil {
 		t.Error(err)
 	}
 	news, _, ok := f.take()
 	var got [][]string
 	for _, h := range news {
-		got = append(got, append([]string{string(h.event), h.object.GetName()}, h.versions...))
+		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
 	}
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
 		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
@@ -97,12 +103,12 @@ func TestRelisted(t *testing.T) {
 		o.put(u)
 	}
 	for _, u := range []*unstructured.Unstructured{gone, there} {
-		o.feed.add(happening{event: watch.Modified, object: restored(u), in: in})
+		o.feed.add(watch.Modified, restored(u), in)
 	}
 	o.feed.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
-	o.feed.add(happening{event: watch.Added, object: restored(later), in: in})
-	o.feed.add(happening{event: watch.Modified, object: restored(of("there", "2")), in: in})
-	if !o.catchUp() {
+	o.feed.add(watch.Added, restored(later), in)
+	o.feed.add(watch.Modified, restored(of("there", "2")), in)
+	if !o.isCurrent() {
 		t.Error("Nothing was lost.")
 	}
 	var got []string

@@ -178,7 +178,7 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 
 // hear puts what has become of an object into the feed.
 func (o *observer) hear(event watch.EventType, u *unstructured.Unstructured, l *listing) {
-	o.feed.add(happening{event: event, object: slimmer{}.slim(ofKind(u, l.GroupVersionKind)), in: l})
+	o.feed.add(event, slimmer{}.slim(ofKind(u, l.GroupVersionKind)), l)
 }
 
 func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {
@@ -197,28 +197,36 @@ func (o *observer) unfollow() {
 	}
 }
 
-// catchUp takes over what was told since it was last called; ok is false if that may not be all, so that everything has to be listed anew.
-func (o *observer) catchUp() (ok bool) {
+// catchUp takes over what was told since it was last called, and tells whether anything of that was not known; ok is false if it may not be all, so that
+// everything has to be listed anew.
+func (o *observer) catchUp() (changed, ok bool) {
 	news, there, ok := o.feed.take()
+	changed = len(there) > 0
 	for l, ids := range there {
 		o.forgetAllBut(l, ids)
 	}
 	for _, h := range news {
-		if o.isCovered(h.in) {
+		if o.isCovered(h.in) || !o.isNews(h) {
 			continue
 		}
-		if !o.isNews(h) {
-			continue
-		}
+		changed = true
+		u := o.feed.object(h)
 		switch h.event { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
 		case watch.Added, watch.Modified:
-			o.put(h.object)
+			o.take(u)
 		case watch.Deleted:
 			// It is gone, or has lost the label that was asked for, and then it is found among all. Secrets are listed by two properties, and can have the other.
-			o.world.Remove(h.object)
+			o.world.Remove(u)
 			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
 	}
+
+	return changed, ok
+}
+
+// isCurrent catches up, and tells whether all is known.
+func (o *observer) isCurrent() bool {
+	_, ok := o.catchUp()
 
 	return ok
 }
@@ -235,8 +243,14 @@ func (o *observer) wrote(u *unstructured.Unstructured) {
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
-	o.put(u)
+	o.take(u)
 	o.expect(u)
+}
+
+// take takes over how an object is that did not come with a list, with the texts that others have too.
+func (o *observer) take(u *unstructured.Unstructured) {
+	u.Object = o.slimmer.slim(u).Object
+	o.put(u)
 }
 
 // expect says that an object is known as it was written, of which it is yet to be told, after all that had happened to it before.
@@ -266,7 +280,7 @@ func (o *observer) known(n int, object func(n int) *unstructured.Unstructured) k
 func (k known) written() {
 	for i, u := range k.objects {
 		if u.GetResourceVersion() != k.versions[i] {
-			k.o.put(u)
+			k.o.take(u)
 			k.o.expect(u)
 		}
 	}
@@ -274,15 +288,14 @@ func (k known) written() {
 
 // isNews tells whether what is told of an object is newer than what is known.
 func (o *observer) isNews(h happening) bool {
-	id := xp.RefTo(h.object).ID()
-	version, expected := o.expected[id]
+	version, expected := o.expected[h.id]
 	if !expected {
 		return true
 	}
 	if !slices.Contains(h.versions, version) {
 		return false
 	}
-	delete(o.expected, id)
+	delete(o.expected, h.id)
 
-	return h.object.GetResourceVersion() != version
+	return h.version() != version
 }

@@ -204,8 +204,8 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 			}
 			o.put(tc.lost)
 			in := &listing{GroupVersionKind: tc.lost.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
-			o.feed.add(happening{event: watch.Deleted, object: tc.lost, in: in})
-			ok := o.catchUp()
+			o.feed.add(watch.Deleted, tc.lost, in)
+			ok := o.isCurrent()
 			if there := o.world.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
 				t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)
 			}

@@ -27,15 +27,15 @@ const (
 const few = 10
 
 // ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
-// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that.
-func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
+// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that. It tells whether it has asked.
+func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) bool {
 	if p.steps > 0 || p.heard && p.goesOn(look) && time.Since(p.moved) <= p.calm || p.asking && !p.heard {
-		return
+		return false
 	}
 	now := time.Now()
 	due := p.due(now)
 	if len(due) == 0 {
-		return
+		return false
 	}
 	// Another few each time, lest those that nothing helps keep the others waiting.
 	begin := int(now.Unix()/int64(p.silence.Seconds()+1)*few) % len(due)
@@ -48,6 +48,8 @@ func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) {
 	p.together(len(due), func(n int) { p.askFor(ctx, due[n], now) })
 	known.written()
 	p.moved, p.patience, p.asking, p.heard = time.Now(), p.glance, true, false
+
+	return true
 }
 
 // due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.

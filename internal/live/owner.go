@@ -46,6 +46,13 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	return u, nil
 }
 
+// forgetOwners frees what was kept of owners.
+func (c *Cluster) forgetOwners() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.owners)
+}
+
 func unpacked(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(kept, &u.Object); err != nil {

@@ -35,6 +35,10 @@ func TestOwner(t *testing.T) {
 	if diff := cmp.Diff([]string{"xorders /x", "xorders /x"}, s.requests("get")); diff != "" {
 		t.Errorf("An owner that is there is asked for once, one that is not can come: -want, +asked:\n%s", diff)
 	}
+	c.forgetOwners()
+	if owner, err := c.Owner(context.Background(), ref, "team-a"); err != nil || owner.GetUID() != "new" {
+		t.Errorf("What was forgotten is asked for again; got %v", err)
+	}
 }
 
 // Objects of a thousand namespaces can have the same owner.
