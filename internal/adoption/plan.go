@@ -19,8 +19,6 @@ type Change struct {
 	Patch  map[string]any
 	// Step says what the patch does, for the log.
 	Step string
-	// Begins says that Crossplane has to reconcile the target then.
-	Begins bool
 }
 
 // A Plan is the next step for one XR.
@@ -149,7 +147,6 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkSeen(u)
 		if t.mayGo(u) {
 			t.do(u, unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Begins = true
 		}
 
 		return t.plan

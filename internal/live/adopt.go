@@ -36,8 +36,8 @@ type Adopter struct {
 	silence, calm, stuck time.Duration
 	// telling is for how long a poll tells where adoptions are.
 	telling time.Duration
-	// writes is how many objects are written at a time, and turns how many XRs Crossplane is let reconcile.
-	writes, turns int
+	// writes is how many objects are written at a time.
+	writes int
 	// blind says that it must list again to see what has changed.
 	blind bool
 	// thorough says that somebody waits to be told all.
@@ -58,7 +58,7 @@ type Adopter struct {
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
-		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes, turns: turns,
+		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
 		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
@@ -111,7 +111,7 @@ func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref)
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	p.brief(o)
-	defer p.tellLate(ctx)
+	defer p.tellLate(ctx, everyone)
 	for {
 		looked, listings := time.Now(), len(o.listings)
 		if err := o.look(ctx); err != nil {

@@ -161,18 +161,19 @@ func released(before, after *unstructured.Unstructured, why string) (n adoption.
 	return adoption.News{Target: after, Event: adoption.EventReleased, Message: why}, err == nil && is == nil
 }
 
-// tellLate tells of those that have arrived, and then of those that were released, since it was last called. Others wait for their release meanwhile, so it is
-// called when nothing else is to do.
-func (p *poll) tellLate(ctx context.Context) {
+// tellLate tells of those that have arrived, and then of those that were released, since it was last called: of no more than given. Others wait for their
+// release meanwhile, so it is called when nothing else is to do.
+func (p *poll) tellLate(ctx context.Context, most int) {
 	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
 		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
 
 		return
 	}
-	for _, news := range [][]adoption.News{p.held, p.free} {
-		p.together(len(news), func(n int) { p.tellOf(ctx, news[n]) })
+	for _, news := range []*[]adoption.News{&p.held, &p.free} {
+		now := (*news)[:min(most, len(*news))]
+		p.together(len(now), func(n int) { p.tellOf(ctx, now[n]) })
+		*news, most = (*news)[len(now):], most-len(now)
 	}
-	p.held, p.free = nil, nil
 }
 
 // tellOf writes an Event of what is in no mark.

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -39,8 +41,6 @@ type poll struct {
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
-	// queued are those that wait for nothing but their turn.
-	queued map[xp.ID]bool
 	// first says what each waited for at the first look.
 	first map[xp.ID]string
 	// asking says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
@@ -58,7 +58,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.glance, queued: map[xp.ID]bool{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.glance, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
 	}
 }
 
@@ -66,8 +66,8 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	p.arrive(o, refs)
 	p.plans, p.steps = p.take(ctx, o, refs)
-	if p.steps == 0 && !p.isCrowded() {
-		p.tellLate(ctx)
+	if p.steps == 0 {
+		p.tellLate(ctx, p.spare())
 	}
 	p.left.see(o.world, p.plans)
 	now := summary(p.plans)
@@ -125,18 +125,17 @@ func (p *poll) end(ctx context.Context, o *observer) {
 		p.plans[id] = plan
 	}
 	passing := p.passing()
-	p.tellLate(ctx)
+	p.tellLate(ctx, everyone)
 	p.name()
 	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, is under way or waits for its turn, and has not failed: nobody has to be told of what
-// passes by itself.
+// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what passes by itself.
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.queued[id] || p.isUnderWay(plan))
+		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.isUnderWay(plan))
 	}
 
 	return passing
@@ -214,13 +213,65 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	return plans, taken
 }
 
-// isCrowded tells whether many have just been let reconcile, and Crossplane has something to say of them.
-func (p *poll) isCrowded() bool {
-	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
-		return false
+// everyone is more than there are.
+const everyone = math.MaxInt
+
+// plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays so as long as the poll lasts: there are many looks at
+// thousands, and each is to take no longer than what can have moved since the last.
+func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
+	plans = make(map[xp.ID]adoption.Plan, len(refs))
+	changed := map[xp.ID]bool{}
+	for _, r := range refs {
+		id := r.ID()
+		if _, again := plans[id]; again {
+			continue
+		}
+		if last := p.plans[id]; last.Done {
+			plans[id] = last
+
+			continue
+		}
+		plan := adoption.Next(w, r)
+		plans[id] = plan
+		for _, change := range append(plan.Also, plan.Change) {
+			// The plan of a claim is that of its XR.
+			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
+				continue
+			}
+			changed[xp.RefTo(change.Target).ID()] = true
+			tasks = append(tasks, &task{Change: change, ref: r})
+		}
 	}
 
-	return len(p.underWay(p.plans)) > crowd
+	return plans, tasks
+}
+
+// underWay counts the XRs of which nothing but Crossplane's word is waited for. A claim has the plan of its XR.
+func (p *poll) underWay() int {
+	on := map[types.UID]bool{}
+	for _, plan := range p.plans {
+		if p.isUnderWay(plan) {
+			on[plan.Silent[0].Target.GetUID()] = true
+		}
+	}
+
+	return len(on)
+}
+
+// spare returns of how many there is time to tell: of none while many have just been let reconcile and Crossplane has something to say of them, and of a few
+// at a time as long as it has of anybody.
+func (p *poll) spare() int {
+	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
+		return everyone
+	}
+	switch n := p.underWay(); {
+	case n > crowd:
+		return 0
+	case n > 0:
+		return crowd
+	default:
+		return everyone
+	}
 }
 
 // freed returns what is to be told of what a task has taken the hold off; ok is false if it has not.

@@ -269,18 +269,19 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 }
 
 // What is only told waits until Crossplane is through with those that were let go on.
-func TestIsCrowded(t *testing.T) {
+func TestSpare(t *testing.T) {
 	now := time.Now()
 	cases := map[string]struct {
 		reason       string
 		others       int
 		moved, until time.Time
-		want         bool
+		want         int
 	}{
-		"Crowd":  {reason: "Many are to be reconciled.", others: crowd + 1, moved: now, until: now.Add(time.Hour), want: true},
-		"Few":    {reason: "A few are no hindrance.", others: crowd, moved: now, until: now.Add(time.Hour)},
-		"Silent": {reason: "Crossplane has nothing to say of them.", others: crowd + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour)},
-		"Over":   {reason: "The next poll does not know what was to be told.", others: crowd + 1, moved: now, until: now.Add(-time.Second)},
+		"Crowd":  {reason: "Many are to be reconciled.", others: crowd + 1, moved: now, until: now.Add(time.Hour)},
+		"Few":    {reason: "A few are not to wait until all is told.", others: crowd, moved: now, until: now.Add(time.Hour), want: crowd},
+		"Nobody": {reason: "Nobody is kept waiting.", moved: now, until: now.Add(time.Hour), want: everyone},
+		"Silent": {reason: "Crossplane has nothing to say of them.", others: crowd + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour), want: everyone},
+		"Over":   {reason: "The next poll does not know what was to be told.", others: crowd + 1, moved: now, until: now.Add(-time.Second), want: everyone},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -289,8 +290,8 @@ func TestIsCrowded(t *testing.T) {
 				x := xptest.XR(fmt.Sprint("x", i))
 				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Target: x, Since: now, Begun: true}}}
 			}
-			if got := p.isCrowded(); got != tc.want {
-				t.Errorf("%s\ngot %t", tc.reason, got)
+			if got := p.spare(); got != tc.want {
+				t.Errorf("%s\ngot %d, want %d", tc.reason, got, tc.want)
 			}
 		})
 	}

@@ -1,0 +1,82 @@
+package live
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A look plans for what can have moved: not for who is adopted.
+func TestPlan(t *testing.T) {
+	w := adoption.NewWorld()
+	w.SetTime(time.Now())
+	for _, u := range platformOf(xptest.XR("x")) {
+		w.Add(u)
+	}
+	xrs, names := map[xp.ID]*unstructured.Unstructured{}, []string{"a", "b"}
+	var refs []xp.Ref
+	for _, name := range names {
+		x := xptest.XR(name, xptest.SeenPaused())
+		if _, err := adoption.Put(x, adoption.Hold{Restore: "velero/monday", Since: time.Now().UTC().Format(time.RFC3339)}); err != nil {
+			t.Fatal(err)
+		}
+		w.AddRestored(x)
+		refs, xrs[xp.RefTo(x).ID()] = append(refs, xp.RefTo(x)), x
+	}
+	p := &poll{Adopter: &Adopter{stuck: time.Hour}}
+	want := []struct {
+		reason    string
+		steps     string
+		adopted   string
+		failed    string
+		atWork    string
+		isDeleted string
+	}{
+		{reason: "All begin.", steps: "a b", atWork: "a"},
+		{reason: "The first is to get its settings back.", steps: "a", atWork: "a b", isDeleted: "a"},
+		{reason: "Who is adopted may be gone, and the other goes on.", steps: "b", failed: "a", atWork: "b"},
+		{reason: "All is over.", adopted: "b", failed: "a", isDeleted: "b"},
+		{reason: "Who was seen adopted is not looked at again.", adopted: "b", failed: "a"},
+	}
+	for n, tc := range want {
+		plans, tasks := p.plan(w, refs)
+		p.plans = plans
+		var steps, adopted, failed []string
+		for _, task := range tasks {
+			steps = append(steps, task.Target.GetName())
+			after := xptest.Merge(task.Target, task.Patch)
+			w.AddRestored(after)
+			xrs[xp.RefTo(after).ID()] = after
+		}
+		for _, r := range refs {
+			switch plan := plans[r.ID()]; {
+			case plan.Done:
+				adopted = append(adopted, r.Name)
+			case plan.Failed != "":
+				failed = append(failed, r.Name)
+			}
+			if u := atWork(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
+				w.AddRestored(u)
+				xrs[r.ID()] = u
+			}
+			if tc.isDeleted == r.Name {
+				w.Remove(xrs[r.ID()])
+			}
+		}
+		slices.Sort(steps)
+		got := [][]string{steps, adopted, failed}
+		if diff := cmp.Diff([][]string{strings.Fields(tc.steps), strings.Fields(tc.adopted), strings.Fields(tc.failed)}, got,
+			cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("Look %d: %s\nsteps, adopted, failed: -want, +got:\n%s", n, tc.reason, diff)
+		}
+	}
+}
