@@ -1,6 +1,8 @@
 package restoreitem
 
 import (
+	"strings"
+
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,6 +57,16 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 	}
 
 	return metav1.OwnerReference{}, false
+}
+
+// keepGenerateName gives the item back what its name was made from, which Velero takes away and leaves in managedFields. Crossplane applies what an XR
+// composes with it, so each object would be written anew in the XR's first reconcile, and the XR reconciled again for that. The API server wants it to be
+// what a name can begin with, and nothing says that nobody has changed it since.
+func (i *item) keepGenerateName() {
+	prefix := i.original.GetGenerateName()
+	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") {
+		i.SetGenerateName(prefix)
+	}
 }
 
 // restoreName names the Restore as holds do.

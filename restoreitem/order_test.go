@@ -55,7 +55,7 @@ func id(group, resource, namespace, name string) velero.ResourceIdentifier {
 // stripped is a backed-up item as Velero gives it to an action: without its identity, owners and status.
 func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, xptest.Without("metadata", "uid"), xptest.Without("metadata", "ownerReferences"), xptest.Without("metadata", "resourceVersion"),
-		xptest.Without("status"))
+		xptest.Without("metadata", "generateName"), xptest.Without("status"))
 }
 
 func inputFor(u *unstructured.Unstructured, restore *velerov1.Restore) *velero.RestoreItemActionExecuteInput {

@@ -169,3 +169,47 @@ func TestAdoptRefusesForControllersOnly(t *testing.T) {
 		})
 	}
 }
+
+// Velero takes away what a name was made from.
+func TestAdoptKeepsGenerateName(t *testing.T) {
+	cases := map[string]struct {
+		reason         string
+		name, prefix   string
+		controlled, xr bool
+		want           string
+	}{
+		"Composed":    {reason: "Crossplane applies with it what an XR composes.", name: "x-1a2b3c", prefix: "x-", controlled: true, want: "x-"},
+		"XR":          {reason: "And an XR with that of its claim.", name: "x-1a2b3", prefix: "x-", xr: true, want: "x-"},
+		"None":        {reason: "Not all have one.", name: "x", controlled: true},
+		"Other":       {reason: "The API server refuses what is no beginning of a name.", name: "x-1", prefix: "Not A Name", controlled: true},
+		"Dot":         {reason: "A name can't end with a dot, nor begin with what does.", name: "x.y", prefix: "x.", controlled: true},
+		"NotComposed": {reason: "What is an MR of its own is nothing that Crossplane applies.", name: "x-1", prefix: "x-"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			generated := xptest.Field(tc.prefix, "metadata", "generateName")
+			if tc.prefix == "" {
+				generated = xptest.Without("metadata", "generateName")
+			}
+			item := xptest.MR(tc.name, generated)
+			owner := xptest.XR("owner", xptest.UID("old"))
+			switch {
+			case tc.xr:
+				item = xptest.XR(tc.name, generated)
+			case tc.controlled:
+				item = xptest.With(item, xptest.ControlledBy(owner))
+			}
+			out := adopt(t, live(xptest.With(owner, xptest.UID("new"), xptest.Refs(item))), item, restoreOf(nil))
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			got := ""
+			if out.object != nil {
+				got = out.object.GetGenerateName()
+			}
+			if got != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

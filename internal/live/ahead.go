@@ -39,9 +39,9 @@ func (o *observer) ask(
 	return a
 }
 
-// askAhead lists side by side those kinds of what is needed that are to be listed for the first time, and keeps what comes of that for who lists them.
-// What is vital comes first, and is followed as soon as it is listed.
-func (o *observer) askAhead(ctx context.Context, needs []xp.Ref) error {
+// listBeside lists side by side those kinds of what is needed that are to be listed for the first time, and tells whether there were any. What is vital comes
+// first, and is followed as soon as it is listed.
+func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error) {
 	var due []schema.GroupVersionKind
 	meant := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
@@ -51,14 +51,14 @@ func (o *observer) askAhead(ctx context.Context, needs []xp.Ref) error {
 		}
 		meant[gvk] = true
 		if err := o.discover(gvk); err != nil {
-			return err
+			return false, err
 		}
 		if o.cluster.isKnown(gvk) {
 			due = append(due, gvk)
 		}
 	}
 	if len(due) < 2 {
-		return nil
+		return false, nil
 	}
 	outcomes := make([]outcome, len(due))
 	var asking sync.WaitGroup
@@ -72,8 +72,11 @@ func (o *observer) askAhead(ctx context.Context, needs []xp.Ref) error {
 	}
 	asking.Wait()
 	for n, gvk := range due {
-		o.ahead[gvk] = outcomes[n]
+		o.ahead[gvk], o.labelled[gvk] = outcomes[n], true
+		if err := o.list(ctx, gvk, o.selector); err != nil {
+			return false, err
+		}
 	}
 
-	return nil
+	return true, nil
 }

@@ -56,3 +56,33 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 		t.Errorf("lists, -want, +got:\n%s", diff)
 	}
 }
+
+// What becomes of kinds that are listed side by side is told like that of any other, as long as an XR waits for it.
+func TestKindsListedSideBySideAreFollowed(t *testing.T) {
+	s := newAPIServer(t)
+	s.controllers = atWork
+	x := xptest.XR("x")
+	bucket := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
+	queue := xptest.With(restored(xptest.MR("q", xptest.ControlledBy(x), xptest.Reconciled())), xptest.Field("Queue", "kind"))
+	xr := restored(xptest.XR("x", xptest.Refs(bucket, queue)))
+	s.put(t, append(platformOf(xr), xr, bucket, xptest.With(queue, xptest.Without("status")))...)
+	var once sync.Once
+	s.watched = func(resource string) {
+		if resource == "queues" {
+			once.Do(func() { s.put(t, queue) })
+		}
+	}
+	a := brisk(t, s)
+	a.glance = time.Minute // It ends when nothing is left to wait for.
+	plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plans[xp.RefTo(xr).ID()]; !p.Done {
+		t.Errorf("It was not heard that the provider has observed the Queue: %+v", p)
+	}
+	got := s.takeRequests()
+	if diff := cmp.Diff(map[string]int{"buckets": 1, "queues": 1}, map[string]int{"buckets": got["list buckets"], "queues": got["list queues"]}); diff != "" {
+		t.Errorf("lists, -want, +got:\n%s", diff)
+	}
+}

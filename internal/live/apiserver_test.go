@@ -17,7 +17,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-var orders = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
+var (
+	orders = schema.GroupVersionResource{Group: "example.org", Version: "v1", Resource: "orders"}
+	queues = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
+)
 
 // An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what a client of this package asks for: discovery, lists in
 // pages, watches, merge patches and Events.
@@ -80,7 +83,7 @@ func newAPIServer(tb testing.TB) *apiServer {
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
 		xorders: {kind: xptest.LegacyKind}, orderclaims: {kind: xptest.ClaimKind, namespaced: true}, buckets: {kind: xptest.ManagedKind},
-		orders:    {kind: xptest.ModernKind, namespaced: true},
+		orders: {kind: xptest.ModernKind, namespaced: true}, queues: {kind: "Queue"},
 		revisions: {kind: "CompositionRevision"}, secrets: {kind: "Secret", namespaced: true}, events: {kind: "Event", namespaced: true},
 		deployments: {kind: "Deployment", namespaced: true},
 		{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}: {kind: "CompositeResourceDefinition"},

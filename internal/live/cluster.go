@@ -105,6 +105,8 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 func connectTo(config *rest.Config) (*Cluster, error) {
 	config.QPS, config.Burst = rate, rate
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
+	// Over HTTP/2 an API server that is busy hands each part of an answer from one goroutine to another, and what a watch tells is seconds late.
+	config.NextProtos = []string{"http/1.1"}
 	config.DisableCompression = true          // Where the API server is next door it takes longer than what it saves.
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
 	client, err := dynamic.NewForConfig(config)

@@ -41,17 +41,22 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 			on[gvk] = true
 		}
 	}
+	o.followAll(ctx, o.unfollowed(func(l *listing) bool { return below || on[l.GroupVersionKind] || o.isAlwaysFollowed(l) }))
+}
+
+// unfollowed returns what was listed and is not followed yet, as far as the function says that it is to be.
+func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 	var due []*listing
 	for _, l := range o.listings {
-		gvk := l.GroupVersionKind
-		if l.followed || !below && !on[gvk] && !o.isAlwaysFollowed(l) {
+		if l.followed || !isDue(l) {
 			continue
 		}
-		if l.options.LabelSelector != o.selector || !o.whole[gvk] || gvk == kindSecret {
+		if l.options.LabelSelector != o.selector || !o.whole[l.GroupVersionKind] || l.GroupVersionKind == kindSecret {
 			due = append(due, l)
 		}
 	}
-	o.followAll(ctx, due)
+
+	return due
 }
 
 // isAlwaysFollowed tells whether something depends on what was listed, whatever the plans are.

@@ -104,8 +104,8 @@ func (o *observer) put(u *unstructured.Unstructured) {
 
 // observe lists the kinds of what is needed and not there, and tells whether it listed any.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
-	more := false
-	if err := o.askAhead(ctx, needs); err != nil {
+	more, err := o.listBeside(ctx, needs)
+	if err != nil {
 		return false, err
 	}
 	for _, r := range needs {

@@ -188,7 +188,7 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	p.thought = time.Since(began)
 	if len(tasks) > crowd && !p.blind {
 		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
-		o.follow(ctx, plans)
+		o.followAll(ctx, o.unfollowed(o.isAlwaysFollowed))
 	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
 		p.together(len(due), func(n int) { due[n].after, due[n].refusal = p.step(ctx, due[n].Change) })
