@@ -25,6 +25,8 @@ type Picture map[string]Likeness
 type Likeness struct {
 	Labels, Annotations map[string]string
 	Finalizers          []string
+	// GenerateName is what its name was made from.
+	GenerateName string
 	// Owners are kind and name of each owner, whether it is the controller, and whether it is the one that lives now.
 	Owners []string
 	// Fields are all that the object has beside metadata and status; of a Secret's values the digests.
@@ -73,6 +75,7 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 	}
 	l := Likeness{
 		Labels: withoutVelero(u.GetLabels()), Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), Owners: owners,
+		GenerateName: u.GetGenerateName(),
 	}
 	for _, entry := range u.GetManagedFields() {
 		if uid := deadField(entry, alive); uid != "" {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -224,7 +223,7 @@ func (h *hazards) prune(t *testing.T) {
 			return stack.HasCondition(u, "Ready", "True")
 		}))
 	}
-	h.delete(t, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "", old)
+	remove(t, h.source, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "", old)
 }
 
 func runsOn(xr *unstructured.Unstructured) string {
@@ -235,22 +234,6 @@ func runsOn(xr *unstructured.Unstructured) string {
 	}
 
 	return ""
-}
-
-func (h *hazards) delete(t *testing.T, gvk schema.GroupVersionKind, namespace, name string) {
-	t.Helper()
-	ctx := t.Context()
-	r, err := h.source.Resource(ctx, gvk, namespace)
-	must(t, err)
-	must(t, r.Delete(ctx, name, metav1.DeleteOptions{}))
-	must(t, h.source.Wait(ctx, patience, gvk.Kind+" "+name+" to be gone", func(ctx context.Context) error {
-		_, err := r.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-
-		return errors.Join(err, errors.New("it is there"))
-	}))
 }
 
 // loseName has a person take the external-name of a network away, whose provider says nowhere else what it is called.
@@ -275,7 +258,7 @@ func (h *hazards) loseBucket(t *testing.T) {
 	h.pause(t, dangling)
 	u, err := h.composed(t.Context(), dangling, "Bucket")
 	must(t, err)
-	h.delete(t, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+	remove(t, h.source, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
 }
 
 // leaveUsage leaves a Usage behind as Crossplane 1.18.0 does.

@@ -12,6 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -207,6 +210,23 @@ func (n *tenant) ignored(key string, _ any) bool {
 func (s *suite) eventually(t *testing.T, what string, condition func(ctx context.Context) error) {
 	t.Helper()
 	must(t, s.target.Wait(t.Context(), 2*time.Minute, what, condition))
+}
+
+// remove deletes an object and waits until it is gone.
+func remove(t *testing.T, c *stack.Cluster, gvk schema.GroupVersionKind, namespace, name string) {
+	t.Helper()
+	ctx := t.Context()
+	r, err := c.Resource(ctx, gvk, namespace)
+	must(t, err)
+	must(t, r.Delete(ctx, name, metav1.DeleteOptions{}))
+	must(t, c.Wait(ctx, patience, gvk.Kind+" "+name+" to be gone", func(ctx context.Context) error {
+		_, err := r.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return errors.Join(err, errors.New("it is there"))
+	}))
 }
 
 func must(t *testing.T, err error) {
