@@ -19,7 +19,10 @@ const (
 // Brief has those XRs be planned for by themselves of which somebody was told, after all that belongs to them was looked at, what they wait for, and of which
 // Crossplane has still said nothing. Nothing of what they compose can help them, and of that there may be tens of thousands. The function, which is called
 // if there is such an XR, says whether that is so: no Crossplane is known to run.
-func (w *World) Brief(silent func() bool) { w.silent = silent }
+func (w *World) Brief(silent func() bool) {
+	w.noteAll()
+	w.silent = silent
+}
 
 // isBrief tells whether an XR is one that can be planned for by itself.
 func (w *World) isBrief(u *unstructured.Unstructured) bool {

@@ -35,7 +35,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 			xp.String(claim.Unstructured), r.Name, r)}
 	}
 
-	return Next(w, r)
+	return next(w, r)
 }
 
 // releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin

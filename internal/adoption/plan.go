@@ -58,6 +58,13 @@ type Plan struct {
 // Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
 // reconciled, and references and controls what it did -> its claim released -> its own settings back.
 func Next(w *World, r xp.Ref) Plan {
+	done := w.begin(r)
+	defer done()
+
+	return next(w, r)
+}
+
+func next(w *World, r xp.Ref) Plan {
 	u := w.Get(r)
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}

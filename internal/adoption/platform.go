@@ -60,12 +60,13 @@ func (w *World) AddedAll(gk schema.GroupKind) {
 		w.platform.whole = map[schema.GroupKind]bool{}
 	}
 	w.platform.whole[gk] = true
+	w.noteAll()
 }
 
 // PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
 // is no such XR.
 func (w *World) PlatformNeeds() []schema.GroupVersionKind {
-	about, pipelines := false, false
+	about := false
 	for _, u := range w.objects {
 		f := w.factOf(u)
 		if !f.composite || !xp.IsPaused(u) {
@@ -78,17 +79,14 @@ func (w *World) PlatformNeeds() []schema.GroupVersionKind {
 		about = true
 		revision := w.Get(revisionRef(xp.CompositeFrom(u)))
 		if revision != nil && len(xp.Functions(revision)) > 0 {
-			pipelines = true
+			return []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision}
 		}
 	}
-	switch {
-	case pipelines:
-		return []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision}
-	case about:
+	if about {
 		return []schema.GroupVersionKind{xp.KindDefinition}
-	default:
-		return nil
 	}
+
+	return nil
 }
 
 // checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would fail, and one that half succeeds can cost the XR what it

@@ -34,6 +34,7 @@ type World struct {
 	silent func() bool
 	// facts are what was found out about objects.
 	facts map[*unstructured.Unstructured]*fact
+	journal
 }
 
 // NewWorld returns a World in which nothing exists.
@@ -54,6 +55,7 @@ func (w *World) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{
 func (w *World) Add(u *unstructured.Unstructured) {
 	w.Remove(u)
 	id := xp.RefTo(u).ID()
+	w.note(id)
 	if w.packer != nil && isOnlyLookedAt(u) {
 		w.packed[id] = w.packer.Pack(u.Object)
 
@@ -72,10 +74,11 @@ func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 // Remove says that an object does not exist any more.
 func (w *World) Remove(u *unstructured.Unstructured) {
 	id := xp.RefTo(u).ID()
-	before := w.Get(xp.RefTo(u))
+	before := w.get(id)
 	if before == nil {
 		return
 	}
+	w.note(id)
 	delete(w.objects, id)
 	delete(w.packed, id)
 	delete(w.restored, before.GetUID())
@@ -114,11 +117,13 @@ func (w *World) Arrived() time.Time { return w.arrived }
 
 // AddUnserved says that the API server does not serve a kind.
 func (w *World) AddUnserved(gk schema.GroupKind) {
+	w.noteAll()
 	w.unserved[gk] = true
 }
 
 // AddUnreadable says that a kind could not be read, and why: that an object is not there proves nothing.
 func (w *World) AddUnreadable(gvk schema.GroupVersionKind, why string) {
+	w.noteAll()
 	w.unreadable[gvk] = why
 }
 
@@ -130,11 +135,20 @@ func (w *World) isUnknown(r xp.Ref) (why string, unknown bool) {
 }
 
 // WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
-func (w *World) WithoutSecrets() { w.secretless = true }
+func (w *World) WithoutSecrets() {
+	w.noteAll()
+	w.secretless = true
+}
 
 // Get returns the object that r names; nil if it does not exist.
 func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
 	id := r.ID()
+	w.read(id)
+
+	return w.get(id)
+}
+
+func (w *World) get(id xp.ID) *unstructured.Unstructured {
 	if o, ok := w.packed[id]; ok {
 		return &unstructured.Unstructured{Object: o.Unpack(nil)}
 	}
@@ -145,6 +159,7 @@ func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
 // Has tells whether there is the object that r names.
 func (w *World) Has(r xp.Ref) bool {
 	id := r.ID()
+	w.read(id)
 	_, packed := w.packed[id]
 
 	return packed || w.objects[id] != nil

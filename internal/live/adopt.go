@@ -156,8 +156,8 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	if p.blind {
 		return again(), true, sleep(ctx, max(p.pause, took))
 	}
-	// There is to be more time for others than what looking and planning take.
-	least, most := max(p.pause, 2*(p.looked+p.thought)), min(p.calm, max(0, p.patience-time.Since(p.moved)))
+	// Others are to have most of the time.
+	least, most := max(p.pause, others*(p.looked+p.thought)), min(p.calm, max(0, p.patience-time.Since(p.moved)))
 	if err := o.feed.wait(ctx, min(least, most), most); err != nil {
 		return o, false, err
 	}
@@ -169,6 +169,9 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 
 	return again(), true, nil
 }
+
+// others is how many times as long as looking and planning take others have the machine, which may be the API server's too.
+const others = 4
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

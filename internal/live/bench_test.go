@@ -125,6 +125,34 @@ func BenchmarkPoll(b *testing.B) {
 	}
 }
 
+// BenchmarkLook is a look at held XRs after something has become of what one of them composes.
+func BenchmarkLook(b *testing.B) {
+	for _, xrs := range []int{500, 5000} {
+		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
+			ctx := context.Background()
+			s := newAPIServer(b)
+			first := s.forest(b, xrs, time.Now())
+			a := NewAdopter(s.connect(b), quiet())
+			a.blind = true
+			p := a.newPoll(ctx)
+			o := newObserver(a.cluster, selector, []xp.Ref{first})
+			p.brief(o)
+			look := func() {
+				if err := o.look(ctx); err != nil {
+					b.Fatal(err)
+				}
+				p.plans, _ = p.plan(o.world, append(o.world.Subjects(), o.refs...))
+			}
+			look()
+			changed := restored(xptest.MR("x00000-0", xptest.ControlledBy(xptest.XR("x00000"))))
+			for b.Loop() {
+				o.take(realistic(changed))
+				look()
+			}
+		})
+	}
+}
+
 // BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane that takes no time.
 func BenchmarkAdoption(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {

@@ -217,7 +217,7 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 const everyone = math.MaxInt
 
 // plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays so as long as the poll lasts: there are many looks at
-// thousands, and each is to take no longer than what can have moved since the last.
+// thousands, and each is to take no longer than what has moved since the last.
 func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
 	plans = make(map[xp.ID]adoption.Plan, len(refs))
 	changed := map[xp.ID]bool{}
@@ -226,7 +226,8 @@ func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.
 		if _, again := plans[id]; again {
 			continue
 		}
-		if last := p.plans[id]; last.Done {
+		last, planned := p.plans[id]
+		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && w.WouldPlanTheSame(r) {
 			plans[id] = last
 
 			continue

@@ -91,7 +91,8 @@ func Dying(xrd *unstructured.Unstructured) string {
 
 // Functions returns the names of the Functions in the pipeline of a Composition or its revision, each once.
 func Functions(revision *unstructured.Unstructured) []string {
-	pipeline, _, _ := unstructured.NestedSlice(revision.Object, "spec", "pipeline")
+	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
+	pipeline, _ := field.([]any)
 	var names []string
 	for _, step := range pipeline {
 		m, ok := step.(map[string]any)

@@ -1,0 +1,137 @@
+package adoption
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestWouldPlanTheSame(t *testing.T) {
+	mr, other := xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), xptest.MR("other")
+	missing := xptest.MR("missing")
+	xr := held(xptest.XR("x", xptest.Refs(mr, missing)))
+	kind := mr.GroupVersionKind()
+	cases := map[string]struct {
+		reason string
+		change func(w *World)
+		want   bool
+	}{
+		"Nothing":  {reason: "Nothing has changed.", change: func(*World) {}, want: true},
+		"Other":    {reason: "It has nothing to do with what changes.", change: func(w *World) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
+		"Itself":   {reason: "The XR is another.", change: func(w *World) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
+		"Composed": {reason: "What it composes is another.", change: func(w *World) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
+		"Gone":     {reason: "What it composes is gone.", change: func(w *World) { w.Remove(mr) }},
+		"Come":     {reason: "What it has missed is there.", change: func(w *World) { w.Add(missing) }},
+		"XRD":      {reason: "XRDs are looked for by what they define.", change: func(w *World) { w.Add(xptest.XRD("xorders.example.org")) }},
+		"All":      {reason: "That there is no other counts.", change: func(w *World) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
+		"Unserved": {reason: "Why something is missing is part of a Plan.", change: func(w *World) { w.AddUnserved(kind.GroupKind()) }},
+		"Unread":   {reason: "So is whether that is known.", change: func(w *World) { w.AddUnreadable(kind, "forbidden") }},
+		"Secrets":  {reason: "And whether Secrets were looked for.", change: (*World).WithoutSecrets},
+		"Brief":    {reason: "And whether a Crossplane runs.", change: func(w *World) { w.Brief(func() bool { return true }) }},
+		"Consent":  {reason: "A person's word is a change.", change: func(w *World) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, packed := range []bool{false, true} {
+				w := NewWorld()
+				if packed {
+					w.Pack()
+				}
+				subject := xr
+				if name == "Consent" {
+					subject = quarantinedXR(t)
+				}
+				for _, u := range []*unstructured.Unstructured{subject, mr, other} {
+					w.Add(u)
+				}
+				r := xp.RefTo(subject)
+				if w.WouldPlanTheSame(r) {
+					t.Errorf("%s: nothing was planned yet", tc.reason)
+				}
+				Next(w, r)
+				tc.change(w)
+				if got := w.WouldPlanTheSame(r); got != tc.want {
+					t.Errorf("%s: WouldPlanTheSame is %t", tc.reason, got)
+				}
+			}
+		})
+	}
+}
+
+func quarantinedXR(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	u := xptest.XR("x")
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Quarantine: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	return u
+}
+
+// A Plan that is kept is the one that would be made anew, whatever has happened.
+func TestKeptPlansAreTheSame(t *testing.T) {
+	animals := append(xptest.Zoo(), victims()...)
+	bucket := xptest.MR("c", xptest.ControlledBy(xptest.XR("kept")))
+	animals = append(animals, bucket, held(xptest.XR("kept", xptest.Refs(bucket, xptest.MR("d")))))
+	changes := []xptest.Option{
+		func(*unstructured.Unstructured) {}, xptest.SeenPaused(), xptest.Reconciled(), xptest.Deleting(), xptest.Without("metadata", "annotations"),
+		xptest.Without("metadata", "ownerReferences"), xptest.Without("status"), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Generation(3),
+	}
+	kept, made := 0, 0
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // It must be the same every time.
+		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*World){}
+		w := NewWorld()
+		if seed%2 == 0 {
+			w.Pack()
+		}
+		w.SetTime(noon)
+		last := map[xp.ID]Plan{}
+		for step := range 80 {
+			u := xptest.With(animals[random.IntN(len(animals))], changes[random.IntN(len(changes))], xptest.Version(strconv.Itoa(step+1)))
+			switch n := random.IntN(40); {
+			case n == 0:
+				facts = append(facts, func(w *World) { w.AddUnserved(u.GroupVersionKind().GroupKind()) })
+				facts[len(facts)-1](w)
+			case n == 1:
+				facts = append(facts, func(w *World) { w.AddedAll(u.GroupVersionKind().GroupKind()) })
+				facts[len(facts)-1](w)
+			case n < 10:
+				w.Remove(u)
+				delete(objects, xp.RefTo(u).ID())
+			default:
+				w.Add(u)
+				objects[xp.RefTo(u).ID()] = u
+			}
+			fresh := world(slices.Collect(maps.Values(objects))...)
+			for _, say := range facts {
+				say(fresh)
+			}
+			for _, animal := range animals {
+				r := xp.RefTo(animal)
+				plan, planned := last[r.ID()]
+				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.WouldPlanTheSame(r) {
+					kept++
+					if diff := cmp.Diff(Next(fresh, r), plan); diff != "" {
+						t.Fatalf("seed %d, step %d: the Plan for %s that is kept, -anew, +kept:\n%s", seed, step, r, diff)
+					}
+
+					continue
+				}
+				made++
+				last[r.ID()] = Next(w, r)
+			}
+		}
+	}
+	if kept == 0 || made == 0 || kept < made {
+		t.Errorf("%d Plans were kept and %d made, which proves little", kept, made)
+	}
+}
