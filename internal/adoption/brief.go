@@ -25,31 +25,25 @@ func (w *World) Brief(silent func() bool) {
 }
 
 // isBrief tells whether an XR is one that can be planned for by itself.
-func (w *World) isBrief(u *unstructured.Unstructured) bool {
-	f := w.factOf(u)
+func (w *World) isBrief(f *fact) bool {
 	if w.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingFor) {
 		return false
 	}
-	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || u.GetDeletionTimestamp() != nil {
+	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || f.deleting {
 		return false
 	}
-	_, heard := reconciled(u)
-	if xp.IsPaused(u) {
-		heard = isSeenPaused(u)
-	}
 
-	return !heard && w.silent()
+	return !f.heard && w.silent()
 }
 
 // untold returns the claim of an XR that is planned for by itself, until somebody was told why no word of the XR comes: that is told of the claim too, where
 // those look who may not see XRs.
-func (w *World) untold(u *unstructured.Unstructured) []xp.Ref {
-	claim, ok := xp.CompositeFrom(u).ClaimRef()
-	if !ok || strings.HasPrefix(w.factOf(u).hold.Told, toldStuck) {
+func (f *fact) untold() []xp.Ref {
+	if f.bound == (xp.Ref{}) || strings.HasPrefix(f.hold.Told, toldStuck) {
 		return nil
 	}
 
-	return []xp.Ref{claim}
+	return []xp.Ref{f.bound}
 }
 
 // brief plans for an XR by itself: it waits for what it did when somebody was told.

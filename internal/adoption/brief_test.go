@@ -123,7 +123,7 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 			if n.Event != EventStuck {
 				t.Errorf("got %+v", n)
 			}
-			if xp.IsClaim(n.Target) {
+			if n.Target.GetKind() == claim.GetKind() {
 				claim = xptest.Merge(claim, n.Patch)
 			} else {
 				xr = xptest.Merge(xr, n.Patch)

@@ -1,40 +1,121 @@
 package adoption
 
 import (
+	"hash/maphash"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A fact is what planning asks of an object again and again, and what takes long to find out.
+// A fact is what planning asks of an object again and again, what takes long to find out, and what is asked of thousands without looking at one of them.
 type fact struct {
-	// version and mark are those of the object when it was found out, and key is what the annotation is called that has the mark.
-	version, mark, key string
+	xp.Ref
+
+	uid types.UID
+	// controller is the UID of its controller, "" if it has none.
+	controller types.UID
+	// version is that of the object when it was found out, mark what its mark was then, and key what the annotation is called that has the mark.
+	version, key string
+	mark         uint64
 	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it is one that publishes connection details.
-	composite, marked, publishes bool
+	composite, claim, marked, publishes bool
+	// heard says that Crossplane has said something of it as it is now.
+	paused, deleting, heard bool
 	// hold and err are what HoldOf says.
 	hold *Hold
 	err  error
+	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a claim, and the CompositionRevision of an XR, as far as it names them.
+	secret, bound, revision xp.Ref
 }
 
-// factOf returns what is known of an object as it is now. Nobody may change the hold in it.
-func (w *World) factOf(u *unstructured.Unstructured) *fact {
-	f, known := w.facts[u]
-	if known && f.version == u.GetResourceVersion() && f.mark == xp.Annotation(u, f.key) {
-		return f
+// seed is that of the hashes of marks.
+var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
+
+// factFrom finds out what there is to know of an object.
+func factFrom(u *unstructured.Unstructured) *fact {
+	f := &fact{
+		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: key(u), composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
+		publishes: xp.Publishes(u), paused: xp.IsPaused(u), deleting: u.GetDeletionTimestamp() != nil,
 	}
-	f = &fact{version: u.GetResourceVersion(), key: key(u), composite: xp.IsComposite(u), marked: IsMarked(u), publishes: xp.Publishes(u)}
-	f.mark = xp.Annotation(u, f.key)
+	f.mark = maphash.String(seed, xp.Annotation(u, f.key))
 	f.hold, f.err = HoldOf(u)
-	if w.packer == nil || w.objects[xp.RefTo(u).ID()] == u {
-		w.facts[u] = f
+	if c, ok := xp.Controller(u); ok {
+		f.controller = c.UID
+	}
+	if f.paused {
+		f.heard = isSeenPaused(u)
+	} else {
+		_, f.heard = reconciled(u)
+	}
+	f.secret, _ = xp.SecretRef(u)
+	if c := xp.CompositeFrom(u); f.composite {
+		f.bound, _ = c.ClaimRef()
+		if c.Revision() != "" {
+			f.revision = revisionRef(c)
+		}
+	}
+	if f.claim {
+		f.bound, _ = xp.ClaimFrom(u).CompositeRef()
 	}
 
 	return f
 }
 
+// outline returns who it is of.
+func (f *fact) outline() *unstructured.Unstructured { return xp.Outline(f.Ref, f.uid, f.version) }
+
+// isOf tells whether it is what there is to know of an object.
+func (f *fact) isOf(u *unstructured.Unstructured) bool {
+	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, f.key))
+}
+
+// factOf returns what is known of an object as it is now. Nobody may change the hold in it.
+func (w *World) factOf(u *unstructured.Unstructured) *fact {
+	id := xp.RefTo(u).ID()
+	if f := w.facts[id]; f != nil && f.isOf(u) {
+		return f
+	}
+	f := factFrom(u)
+	if w.packer == nil {
+		w.facts[id] = f
+	}
+
+	return f
+}
+
+// fact returns what is known of an object that is not only looked at; nil if there is none.
+func (w *World) fact(id xp.ID) *fact {
+	if w.packer != nil {
+		return w.facts[id]
+	}
+	if u := w.objects[id]; u != nil {
+		return w.factOf(u)
+	}
+
+	return nil
+}
+
+// each calls a function with what is known of each object that is not only looked at, in no order.
+func (w *World) each(do func(f *fact)) {
+	if w.packer != nil {
+		for _, f := range w.facts {
+			do(f)
+		}
+
+		return
+	}
+	for _, u := range w.objects {
+		do(w.factOf(u))
+	}
+}
+
 // holdOf is HoldOf for what was observed, without reading the same mark again.
 func (w *World) holdOf(u *unstructured.Unstructured) (*Hold, error) {
+	if w.packer != nil && isOnlyLookedAt(u) {
+		return nil, nil
+	}
 	f := w.factOf(u)
 
 	return f.hold, f.err

@@ -91,7 +91,7 @@ func sayAll(t *testing.T, w *World, r xp.Ref) {
 	_ = w.PlatformNeeds()
 	_ = Leftovers([]*unstructured.Unstructured{w.Get(r)}, slices.Collect(maps.Values(w.objects)))
 	for _, s := range plan.Silent {
-		_ = Stuck(s.Target, Installation{})
+		_ = Stuck(w.Get(s.Ref), Installation{})
 	}
 }
 

@@ -108,6 +108,6 @@ func (w *World) Consent(r xp.Ref) {
 	}
 	u = u.DeepCopy()
 	xp.Annotate(u, key(u), mark)
-	w.note(r.ID())
-	w.objects[r.ID()] = u
+	delete(w.facts, r.ID())
+	w.keep(r.ID(), u, true)
 }

@@ -260,13 +260,20 @@ func Explain(u *unstructured.Unstructured, reason, told string) (map[string]any,
 	if h == nil {
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
+
+	return (&fact{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: key(u), hold: h}).explain(reason, told)
+}
+
+// explain is Explain for what is known.
+func (f *fact) explain(reason, told string) (map[string]any, error) {
+	h := *f.hold
 	h.Reason, h.Told = reason, told
 	b, err := json.Marshal(h)
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)
+		return nil, fmt.Errorf("cannot encode the hold of %s: %w", f.Ref, err)
 	}
 
-	return patch(u, map[string]any{key(u): string(b)}), nil
+	return patch(f.outline(), map[string]any{f.key: string(b)}), nil
 }
 
 // patch is a merge patch of annotations that the API server refuses if u has changed since it was observed.

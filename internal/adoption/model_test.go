@@ -302,7 +302,7 @@ func (m *model) ask() bool {
 	heard := false
 	for _, r := range append(w.Subjects(), m.root) {
 		for _, s := range Next(w, r).Silent {
-			id := xp.RefTo(s.Target).ID()
+			id := s.ID()
 			if !m.deaf[id] {
 				continue
 			}

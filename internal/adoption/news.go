@@ -24,7 +24,7 @@ const (
 
 // News is what is to be told of a held XR or claim: in its mark, and in an Event.
 type News struct {
-	// Target has the hold.
+	// Target says who has the hold, and as of which version.
 	Target *unstructured.Unstructured
 	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad says that somebody has to do something.
 	Event, Message string
@@ -49,13 +49,12 @@ func Arrivals(w *World, refs []xp.Ref) []News {
 		meant[r.ID()] = true
 	}
 	var news []News
-	for _, u := range w.held() {
-		xr, bound := boundXR(w, u)
-		if !meant[xp.RefTo(u).ID()] && (!bound || !meant[xr.ID()]) {
+	for _, f := range w.held() {
+		if f.hold.Told != "" {
 			continue
 		}
-		if h, err := w.holdOf(u); err == nil && h.Told == "" {
-			news = append(news, News{Target: u, Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", h.Restore, h.Reason)})
+		if bound := w.isBound(f); meant[f.ID()] || bound && meant[f.bound.ID()] {
+			news = append(news, News{Target: f.outline(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
 		}
 	}
 
@@ -66,18 +65,17 @@ func Arrivals(w *World, refs []xp.Ref) []News {
 // not waited for it for long, passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
 func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 	var news []News
-	for _, u := range w.held() {
-		id := xp.RefTo(u).ID()
+	for _, f := range w.held() {
+		id := f.ID()
 		plan, ok := plans[id]
-		r, isBound := boundXR(w, u)
-		if !ok && isBound {
-			id = r.ID()
+		if !ok && w.isBound(f) {
+			id = f.bound.ID()
 			plan, ok = plans[id]
 		}
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := w.newsOf(u, plan, passing[id]); ok {
+		if n, ok := f.news(plan, passing[id]); ok {
 			news = append(news, n)
 		}
 	}
@@ -85,16 +83,16 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 	return news
 }
 
-// newsOf returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
-func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n News, ok bool) {
-	h, err := w.holdOf(u)
-	if err != nil || h == nil || plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
+// news returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
+func (f *fact) news(plan Plan, passing bool) (n News, ok bool) {
+	h := f.hold
+	if plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
 	if passing {
-		return Later(u)
+		return f.later()
 	}
-	n = News{Target: u, Event: EventWaiting, Message: waitingFor + Few(plan.Waiting)}
+	n = News{Target: f.outline(), Event: EventWaiting, Message: waitingFor + Few(plan.Waiting)}
 	told := plan.Gist()
 	reason := n.Message
 	switch {
@@ -110,20 +108,30 @@ func (w *World) newsOf(u *unstructured.Unstructured, plan Plan, passing bool) (n
 	if h.Clone != "" {
 		reason = h.Reason // It is what the Plan failed with.
 	}
-	n.Patch, err = Explain(u, reason, told)
+	p, err := f.explain(reason, told)
+	n.Patch = p
 
 	return n, err == nil
 }
 
-// Later returns what is to be marked of what somebody is told of later: that its arrival was told. ok is false if that is marked, or nothing holds it.
-func Later(u *unstructured.Unstructured) (n News, ok bool) {
-	h, err := HoldOf(u)
-	if err != nil || h == nil || h.Told != "" {
+// Later returns what is to be marked of what r names if somebody is told of it later: that its arrival was told. ok is false if that is marked, or nothing
+// holds it.
+func (w *World) Later(r xp.Ref) (n News, ok bool) {
+	f := w.fact(r.ID())
+	if f == nil || f.err != nil || f.hold == nil {
 		return News{}, false
 	}
-	p, err := Explain(u, h.Reason, arrived)
 
-	return News{Target: u, Patch: p}, err == nil
+	return f.later()
+}
+
+func (f *fact) later() (n News, ok bool) {
+	if f.hold.Told != "" {
+		return News{}, false
+	}
+	p, err := f.explain(f.hold.Reason, arrived)
+
+	return News{Target: f.outline(), Patch: p}, err == nil
 }
 
 // Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds it.
@@ -134,30 +142,26 @@ func Stopped(u *unstructured.Unstructured, why string) (News, error) {
 }
 
 // held returns the XRs and claims that are held, in a stable order.
-func (w *World) held() []*unstructured.Unstructured {
-	var held []*unstructured.Unstructured
-	for _, u := range w.objects {
-		if f := w.factOf(u); f.err == nil && f.hold != nil && (f.composite || f.key == AnnotationClaimHold) {
-			held = append(held, u)
+func (w *World) held() []*fact {
+	var held []*fact
+	w.each(func(f *fact) {
+		if f.err == nil && f.hold != nil && (f.composite || f.key == AnnotationClaimHold) {
+			held = append(held, f)
 		}
-	}
-	slices.SortFunc(held, func(a, b *unstructured.Unstructured) int { return xp.RefTo(a).Compare(xp.RefTo(b)) })
+	})
+	slices.SortFunc(held, func(a, b *fact) int { return a.Compare(b.Ref) })
 
 	return held
 }
 
-// boundXR returns the XR that a claim is bound to.
-func boundXR(w *World, u *unstructured.Unstructured) (xp.Ref, bool) {
-	if !xp.IsClaim(u) {
-		return xp.Ref{}, false
+// isBound tells whether it is of a claim that is bound to the XR that it names.
+func (w *World) isBound(f *fact) bool {
+	if !f.claim || f.bound == (xp.Ref{}) {
+		return false
 	}
-	r, ok := xp.ClaimFrom(u).CompositeRef()
-	if !ok {
-		return xp.Ref{}, false
-	}
-	xr := w.Get(r)
+	claim, xr := w.Get(f.Ref), w.Get(f.bound)
 
-	return r, xr != nil && xp.Bound(xp.ClaimFrom(u), xp.CompositeFrom(xr))
+	return xr != nil && xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr))
 }
 
 // Few names the first of what is waited for.

@@ -138,7 +138,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
 			"remove its annotation %s", xp.String(u), xp.AnnotationPaused)}
 	}
-	if t.w.isBrief(u) {
+	if t.w.isBrief(t.w.factOf(u)) {
 		return t.brief(u)
 	}
 	t.plan.Total = len(t.hold.Refs)

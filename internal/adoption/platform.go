@@ -66,19 +66,15 @@ func (w *World) AddedAll(gk schema.GroupKind) {
 // PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
 // is no such XR.
 func (w *World) PlatformNeeds() []schema.GroupVersionKind {
-	about := false
-	for _, u := range w.objects {
-		f := w.factOf(u)
-		if !f.composite || !xp.IsPaused(u) {
-			continue
+	about, revisions := false, map[xp.Ref]bool{}
+	w.each(func(f *fact) {
+		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || w.isBrief(f) {
+			return
 		}
-		h, err := f.hold, f.err
-		if err != nil || h == nil || h.Clone != "" || h.ownPause() || w.isBrief(u) {
-			continue
-		}
-		about = true
-		revision := w.Get(revisionRef(xp.CompositeFrom(u)))
-		if revision != nil && len(xp.Functions(revision)) > 0 {
+		about, revisions[f.revision] = true, true
+	})
+	for r := range revisions {
+		if revision := w.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
 			return []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision}
 		}
 	}

@@ -5,14 +5,19 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Silence is an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
+// A Silence is of an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
 // is lost is a word that never comes.
 type Silence struct {
-	Target *unstructured.Unstructured
+	xp.Ref
+
+	UID types.UID
+	// Provider says that the word is that of its provider.
+	Provider bool
 	// Since is when the wait began, or earlier.
 	Since time.Time
 	// Begun says that it is held, and Crossplane was let reconcile it.
@@ -31,7 +36,9 @@ func (t *tree) await(u *unstructured.Unstructured, format string, args ...any) {
 func (w *World) silence(u *unstructured.Unstructured, since time.Time, waiting string) Silence {
 	h, err := w.holdOf(u)
 
-	return Silence{Target: u, Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting}
+	return Silence{
+		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: IsProviders(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
+	}
 }
 
 // since is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.

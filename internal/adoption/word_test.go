@@ -157,7 +157,7 @@ func TestSilent(t *testing.T) {
 			plan := Next(tc.world, xp.RefTo(x))
 			got := map[string]string{}
 			for _, s := range plan.Silent {
-				got[xp.String(s.Target)] = s.Since.Format(time.RFC3339)
+				got[s.String()] = s.Since.Format(time.RFC3339)
 				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
 					t.Errorf("%q is not among what is waited for: %q", s.Waiting, plan.Waiting)
 				}
@@ -248,7 +248,7 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 
 func TestSilentProvider(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []Silence{{Target: mr, Since: at(restoredAt), Waiting: unseen}}
+	want := []Silence{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: at(restoredAt), Waiting: unseen}}
 	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Silent); diff != "" {
 		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
 	}

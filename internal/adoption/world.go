@@ -15,7 +15,7 @@ import (
 // A World is what was observed of a cluster.
 type World struct {
 	objects map[xp.ID]*unstructured.Unstructured
-	// packed are objects that are only looked at, if there is a packer.
+	// packed are those but for what Crossplane itself brings, if there is a packer.
 	packed   map[xp.ID]pack.Object
 	packer   *pack.Packer
 	unserved map[schema.GroupKind]bool
@@ -32,8 +32,8 @@ type World struct {
 	platform platform
 	// silent tells whether no Crossplane is known to run; nil if that changes nothing.
 	silent func() bool
-	// facts are what was found out about objects.
-	facts map[*unstructured.Unstructured]*fact
+	// facts are what was found out about objects: if there is a packer, about all that are not only looked at.
+	facts map[xp.ID]*fact
 	journal
 }
 
@@ -41,28 +41,45 @@ type World struct {
 func NewWorld() *World {
 	return &World{
 		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		restored: map[types.UID]bool{}, facts: map[*unstructured.Unstructured]*fact{},
+		restored: map[types.UID]bool{}, facts: map[xp.ID]*fact{},
 	}
 }
 
 // SetTime says when it was observed.
 func (w *World) SetTime(now time.Time) { w.now = now }
 
-// Pack has the World keep what is only looked at, such as most of what XRs compose, in a tenth of the memory. What Get returns of it is a copy each time.
+// Pack has the World keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
 func (w *World) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{} }
 
 // Add says that an object exists, as it is now.
 func (w *World) Add(u *unstructured.Unstructured) {
-	w.Remove(u)
 	id := xp.RefTo(u).ID()
+	_, again := w.packed[id]
+	w.Remove(u)
+	w.keep(id, u, again)
+	w.platform.add(u)
+}
+
+// keep keeps an object as it is now; again says that it was another before, and may be once more.
+func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	w.note(id)
-	if w.packer != nil && isOnlyLookedAt(u) {
-		w.packed[id] = w.packer.Pack(u.Object)
+	if w.packer == nil {
+		w.objects[id] = u
 
 		return
 	}
-	w.objects[id] = u
-	w.platform.add(u)
+	if !isOnlyLookedAt(u) {
+		w.facts[id] = factFrom(u)
+	}
+	if xp.IsOwn(id.Group) {
+		w.objects[id] = u
+
+		return
+	}
+	w.packed[id] = w.packer.Pack(u.Object)
+	if again {
+		w.packed[id] = w.packed[id].Clone()
+	}
 }
 
 // isOnlyLookedAt tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
@@ -82,7 +99,7 @@ func (w *World) Remove(u *unstructured.Unstructured) {
 	delete(w.objects, id)
 	delete(w.packed, id)
 	delete(w.restored, before.GetUID())
-	delete(w.facts, before)
+	delete(w.facts, id)
 	w.platform.remove(before)
 }
 
@@ -168,35 +185,27 @@ func (w *World) Has(r xp.Ref) bool {
 // LooksBelow tells whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
 // reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
 func (w *World) LooksBelow() bool {
-	for _, u := range w.objects {
-		f := w.factOf(u)
-		if f.hold != nil && (xp.IsPaused(u) || !f.composite && !xp.IsClaim(u)) {
-			return true
-		}
-	}
+	below := false
+	w.each(func(f *fact) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
 
-	return false
+	return below
 }
 
 // Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
 // held XR composes is part of the plan for that.
 func (w *World) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
-	for _, u := range w.objects {
-		if f := w.factOf(u); f.composite && f.hold != nil {
-			held[u.GetUID()] = true
+	w.each(func(f *fact) {
+		if f.composite && f.hold != nil {
+			held[f.uid] = true
 		}
-	}
+	})
 	var refs []xp.Ref
-	for _, u := range w.objects {
-		f := w.factOf(u)
-		if !f.composite && !f.publishes && !f.marked {
-			continue
+	w.each(func(f *fact) {
+		if f.composite || (f.publishes || f.marked) && !held[f.controller] {
+			refs = append(refs, f.Ref)
 		}
-		if c, _ := xp.Controller(u); f.composite || !held[c.UID] {
-			refs = append(refs, xp.RefTo(u))
-		}
-	}
+	})
 	slices.SortFunc(refs, xp.Ref.Compare)
 
 	return refs
@@ -214,8 +223,8 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if u := w.objects[r.ID()]; u != nil { // Nothing more is needed for what is only looked at.
-			for _, l := range slices.Concat(w.composed(u), w.named(u)) {
+		if f := w.fact(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
+			for _, l := range slices.Concat(w.composed(f), w.named(f)) {
 				visit(l)
 			}
 		}
@@ -232,14 +241,15 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
-		u := w.objects[r.ID()]
-		if u == nil || !w.factOf(u).composite && !xp.IsClaim(u) {
+		f := w.fact(r.ID())
+		if f == nil || !f.composite && !f.claim {
 			continue
 		}
-		vital[u.GroupVersionKind()] = true
-		for _, l := range w.named(u) {
+		own := f.GroupVersionKind()
+		vital[own] = true
+		for _, l := range w.named(f) {
 			gvk := l.GroupVersionKind()
-			vital[gvk] = vital[gvk] || gvk.Group == u.GroupVersionKind().Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
+			vital[gvk] = vital[gvk] || gvk.Group == own.Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
 	}
 
@@ -247,9 +257,8 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 }
 
 // composed returns what a held XR composed when it was backed up.
-func (w *World) composed(u *unstructured.Unstructured) []xp.Ref {
-	f := w.factOf(u)
-	if f.hold == nil || !f.composite || xp.IsClaim(u) || w.isBrief(u) {
+func (w *World) composed(f *fact) []xp.Ref {
+	if f.hold == nil || !f.composite || f.claim || w.isBrief(f) {
 		return nil
 	}
 
@@ -257,39 +266,28 @@ func (w *World) composed(u *unstructured.Unstructured) []xp.Ref {
 }
 
 // named returns what else must be observed to plan for an object.
-func (w *World) named(u *unstructured.Unstructured) []xp.Ref {
-	f := w.factOf(u)
-	claim, held := xp.IsClaim(u), f.hold != nil
-	if !claim && !f.composite {
-		if secret, ok := xp.SecretRef(u); ok && held && f.hold.Secret {
-			return []xp.Ref{secret}
+func (w *World) named(f *fact) []xp.Ref {
+	held := f.hold != nil
+	none := xp.Ref{}
+	if !f.claim && !f.composite {
+		if f.secret != none && held && f.hold.Secret {
+			return []xp.Ref{f.secret}
 		}
 
 		return nil
 	}
-	if w.isBrief(u) {
-		return w.untold(u)
+	if w.isBrief(f) {
+		return f.untold()
 	}
 	var refs []xp.Ref
-	if secret, ok := xp.SecretRef(u); ok && held {
-		refs = append(refs, secret)
+	if held {
+		refs = append(refs, f.secret)
 	}
-	if claim {
-		if xr, ok := xp.ClaimFrom(u).CompositeRef(); ok {
-			refs = append(refs, xr)
-		}
-
-		return refs
-	}
-	c := xp.CompositeFrom(u)
-	if held && c.Revision() != "" {
-		refs = append(refs, revisionRef(c))
-	}
-	if r, ok := c.ClaimRef(); ok {
-		refs = append(refs, r)
+	if held && !f.claim {
+		refs = append(refs, f.revision)
 	}
 
-	return refs
+	return slices.DeleteFunc(append(refs, f.bound), func(r xp.Ref) bool { return r == none })
 }
 
 func revisionRef(c xp.Composite) xp.Ref {

@@ -142,14 +142,14 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A World that is packed has the same objects, of which it keeps itself those that something is planned for.
+// A World that is packed has the same objects, of which it keeps itself those that Crossplane brings.
 func TestPack(t *testing.T) {
 	x := held(xptest.XR("x"))
 	objects := []*unstructured.Unstructured{
 		x, held(xptest.Claim("c")), held(xptest.MR("m")), xptest.MR("p", xptest.PublishesTo("infra", "s")), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()),
 		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
 	}
-	kept := map[string]bool{"x": true, "c": true, "m": true, "p": true, "xorders.example.org": true}
+	kept := map[string]bool{"xorders.example.org": true}
 	w, packed := world(objects...), NewWorld()
 	packed.Pack()
 	for _, u := range objects {
@@ -157,6 +157,9 @@ func TestPack(t *testing.T) {
 	}
 	if diff := cmp.Diff(w.Subjects(), packed.Subjects()); diff != "" {
 		t.Errorf("Subjects: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(w.Needs(w.Subjects()), packed.Needs(packed.Subjects())); diff != "" {
+		t.Errorf("Needs: -want, +got:\n%s", diff)
 	}
 	for _, u := range objects {
 		r := xp.RefTo(u)

@@ -206,6 +206,8 @@ func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
 			return err
 		}
 
-		return a.tellOne(ctx, news)
+		_, err = a.tellOne(ctx, news)
+
+		return err
 	})
 }

@@ -89,26 +89,37 @@ func cut(s string, limit int, end string) string {
 // released meanwhile; the operation of each says the same.
 func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
 	slices.SortStableFunc(news, func(x, y adoption.News) int { return rank(x) - rank(y) })
-	known := o.known(len(news), func(n int) *unstructured.Unstructured { return news[n].Target })
 	began := time.Now()
 	var untold atomic.Int64
 	a.together(len(news), func(i int) {
 		n := news[i]
+		news[i] = adoption.News{} // Of thousands nobody needs what was told any more.
 		if !a.thorough && time.Since(began) > a.telling {
 			untold.Add(1)
 			var marked bool
-			if n, marked = adoption.Later(n.Target); !marked {
+			if n, marked = o.later(xp.RefTo(n.Target)); !marked {
 				return
 			}
 		}
-		if err := a.tellOne(ctx, n); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		after, err := a.tellOne(ctx, n)
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
 		}
+		if after != nil {
+			o.wrote(after)
+		}
 	})
-	known.written()
 	if n := untold.Load(); n > 0 {
 		a.log.WithField("objects", n).Info("There is no time in this poll to say on more objects where their adoption is; the next goes on with it")
 	}
+}
+
+// later is adoption.World's, while others write.
+func (o *observer) later(r xp.Ref) (adoption.News, bool) {
+	o.adding.Lock()
+	defer o.adding.Unlock()
+
+	return o.world.Later(r)
 }
 
 // rank is lower for what is to be told first.
@@ -120,22 +131,21 @@ func rank(n adoption.News) int {
 	return 1
 }
 
-func (a *Adopter) tellOne(ctx context.Context, n adoption.News) error {
+// tellOne writes what is to be told of one object, and returns that as it is after its mark was written; nil if it was not.
+func (a *Adopter) tellOne(ctx context.Context, n adoption.News) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
-		after, err := a.cluster.Patch(ctx, n.Target, n.Patch)
-		if err != nil {
-			return err
+		if after, err = a.cluster.Patch(ctx, n.Target, n.Patch); err != nil {
+			return nil, err
 		}
-		n.Target.Object = after.Object // Who goes on with it must know that it has changed.
 	}
-	if n.Event == "" {
-		return nil
+	switch {
+	case n.Event == "":
+		return after, nil
+	case n.Bad:
+		return after, a.cluster.Warn(ctx, n.Target, n.Event, n.Message)
+	default:
+		return after, a.cluster.Note(ctx, n.Target, n.Event, n.Message)
 	}
-	if n.Bad {
-		return a.cluster.Warn(ctx, n.Target, n.Event, n.Message)
-	}
-
-	return a.cluster.Note(ctx, n.Target, n.Event, n.Message)
 }
 
 // arrive takes note of those that are held and of which nothing was told yet.
@@ -147,18 +157,25 @@ func (p *poll) arrive(o *observer, refs []xp.Ref) {
 	}
 }
 
-// released returns what is to be told of an XR or a claim that a step has taken the hold off; ok is false if it has not.
-func released(before, after *unstructured.Unstructured, why string) (n adoption.News, ok bool) {
-	if xp.IsManaged(before) && !xp.IsComposite(before) || xp.IsSchedule(before) {
-		return adoption.News{}, false
-	}
-	was, err := adoption.HoldOf(before)
-	if err != nil || was == nil {
-		return adoption.News{}, false
-	}
-	is, err := adoption.HoldOf(after)
+func outline(u *unstructured.Unstructured) *unstructured.Unstructured {
+	return xp.Outline(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
+}
 
-	return adoption.News{Target: after, Event: adoption.EventReleased, Message: why}, err == nil && is == nil
+// isToldFree tells whether it is told of an object that it is held no more: of XRs and claims.
+func isToldFree(u *unstructured.Unstructured) bool {
+	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
+		return false
+	}
+	h, err := adoption.HoldOf(u)
+
+	return err == nil && h != nil
+}
+
+// released returns what is to be told of an object that a step has taken the hold off; ok is false if it has not.
+func released(after *unstructured.Unstructured, why string) (n adoption.News, ok bool) {
+	h, err := adoption.HoldOf(after)
+
+	return adoption.News{Target: outline(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
 }
 
 // tellLate tells of those that have arrived, and then of those that were released, since it was last called: of no more than given. Others wait for their
@@ -178,7 +195,7 @@ func (p *poll) tellLate(ctx context.Context, most int) {
 
 // tellOf writes an Event of what is in no mark.
 func (a *Adopter) tellOf(ctx context.Context, n adoption.News) {
-	if err := a.tellOne(ctx, n); err != nil {
+	if _, err := a.tellOne(ctx, n); err != nil {
 		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot say on the object where its adoption is")
 	}
 }

@@ -3,10 +3,12 @@ package live
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
@@ -64,7 +66,7 @@ func (f *feed) add(event watch.EventType, u *unstructured.Unstructured, in *list
 	h := happening{event: event, id: xp.RefTo(u).ID(), packed: f.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
 	at := place{in: in, id: h.id}
 	if n, ok := f.places[at]; ok {
-		h.versions = append(f.news[n].versions, h.versions...)
+		h.versions, h.packed = append(f.news[n].versions, h.versions...), h.packed.Clone()
 		f.news[n] = h
 	} else {
 		f.places[at] = len(f.news)
@@ -112,12 +114,15 @@ func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok b
 	return news, there, !f.lost
 }
 
-// object returns the object of a happening. Others add to what it is packed with.
+// object returns the object of a happening. Others add to what it is packed with, which is not to be kept as long as one of its strings is.
 func (f *feed) object(h happening) *unstructured.Unstructured {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	u := &unstructured.Unstructured{Object: h.packed.Clone().Unpack(nil)}
+	u.SetUID(types.UID(strings.Clone(string(u.GetUID()))))
+	u.SetResourceVersion(h.version())
 
-	return &unstructured.Unstructured{Object: h.packed.Unpack(nil)}
+	return u
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.

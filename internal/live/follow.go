@@ -242,53 +242,23 @@ func (o *observer) isCovered(l *listing) bool {
 	return l.options.LabelSelector == o.selector && o.selector != "" && o.whole[l.GroupVersionKind] && l.GroupVersionKind != kindSecret
 }
 
-// wrote takes over how an object is after it was written.
+// wrote takes over how an object is after it was written, which several can be at a time.
 func (o *observer) wrote(u *unstructured.Unstructured) {
+	o.adding.Lock()
+	defer o.adding.Unlock()
 	before := o.world.Get(xp.RefTo(u))
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
 	o.take(u)
-	o.expect(u)
+	// It is yet to be told of, after all that had happened to it before.
+	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
 }
 
 // take takes over how an object is that did not come with a list, with the texts that others have too.
 func (o *observer) take(u *unstructured.Unstructured) {
 	u.Object = o.slimmer.slim(u).Object
 	o.put(u)
-}
-
-// expect says that an object is known as it was written, of which it is yet to be told, after all that had happened to it before.
-func (o *observer) expect(u *unstructured.Unstructured) {
-	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
-}
-
-// known are objects, and the versions in which they were observed.
-type known struct {
-	o        *observer
-	objects  []*unstructured.Unstructured
-	versions []string
-}
-
-// known returns what is known of some objects that may be written.
-func (o *observer) known(n int, object func(n int) *unstructured.Unstructured) known {
-	k := known{o: o}
-	for i := range n {
-		u := object(i)
-		k.objects, k.versions = append(k.objects, u), append(k.versions, u.GetResourceVersion())
-	}
-
-	return k
-}
-
-// written says that the objects are as they are now because they were written.
-func (k known) written() {
-	for i, u := range k.objects {
-		if u.GetResourceVersion() != k.versions[i] {
-			k.o.take(u)
-			k.o.expect(u)
-		}
-	}
 }
 
 // isNews tells whether what is told of an object is newer than what is known.

@@ -84,7 +84,7 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 		plan := adoption.Next(s.world, r)
 		for _, silence := range plan.Silent {
 			if time.Since(silence.Since) >= stuckAfter {
-				plan = plan.Named(silence, adoption.Stuck(silence.Target, installation()))
+				plan = plan.Named(silence, adoption.Stuck(s.world.Get(silence.Ref), installation()))
 			}
 		}
 		plans[r.ID()] = plan

@@ -41,44 +41,43 @@ func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) bool {
 	begin := int(now.Unix()/int64(p.silence.Seconds()+1)*few) % len(due)
 	due = append(due[begin:], due[:begin]...)
 	due = due[:min(few, len(due))]
-	for _, u := range due {
-		p.asked[u.GetUID()] = now
+	targets := make([]*unstructured.Unstructured, len(due))
+	for n, s := range due {
+		p.asked[s.UID], targets[n] = now, o.world.Get(s.Ref)
 	}
-	known := o.known(len(due), func(n int) *unstructured.Unstructured { return due[n] })
-	p.together(len(due), func(n int) { p.askFor(ctx, due[n], now) })
-	known.written()
+	p.together(len(due), func(n int) { o.wrote(p.askFor(ctx, targets[n], now)) })
 	p.moved, p.patience, p.asking, p.heard = time.Now(), p.glance, true, false
 
 	return true
 }
 
 // due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.
-func (p *poll) due(now time.Time) []*unstructured.Unstructured {
-	found := map[types.UID]*unstructured.Unstructured{}
+func (p *poll) due(now time.Time) []adoption.Silence {
+	found := map[types.UID]adoption.Silence{}
 	for _, plan := range p.plans {
 		for _, s := range plan.Silent {
-			if last, asked := p.asked[s.Target.GetUID()]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.silence) {
-				found[s.Target.GetUID()] = s.Target
+			if last, asked := p.asked[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.silence) {
+				found[s.UID] = s
 			}
 		}
 	}
-	var due []*unstructured.Unstructured
-	for _, u := range found {
-		if adoption.IsProviders(u) || !p.installed().IsDown() {
-			due = append(due, u)
+	var due []adoption.Silence
+	for _, s := range found {
+		if s.Provider || !p.installed().IsDown() {
+			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetUID(), b.GetUID()) })
+	slices.SortFunc(due, func(a, b adoption.Silence) int { return cmp.Compare(a.UID, b.UID) })
 
 	return due
 }
 
 // name says in the plans why there probably is no word of Crossplane where one was waited for long enough.
-func (p *poll) name() {
+func (p *poll) name(w *adoption.World) {
 	for id, plan := range p.plans {
 		for _, s := range plan.Silent {
 			if time.Since(s.Since) >= p.stuck {
-				plan = plan.Named(s, adoption.Stuck(s.Target, p.installed()))
+				plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), p.installed()))
 			}
 		}
 		p.plans[id] = plan
@@ -107,20 +106,21 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 	}
 }
 
-// askFor asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look.
-func (a *Adopter) askFor(ctx context.Context, u *unstructured.Unstructured, now time.Time) {
+// askFor asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look. It returns the
+// object as it is then.
+func (a *Adopter) askFor(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
 	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.Ask(u, now), true })
 	if err == nil {
 		asked, err = a.change(ctx, asked, adoption.TakeBack)
 	}
-	u.Object = asked.Object // Who goes on with it must know that it has changed.
 	if err != nil {
 		log.WithError(err).Warn("Cannot ask Crossplane to reconcile it")
-
-		return
+	} else {
+		log.Info("Asked Crossplane to reconcile it, which has said nothing of it for a while")
 	}
-	log.Info("Asked Crossplane to reconcile it, which has said nothing of it for a while")
+
+	return asked
 }
 
 // change patches an object, if there is something to patch, and returns it as it is then. Only if it has changed since it was seen it reads it again.

@@ -54,7 +54,7 @@ type observer struct {
 	// watches says that it may be told.
 	watches bool
 	slimmer slimmer
-	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have is added.
+	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
 	ahead  map[schema.GroupVersionKind]outcome
 	adding sync.Mutex
 	// expected are the versions of objects as they were written.

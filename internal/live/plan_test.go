@@ -53,9 +53,9 @@ func TestPlan(t *testing.T) {
 		var steps, adopted, failed []string
 		for _, task := range tasks {
 			steps = append(steps, task.Target.GetName())
-			after := xptest.Merge(task.Target, task.Patch)
-			w.AddRestored(after)
-			xrs[xp.RefTo(after).ID()] = after
+			id := xp.RefTo(task.Target).ID()
+			xrs[id] = xptest.Merge(xrs[id], task.Patch)
+			w.AddRestored(xrs[id])
 		}
 		for _, r := range refs {
 			switch plan := plans[r.ID()]; {

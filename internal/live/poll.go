@@ -126,7 +126,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	}
 	passing := p.passing()
 	p.tellLate(ctx, everyone)
-	p.name()
+	p.name(o.world)
 	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
@@ -172,11 +172,23 @@ type task struct {
 	adoption.Change
 
 	ref xp.Ref
-	// after is the target when the step was taken; nil if it was not, since the target was another than the one that was planned for. Refusal is any other
-	// reason.
-	after   *unstructured.Unstructured
+	// toldFree says that it is told if the step takes the hold off the target, and news what is to be told.
+	toldFree bool
+	news     *adoption.News
+	// taken says that the step was taken. If it was not, the target was another than the one that was planned for; refusal is any other reason.
+	taken   bool
 	refusal error
 }
+
+// plan has the task be a change. Of the target it keeps only who that is: there may be thousands.
+func (t *task) plan(change adoption.Change) {
+	t.toldFree = isToldFree(change.Target)
+	change.Target = outline(change.Target)
+	t.Change = change
+}
+
+// carriedOut says in a Plan that it had changes, which nobody needs any more.
+func carriedOut() map[string]any { return map[string]any{} }
 
 // attempts is how often a step is planned anew at once whose target has changed meanwhile, as one does that Crossplane is at work on.
 const attempts = 3
@@ -191,14 +203,14 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 		o.followAll(ctx, o.unfollowed(o.isAlwaysFollowed))
 	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
-		p.together(len(due), func(n int) { due[n].after, due[n].refusal = p.step(ctx, due[n].Change) })
+		p.together(len(due), func(n int) { p.step(ctx, o, due[n]) })
 		due = p.anew(ctx, o, due)
 	}
 	for _, t := range tasks {
 		if t.refusal == nil {
 			taken++
-			if n, ok := freed(t); ok {
-				p.free = append(p.free, n)
+			if t.news != nil {
+				p.free = append(p.free, *t.news)
 			}
 
 			continue
@@ -233,15 +245,20 @@ func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.
 			continue
 		}
 		plan := adoption.Next(w, r)
-		plans[id] = plan
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
 			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
 				continue
 			}
 			changed[xp.RefTo(change.Target).ID()] = true
-			tasks = append(tasks, &task{Change: change, ref: r})
+			t := &task{ref: r}
+			t.plan(change)
+			tasks = append(tasks, t)
 		}
+		if plan.Patch != nil || len(plan.Also) > 0 {
+			plan.Change, plan.Also = adoption.Change{Patch: carriedOut(), Step: plan.Step}, nil
+		}
+		plans[id] = plan
 	}
 
 	return plans, tasks
@@ -252,7 +269,7 @@ func (p *poll) underWay() int {
 	on := map[types.UID]bool{}
 	for _, plan := range p.plans {
 		if p.isUnderWay(plan) {
-			on[plan.Silent[0].Target.GetUID()] = true
+			on[plan.Silent[0].UID] = true
 		}
 	}
 
@@ -275,23 +292,11 @@ func (p *poll) spare() int {
 	}
 }
 
-// freed returns what is to be told of what a task has taken the hold off; ok is false if it has not.
-func freed(t *task) (n adoption.News, ok bool) {
-	if t.after == nil {
-		return adoption.News{}, false
-	}
-
-	return released(t.Target, t.after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
-}
-
-// anew takes over what the tasks have done, and returns those that were not done, planned anew for what their targets are now.
+// anew returns those tasks that were not done, planned anew for what their targets are now.
 func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 	var late []*task
 	for _, t := range tasks {
-		switch {
-		case t.after != nil:
-			o.wrote(t.after)
-		case t.refusal == nil:
+		if !t.taken && t.refusal == nil {
 			late = append(late, t)
 		}
 	}
@@ -311,7 +316,7 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 		plan := adoption.Next(o.world, t.ref)
 		for _, change := range append(plan.Also, plan.Change) {
 			if change.Patch != nil && xp.RefTo(change.Target) == xp.RefTo(t.Target) {
-				t.Change = change
+				t.plan(change)
 				again = append(again, t)
 			}
 		}
@@ -341,23 +346,29 @@ func (a *Adopter) together(n int, do func(n int)) {
 	wg.Wait()
 }
 
-// step takes a step and returns the object as it is then; nil if it was another than the one that was planned for.
-func (a *Adopter) step(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
-	log := a.log.WithFields(logrus.Fields{"kind": change.Target.GetKind(), "namespace": change.Target.GetNamespace(), "name": change.Target.GetName()})
-	after, err := a.cluster.Patch(ctx, change.Target, change.Patch)
+// step takes a step, and takes over what the object is then.
+func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
+	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
+	after, err := a.cluster.Patch(ctx, t.Target, t.Patch)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
 
-		return nil, nil //nolint:nilnil // Nobody needs to know what it is now.
+		return
 	}
 	if err != nil {
-		return nil, err
-	}
-	log.WithField("step", change.Step).Info("Adoption step taken")
-	a.stepping.Lock()
-	a.stepped(change)
-	a.stepping.Unlock()
+		t.refusal = err
 
-	return after, nil
+		return
+	}
+	t.taken = true
+	log.WithField("step", t.Step).Info("Adoption step taken")
+	a.stepping.Lock()
+	a.stepped(t.Change)
+	a.stepping.Unlock()
+	if n, ok := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1)); ok && t.toldFree {
+		t.news = &n
+	}
+	t.Change = adoption.Change{} // There may be thousands.
+	o.wrote(after)
 }

@@ -288,7 +288,7 @@ func TestSpare(t *testing.T) {
 			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuck: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
 			for i := range tc.others {
 				x := xptest.XR(fmt.Sprint("x", i))
-				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Target: x, Since: now, Begun: true}}}
+				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}
 			}
 			if got := p.spare(); got != tc.want {
 				t.Errorf("%s\ngot %d, want %d", tc.reason, got, tc.want)

@@ -115,7 +115,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
 	if len(f.Risks) > 0 {
 		why += "; " + strings.Join(f.Risks, "; ")
 	}
-	if n, ok := released(f.Target, after, why); ok {
+	if n, ok := released(after, why); ok && isToldFree(f.Target) {
 		a.tellOf(ctx, n)
 	}
 

@@ -1,6 +1,8 @@
 package live
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -100,6 +102,7 @@ func (s slimmer) text(t string) string {
 	if same, ok := s[t]; ok {
 		return same
 	}
+	t = strings.Clone(t) // It may be a part of something long.
 	s[t] = t
 
 	return t

@@ -77,6 +77,10 @@ type Object struct {
 	data  string
 }
 
+// Clone returns the same object in memory of its own. What a Packer returns is in memory with those that it has packed before and after, which is there as
+// long as anybody has one of them, or a string of one.
+func (o Object) Clone() Object { return Object{words: o.words, data: strings.Clone(o.data)} }
+
 // Pack packs an object as JSON is decoded; it does not keep it. Like DeepCopyJSON of Kubernetes, it panics if anything else is in it.
 func (p *Packer) Pack(object map[string]any) Object {
 	p.begin()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A Ref names an object, as Crossplane's resourceRefs do.
@@ -30,6 +31,17 @@ type ID struct {
 // RefTo returns the Ref of an object.
 func RefTo(u *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// Outline returns an object that has no more than who it is and as of which version, which is what a patch of it takes, or an Event about it.
+func Outline(r Ref, uid types.UID, version string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind}}
+	u.SetNamespace(r.Namespace)
+	u.SetName(r.Name)
+	u.SetUID(uid)
+	u.SetResourceVersion(version)
+
+	return u
 }
 
 // GroupVersionKind of what r names. An API version that can't be parsed gives an empty one, which no server serves.
