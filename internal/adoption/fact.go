@@ -26,7 +26,7 @@ type fact struct {
 	// hold and err are what HoldOf says.
 	hold *Hold
 	err  error
-	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a claim, and the CompositionRevision of an XR, as far as it names them.
+	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a claim, and the CompositionRevision of an XR; zero if it names none.
 	secret, bound, revision xp.Ref
 }
 
@@ -114,7 +114,7 @@ func (w *World) each(do func(f *fact)) {
 // holdOf is HoldOf for what was observed, without reading the same mark again.
 func (w *World) holdOf(u *unstructured.Unstructured) (*Hold, error) {
 	if w.packer != nil && isOnlyLookedAt(u) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	f := w.factOf(u)
 

@@ -43,6 +43,9 @@ func TestPack(t *testing.T) {
 		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Unpack(nil)); diff != "" {
 			t.Errorf("What comes out is what went in, also when much of it has become words: %s", diff)
 		}
+		if diff := cmp.Diff(zoo[n%len(zoo)].Object, o.Clone().Unpack(nil)); diff != "" {
+			t.Errorf("What is in memory of its own is the same: %s", diff)
+		}
 	}
 	if first, last := len(objects[0].data), len(objects[len(objects)-len(zoo)].data); last >= first {
 		t.Errorf("What objects have in common takes less the more there are: %d bytes at first, %d at last", first, last)
