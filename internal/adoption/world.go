@@ -104,15 +104,18 @@ func (w *World) Remove(u *unstructured.Unstructured) {
 }
 
 // All returns the objects of a kind that exist, in no order.
-func (w *World) All(gk schema.GroupKind) []*unstructured.Unstructured {
+func (w *World) All(gk schema.GroupKind) []*unstructured.Unstructured { return w.AllBut(gk, nil) }
+
+// AllBut is All without some of them.
+func (w *World) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for id, u := range w.objects {
-		if id.Group == gk.Group && id.Kind == gk.Kind {
+		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
 			all = append(all, u)
 		}
 	}
 	for id, o := range w.packed {
-		if id.Group == gk.Group && id.Kind == gk.Kind {
+		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
 			all = append(all, &unstructured.Unstructured{Object: o.Unpack(nil)})
 		}
 	}

@@ -16,25 +16,41 @@ import (
 // memory.
 const beside = 4
 
-// An outcome is what has come of a list: as of when it is, and how long it took.
+// An outcome is what has come of a list: as of when it is, and how long it took. It is nil in an outcome that has an error.
 type outcome struct {
-	version string
-	took    time.Duration
-	err     error
+	*listing
+
+	took time.Duration
+	err  error
 }
 
 // ask lists what the options select of a kind.
 func (o *observer) ask(
 	ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error, s slimmer,
 ) (a outcome) {
-	began := time.Now()
-	a.version, a.err = o.cluster.eachTrying(ctx, gvk, "", options, try, func(u *unstructured.Unstructured) {
+	began, early := time.Now(), false
+	l := &listing{GroupVersionKind: gvk, options: options}
+	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, func(u *unstructured.Unstructured) {
 		slim := s.slim(u)
 		o.adding.Lock()
 		defer o.adding.Unlock()
 		o.put(slim)
+	}, func(version string) {
+		if !early && time.Since(began) > soon {
+			l.options.ResourceVersion = version
+			early = o.followEarly(ctx, l)
+		}
 	})
 	a.took = time.Since(began)
+	if err != nil {
+		a.err = err
+
+		return a
+	}
+	if !early {
+		l.options.ResourceVersion = version
+	}
+	a.listing = l
 
 	return a
 }

@@ -64,6 +64,19 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsOwn(l.Group)
 }
 
+// followEarly follows what takes long to list as of its first page, and tells whether it is to be followed: the API server keeps what happens for little more than
+// a minute (kubernetes cacher, eventFreshDuration), and may have much to do.
+func (o *observer) followEarly(ctx context.Context, l *listing) bool {
+	o.adding.Lock()
+	defer o.adding.Unlock()
+	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.world.LooksBelow())
+	if due {
+		o.followAll(ctx, []*listing{l})
+	}
+
+	return due
+}
+
 // followAll has the API server tell what becomes of what was listed.
 func (o *observer) followAll(ctx context.Context, due []*listing) {
 	if len(due) == 0 {
@@ -142,7 +155,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) {
 		o.hear(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
-	})
+	}, nil)
 	if err == nil {
 		o.feed.relisted(l, there)
 	}
@@ -159,8 +172,8 @@ func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 	if err != nil {
 		return
 	}
-	for _, u := range o.world.All(l.GroupKind()) {
-		if !there[xp.RefTo(u).ID()] && selector.Matches(labels.Set(u.GetLabels())) {
+	for _, u := range o.world.AllBut(l.GroupKind(), there) {
+		if selector.Matches(labels.Set(u.GetLabels())) {
 			o.world.Remove(u)
 		}
 	}

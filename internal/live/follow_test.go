@@ -172,6 +172,44 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	}
 }
 
+// Of thousands of MRs the first page is forgotten when the last is listed.
+func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
+	s := newAPIServer(t)
+	s.controllers = atWork
+	first := s.forest(t, 2*pageSize/composedEach+1, time.Now())
+	begun := make(chan struct{})
+	var once sync.Once
+	s.watched = func(resource string) {
+		if resource == "buckets" {
+			once.Do(func() { close(begun) })
+		}
+	}
+	pages, late := 0, false
+	s.listed = func(resource string) {
+		if resource != "buckets" {
+			return
+		}
+		switch pages++; pages {
+		case 1:
+			<-time.After(soon + soon/10) // It is what makes a list long.
+		case 2:
+		default:
+			select {
+			case <-begun:
+			case <-time.After(10 * soon):
+				late = true
+			}
+		}
+	}
+	plans, err := brisk(t, s).Adopt(context.Background(), selector, first)
+	if err != nil || !plans[first.ID()].Done {
+		t.Errorf("got %+v, %v", plans[first.ID()], err)
+	}
+	if late || pages != 3 {
+		t.Errorf("MRs were not followed until all were listed, on %d pages: %t", pages, late)
+	}
+}
+
 // Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it. To whoever watches that label it is deleted then. What is
 // there must not be taken for gone: an operation that says so has failed for good.
 func TestLosingALabelIsNotToBeGone(t *testing.T) {

@@ -90,7 +90,7 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
-	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do)
+	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do, nil)
 
 	return err
 }
@@ -100,10 +100,11 @@ func (c *Cluster) patiently(ctx context.Context) func(func() error) error {
 	return func(do func() error) error { return c.again(ctx.Done(), answering, do) }
 }
 
-// eachTrying is Each with requests that are tried as the given function does. It returns the version as of which the list is.
+// eachTrying is Each with requests that are tried as the given function does. It returns the version as of which the list is, and calls a function with it, if
+// there is one, after each page but the last.
 func (c *Cluster) eachTrying(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
-	do func(*unstructured.Unstructured),
+	do func(*unstructured.Unstructured), turn func(version string),
 ) (version string, err error) {
 	gvr, namespaced, err := c.Resource(gvk)
 	if err != nil {
@@ -131,6 +132,9 @@ func (c *Cluster) eachTrying(
 		// All pages are as of the first.
 		if version = cmp.Or(version, p.version); p.next == "" {
 			return version, nil
+		}
+		if turn != nil {
+			turn(version)
 		}
 		options.Continue = p.next
 	}

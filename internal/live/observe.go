@@ -215,12 +215,9 @@ func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, opti
 	if a.err != nil {
 		return a.err
 	}
-	options.ResourceVersion = a.version
-	l := &listing{GroupVersionKind: gvk, options: options}
-	o.listings = append(o.listings, l)
-	if o.watches && a.took > soon && o.isAlwaysFollowed(l) {
-		// The API server keeps what happens for little more than a minute (kubernetes cacher, eventFreshDuration), and the lists of others can take longer.
-		o.followAll(ctx, []*listing{l})
+	o.listings = append(o.listings, a.listing)
+	if o.watches && a.took > soon && !a.followed && o.isAlwaysFollowed(a.listing) {
+		o.followAll(ctx, []*listing{a.listing}) // The lists of others can take longer than the API server keeps what happens.
 	}
 
 	return nil
