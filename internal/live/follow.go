@@ -64,8 +64,8 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsOwn(l.Group)
 }
 
-// followEarly follows what takes long to list as of its first page, and tells whether it is to be followed: the API server keeps what happens for little more than
-// a minute (kubernetes cacher, eventFreshDuration), and may have much to do.
+// followEarly follows what takes long to list as of its first page, and tells whether it is to be followed: the API server keeps what happens for little more
+// than a minute (kubernetes cacher, eventFreshDuration), and may have much to do.
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
 	o.adding.Lock()
 	defer o.adding.Unlock()
