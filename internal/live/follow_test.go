@@ -189,7 +189,8 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 		if resource != "buckets" {
 			return
 		}
-		switch pages++; pages {
+		pages++
+		switch pages {
 		case 1:
 			<-time.After(soon + soon/10) // It is what makes a list long.
 		case 2:
