@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"hash/maphash"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,6 +60,11 @@ func factFrom(u *unstructured.Unstructured) *fact {
 	if f.claim {
 		f.bound, _ = xp.ClaimFrom(u).CompositeRef()
 	}
+	for _, r := range []*xp.Ref{&f.Ref, &f.secret, &f.bound, &f.revision} {
+		*r = owned(*r)
+	}
+	f.uid, f.controller = types.UID(strings.Clone(string(f.uid))), types.UID(strings.Clone(string(f.controller)))
+	f.version = strings.Clone(f.version)
 
 	return f
 }

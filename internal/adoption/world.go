@@ -2,7 +2,9 @@ package adoption
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,9 +55,9 @@ func (w *World) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{
 
 // Add says that an object exists, as it is now.
 func (w *World) Add(u *unstructured.Unstructured) {
-	id := xp.RefTo(u).ID()
+	id := owned(xp.RefTo(u)).ID()
 	_, again := w.packed[id]
-	w.Remove(u)
+	w.remove(id)
 	w.keep(id, u, again)
 	w.platform.add(u)
 }
@@ -89,8 +91,9 @@ func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 }
 
 // Remove says that an object does not exist any more.
-func (w *World) Remove(u *unstructured.Unstructured) {
-	id := xp.RefTo(u).ID()
+func (w *World) Remove(u *unstructured.Unstructured) { w.remove(owned(xp.RefTo(u)).ID()) }
+
+func (w *World) remove(id xp.ID) {
 	before := w.get(id)
 	if before == nil {
 		return
@@ -101,6 +104,13 @@ func (w *World) Remove(u *unstructured.Unstructured) {
 	delete(w.restored, before.GetUID())
 	delete(w.facts, id)
 	w.platform.remove(before)
+}
+
+// owned returns a Ref that keeps nothing else in memory: what is unpacked is part of what it was packed in. Thousands have most texts of it in common.
+func owned(r xp.Ref) xp.Ref {
+	return xp.Ref{
+		APIVersion: unique.Make(r.APIVersion).Value(), Kind: unique.Make(r.Kind).Value(), Namespace: unique.Make(r.Namespace).Value(), Name: strings.Clone(r.Name),
+	}
 }
 
 // All returns the objects of a kind that exist, in no order.
@@ -126,7 +136,7 @@ func (w *World) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructu
 // AddRestored says that an object exists and that a restore has created it.
 func (w *World) AddRestored(u *unstructured.Unstructured) {
 	w.Add(u)
-	w.restored[u.GetUID()] = true
+	w.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
 	if at := u.GetCreationTimestamp().Time; at.After(w.arrived) {
 		w.arrived = at
 	}

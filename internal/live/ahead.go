@@ -26,15 +26,15 @@ type outcome struct {
 
 // ask lists what the options select of a kind.
 func (o *observer) ask(
-	ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error, s slimmer,
+	ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error,
 ) (a outcome) {
 	began, early := time.Now(), false
 	l := &listing{GroupVersionKind: gvk, options: options}
 	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, func(u *unstructured.Unstructured) {
-		slim := s.slim(u)
+		u = slim(u)
 		o.adding.Lock()
 		defer o.adding.Unlock()
-		o.put(slim)
+		o.put(u)
 	}, func(version string) {
 		if !early && time.Since(began) > soon {
 			l.options.ResourceVersion = version
@@ -83,7 +83,7 @@ func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error)
 		tickets <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-tickets }()
-			outcomes[n] = o.ask(ctx, gvk, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly, slimmer{})
+			outcomes[n] = o.ask(ctx, gvk, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly)
 		})
 	}
 	asking.Wait()

@@ -338,14 +338,14 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 		if err != nil {
 			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 		}
-		after = slimmer{}.slim(got)
+		after = slim(got)
 
 		return nil
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
 		// It may have been carried out when there was no answer.
 		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(b, now) {
-			return slimmer{}.slim(now), nil
+			return slim(now), nil
 		}
 	}
 

@@ -3,12 +3,10 @@ package live
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
@@ -114,15 +112,12 @@ func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok b
 	return news, there, !f.lost
 }
 
-// object returns the object of a happening. Others add to what it is packed with, which is not to be kept as long as one of its strings is.
+// object returns the object of a happening. Others add to what it is packed with.
 func (f *feed) object(h happening) *unstructured.Unstructured {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u := &unstructured.Unstructured{Object: h.packed.Clone().Unpack(nil)}
-	u.SetUID(types.UID(strings.Clone(string(u.GetUID()))))
-	u.SetResourceVersion(h.version())
 
-	return u
+	return &unstructured.Unstructured{Object: h.packed.Unpack(nil)}
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.

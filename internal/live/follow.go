@@ -196,7 +196,7 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 
 // hear puts what has become of an object into the feed.
 func (o *observer) hear(event watch.EventType, u *unstructured.Unstructured, l *listing) {
-	o.feed.add(event, slimmer{}.slim(ofKind(u, l.GroupVersionKind)), l)
+	o.feed.add(event, slim(ofKind(u, l.GroupVersionKind)), l)
 }
 
 func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {
@@ -268,11 +268,8 @@ func (o *observer) wrote(u *unstructured.Unstructured) {
 	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
 }
 
-// take takes over how an object is that did not come with a list, with the texts that others have too.
-func (o *observer) take(u *unstructured.Unstructured) {
-	u.Object = o.slimmer.slim(u).Object
-	o.put(u)
-}
+// take takes over how an object is that did not come with a list.
+func (o *observer) take(u *unstructured.Unstructured) { o.put(slim(u)) }
 
 // isNews tells whether what is told of an object is newer than what is known.
 func (o *observer) isNews(h happening) bool {

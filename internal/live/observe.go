@@ -53,7 +53,6 @@ type observer struct {
 	following context.Context //nolint:containedctx // It is that of many calls.
 	// watches says that it may be told.
 	watches bool
-	slimmer slimmer
 	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
 	ahead  map[schema.GroupVersionKind]outcome
 	adding sync.Mutex
@@ -66,7 +65,7 @@ func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, selector: selector, refs: refs, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{},
 		whole: map[schema.GroupVersionKind]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{}, slimmer: slimmer{}, ahead: map[schema.GroupVersionKind]outcome{},
+		expected: map[xp.ID]string{}, ahead: map[schema.GroupVersionKind]outcome{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
@@ -210,7 +209,7 @@ func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, opti
 	a, isAhead := o.ahead[gvk]
 	delete(o.ahead, gvk)
 	if !isAhead {
-		a = o.ask(ctx, gvk, options, try, o.slimmer)
+		a = o.ask(ctx, gvk, options, try)
 	}
 	if a.err != nil {
 		return a.err

@@ -41,7 +41,7 @@ func TestSlim(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := slimmer{}.slim(large(tc.slim))
+			got := slim(large(tc.slim))
 			// An annotation that was the only one leaves an empty map.
 			if len(got.GetAnnotations()) == 0 {
 				got.SetAnnotations(nil)
@@ -68,21 +68,21 @@ func TestSlimChangesNoPlan(t *testing.T) {
 		"Deleting":   xptest.Deleting(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, slim := adoption.NewWorld(), adoption.NewWorld()
+			whole, slimmed := adoption.NewWorld(), adoption.NewWorld()
 			for _, u := range objects {
 				u = xptest.With(u, change)
 				whole.AddRestored(u)
-				slim.AddRestored(slimmer{}.slim(u))
+				slimmed.AddRestored(slim(u))
 			}
-			if diff := cmp.Diff(whole.Subjects(), slim.Subjects()); diff != "" {
+			if diff := cmp.Diff(whole.Subjects(), slimmed.Subjects()); diff != "" {
 				t.Errorf("subjects: -whole, +slim:\n%s", diff)
 			}
-			if diff := cmp.Diff(whole.Needs(whole.Subjects()), slim.Needs(whole.Subjects())); diff != "" {
+			if diff := cmp.Diff(whole.Needs(whole.Subjects()), slimmed.Needs(whole.Subjects())); diff != "" {
 				t.Errorf("needs: -whole, +slim:\n%s", diff)
 			}
 			for _, u := range objects {
 				r := xp.RefTo(u)
-				a, b := adoption.Next(whole, r), adoption.Next(slim, r)
+				a, b := adoption.Next(whole, r), adoption.Next(slimmed, r)
 				byName := cmp.Comparer(func(a, b *unstructured.Unstructured) bool {
 					return a == b || a != nil && b != nil && xp.RefTo(a) == xp.RefTo(b)
 				})
