@@ -16,7 +16,7 @@ import (
 // memory.
 const beside = 4
 
-// An outcome is what has come of a list: as of when it is, and how long it took. It is nil in an outcome that has an error.
+// An outcome is what has come of a list: as of when it is, and how long it took. There is no listing if there is an error.
 type outcome struct {
 	*listing
 

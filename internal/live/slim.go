@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// slim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and what
-// Crossplane itself brings, that is all but who manages which field; of what an XR composes it is who it is, whose, and how well.
+// slim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and
+// what Crossplane itself brings, that is all but who manages which field; of what an XR composes it is who it is, whose, and how well.
 func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsOwn(u.GroupVersionKind().Group) ||
 		xp.HasAnnotation(u, adoption.AnnotationHold) || xp.HasAnnotation(u, adoption.AnnotationClaimHold)
