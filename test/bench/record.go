@@ -130,7 +130,7 @@ func (r *Record) Section(figures []Figure) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %d | %s | %s | %s, %s |\n",
 			f.Name, f.Target, number(row.Median)+f.Unit, spread, row.Runs, verdict(f, row.Median, true), row.Detail, row.On, row.Of)
 	}
-	b.WriteString("\n![Each figure as part of its target](performance.svg)\n")
+	b.WriteString("\n![Each figure as part of its target](performance.png)\n")
 
 	return b.String()
 }

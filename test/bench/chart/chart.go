@@ -21,7 +21,8 @@ type Bar struct {
 // bound is where a bar ends that is longer.
 const bound = 3
 
-// Draw returns an SVG picture with a bar for each figure, from top to bottom, and a line where the targets are. Bars that are too long are cut.
+// Draw returns a PNG picture with a bar for each figure, from top to bottom, and a line where the targets are. Bars that are too long are cut. An SVG has
+// no fonts: what shows it takes its own, and when these are wider the bars hide the end of each label.
 func Draw(title string, bars []Bar) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = title
@@ -52,7 +53,7 @@ func Draw(title string, bars []Bar) ([]byte, error) {
 	p.Y.Tick.Marker = plot.ConstantTicks(ticks)
 	p.Y.Tick.Length = 0
 
-	w, err := p.WriterTo(vg.Length(32)*vg.Centimeter, vg.Length(len(bars)+3)*0.75*vg.Centimeter, "svg")
+	w, err := p.WriterTo(vg.Length(32)*vg.Centimeter, vg.Length(len(bars)+3)*0.75*vg.Centimeter, "png")
 	if err != nil {
 		return nil, fmt.Errorf("cannot draw the chart: %w", err)
 	}

@@ -92,7 +92,7 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 			return err
 		}
 	}
-	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "performance.svg"), picture, 0o644), r.Write(record))
+	err = errors.Join(os.WriteFile(path, document, 0o644), os.WriteFile(filepath.Join(root, "docs", "performance.png"), picture, 0o644), r.Write(record))
 	if err != nil {
 		return fmt.Errorf("cannot write the documentation: %w", err)
 	}
