@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -23,6 +26,9 @@ import (
 type server struct {
 	*fake.FakeDynamicClient
 }
+
+// markKey signs the marks of all that is in a server.
+var markKey = adoption.Key(bytes.Repeat([]byte("k"), adoption.KeySize))
 
 var (
 	xorders = schema.GroupVersionResource{Group: "example.org", Version: "v1alpha1", Resource: "xorders"}
@@ -53,9 +59,16 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 			kinds[gv.WithResource(r.Name)] = r.Kind + "List"
 		}
 	}
-	var all []runtime.Object
+	secret := xptest.Secret(live.MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString(markKey), "data", "key"))
+	all := []runtime.Object{secret}
 	for _, u := range objects {
-		all = append(all, xptest.With(u, xptest.Version("1")))
+		u = xptest.With(u, xptest.Version("1"))
+		if _, err := adoption.HoldOf(u); err == nil {
+			if err := markKey.Sign(u, u.GetNamespace()); err != nil {
+				panic(err) // The test is wrong.
+			}
+		}
+		all = append(all, u)
 	}
 	s := &server{FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...)}
 	s.PrependReactor("patch", "*", s.patch)

@@ -3,6 +3,7 @@ package hooks
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
@@ -71,6 +74,8 @@ type release struct {
 
 	cluster *live.Cluster
 	adopter *live.Adopter
+	// key tells the marks that the plugin wrote.
+	key     adoption.Key
 	holds   *holds
 	// busy are the Restores under way, which may bring back what is missing.
 	busy []string
@@ -144,6 +149,9 @@ func (r *release) run(ctx context.Context) error {
 			r.busy = append(r.busy, name)
 		}
 	}
+	if r.key, err = r.readKey(ctx); err != nil {
+		return err
+	}
 	if r.dryRun {
 		err = r.rehearse(ctx, survey)
 	} else {
@@ -154,6 +162,28 @@ func (r *release) run(ctx context.Context) error {
 	}
 
 	return r.tell(survey, err)
+}
+
+// readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after Velero's namespace was made anew, no mark counts, and what is
+// held can only be released by force.
+func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
+	if len(r.holds.due()) == 0 {
+		return nil, nil
+	}
+	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.say("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
+			"--velero-namespace; if it is, and the Secret was lost, release with --force", live.MarkKeySecret, r.velero)
+		key = make(adoption.Key, adoption.KeySize)
+		_, _ = rand.Read(key) // It never fails.
+
+		return key, nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w; the rights that release needs are in example/rbac/release.yaml", err)
+	default:
+		return key, err
+	}
 }
 
 // survey reads what can be held.

@@ -92,7 +92,7 @@ func (l *lifting) roots(last plans) []*held {
 
 // foresee returns what it means to lift holds by force.
 func (r *release) foresee(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.Forcing, error) {
-	foreseen, err := r.adopter.Foresee(ctx, selector, refsOf(some))
+	foreseen, err := r.adopter.Foresee(ctx, r.key, selector, refsOf(some))
 	if err != nil || len(r.busy) == 0 {
 		return foreseen, err
 	}

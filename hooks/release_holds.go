@@ -112,7 +112,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 			return nil
 		}
 		h.Result, h.apart, h.asked = report.StillHeld, true, true
-		h.Reason, h.Next = err.Error(), "correct or remove that annotation, and run release again"
+		h.Reason, h.Next = err.Error(), unreadable
 		f.put(h)
 
 		return h
@@ -141,7 +141,7 @@ func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	name := hold.Restore[strings.Index(hold.Restore, "/")+1:]
 	switch {
-	case hold.Clone != "", h.schedule && !h.asked, h.kept && !h.asked && f.restore == "":
+	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.kept && !h.asked && f.restore == "":
 		h.apart, h.Reason, h.Next = true, hold.Reason, how
 	case f.restore != "":
 	case h.Phase == diagnosis.PhaseUnread:

@@ -28,7 +28,10 @@ func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
 		}
 		plan, planned := plans[h.Object.ID()]
 		below := waits[h]
+		_, forged := r.key.HoldOf(h.object)
 		switch {
+		case forged != nil:
+			h.Result, h.Reason = report.WouldWait, forged.Error()
 		case !planned:
 			h.Result, h.Reason = report.WouldWait, "not enough of what it composes could be read to tell"
 		case plan.Failed != "" || plan.Blocked:

@@ -103,7 +103,7 @@ func (l *lifting) all(ctx context.Context) (plans, error) {
 		if !h.kept {
 			continue
 		}
-		if err := l.adopter.Consent(ctx, h.object); err != nil {
+		if err := l.adopter.Consent(ctx, l.key, h.object); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func (l *lifting) start(ctx context.Context) error {
 	if len(schedules) == 0 {
 		return nil
 	}
-	foreseen, err := l.adopter.Foresee(ctx, xp.LabelRestore, refsOf(schedules))
+	foreseen, err := l.adopter.Foresee(ctx, l.key, xp.LabelRestore, refsOf(schedules))
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (l *lifting) adopt(ctx context.Context) (plans, error) {
 	}
 	l.changed = time.Now()
 	for failures := 0; ; {
-		now, err := l.adopter.AdoptOnly(ctx, l.selector(), refs)
+		now, err := l.adopter.AdoptOnly(ctx, l.key, l.selector(), refs)
 		switch {
 		case err == nil:
 			last, failures = now, 0
@@ -257,7 +257,7 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 		hold, err := adoption.HoldOf(u)
 		switch {
 		case err != nil:
-			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), "correct or remove that annotation, and run release again"
+			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), unreadable
 		case hold != nil:
 			h.Result = report.StillHeld
 			if h.Reason == "" {
@@ -276,6 +276,9 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 
 	return nil
 }
+
+// unreadable is what to do about a mark that can't be read.
+const unreadable = "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
 
 func afterMending(h *held) string {
 	return "mend that, and run: " + Name + " release " + h.Object.Path() + " (to see what doing without it can cost, with --force --dry-run)"

@@ -192,8 +192,16 @@ func TestRelease(t *testing.T) {
 			want: results{Results: map[string]report.Result{"CronOperation nightly": report.Released}}, wrote: []string{"cronoperations nightly"},
 		},
 		"Copy": {
-			reason: "Two must never manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}, force: true, yes: true},
+			reason: "Two must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}},
 			want: results{Results: map[string]report.Result{"Bucket copy": report.StillHeld}, Code: ExitProblems},
+		},
+		"CopyForced": {
+			reason: "It may be none.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}, force: true, yes: true},
+			want: results{Results: map[string]report.Result{"Bucket copy": report.Forced}}, wrote: []string{"buckets copy"},
+		},
+		"CopyForcedUnnamed": {
+			reason: "Whoever lifts all has not looked at each copy.", objects: []*unstructured.Unstructured{copied}, of: releasing{force: true, yes: true},
+			want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},
 		},
 		"CopyUnasked": {
 			reason: "It is as somebody wanted it.", objects: []*unstructured.Unstructured{copied}, want: results{Results: map[string]report.Result{"Bucket copy": report.LeftAlone}},

@@ -25,6 +25,8 @@ type Cluster interface {
 	Mender
 	Inventory
 
+	// MarkKey returns the key that signs the marks of holds, which is in the given namespace, Velero's.
+	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
 	// Owner finds the live object that an owner reference from a backup means, for an item in the namespace. It returns an error that
 	// apierrors.IsNotFound or meta.IsNoMatchError knows if there is none.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
@@ -44,8 +46,8 @@ type Inventory interface {
 type Mender interface {
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
-	// ReturnStatus writes those fields of a status that the object which r names is held for and does not have.
-	ReturnStatus(ctx context.Context, r xp.Ref, status map[string]any) error
+	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
+	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
 }
 
 // Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection details on hold. It runs after Order, so an
@@ -276,9 +278,9 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("cannot find the XR of %s: %w", xp.String(i.original), err)
 	}
-	h, err := adoption.HoldOf(xr)
+	h, err := a.liveHold(i, xr)
 
-	return err == nil && h != nil && h.Clone == "" && h.Restore == i.restoreName(), nil
+	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
 // leaveOut leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
@@ -350,9 +352,46 @@ func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 
 // put puts a hold on the item.
 func (a *Adopt) put(i *item, h adoption.Hold) (*adoption.Hold, error) {
+	key, err := a.key(i)
+	if err != nil {
+		return nil, err
+	}
 	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
+	put, err := adoption.Put(i.Unstructured, h)
+	if err != nil {
+		return nil, err
+	}
 
-	return adoption.Put(i.Unstructured, h)
+	return put, key.Sign(i.Unstructured, i.namespace)
+}
+
+// key returns what signs the marks of holds.
+func (a *Adopt) key(i *item) (adoption.Key, error) {
+	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("cannot hold %s: %w", xp.String(i.original), err)
+	}
+
+	return key, nil
+}
+
+// liveHold returns the hold that is on a live object, nil if there is none, or none that this plugin has put on.
+func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
+	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
+		return nil, nil //nolint:nilnil // No hold is no error.
+	}
+	key, err := a.key(i)
+	if err != nil {
+		return nil, err
+	}
+	h, err := key.HoldOf(u)
+	if err != nil {
+		i.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
+
+		return nil, nil //nolint:nilnil // It is none of this plugin's.
+	}
+
+	return h, nil
 }
 
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
@@ -373,9 +412,12 @@ func (a *Adopt) hold(i *item) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
 	}
-	claimRef, _ := xp.CompositeFrom(xr).ClaimRef()
-	if h, err := adoption.HoldOf(xr); h == nil || err != nil || claimRef.ID() != self.ID() {
-		return operationID(self), nil //nolint:nilerr // The operation names what can't be read.
+	h, err := a.liveHold(i, xr)
+	if err != nil {
+		return "", err
+	}
+	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h == nil || claimRef.ID() != self.ID() {
+		return operationID(self), nil
 	}
 
 	return "", nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -30,6 +31,11 @@ type cluster struct {
 	// Errors of the questions that there are. Owners, what exists and names share one.
 	err, rankErr, configErr, reconciledErr error
 
+	// key signs marks.
+	key    adoption.Key
+	keyErr error
+	// keyIn is the namespace in which it was looked for last.
+	keyIn string
 	// returned is the status that was brought back, by object.
 	returned map[string]map[string]any
 
@@ -97,13 +103,19 @@ func (c *cluster) Outrank(_ context.Context, revision *unstructured.Unstructured
 	return c.rankErr
 }
 
-func (c *cluster) ReturnStatus(_ context.Context, r xp.Ref, status map[string]any) error {
+func (c *cluster) ReturnStatus(_ context.Context, _ adoption.Key, r xp.Ref, status map[string]any) error {
 	if c.returned == nil {
 		c.returned = map[string]map[string]any{}
 	}
 	c.returned[r.String()] = status
 
 	return c.err
+}
+
+func (c *cluster) MarkKey(_ context.Context, namespace string) (adoption.Key, error) {
+	c.keyIn = namespace
+
+	return c.key, c.keyErr
 }
 
 func (c *cluster) Settings(_ context.Context, namespace string) (map[string]string, error) {

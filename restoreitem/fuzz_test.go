@@ -146,8 +146,8 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 			unstructured.RemoveNestedField(u.Object, path...)
 		}
 		for _, name := range []string{
-			adoption.AnnotationHold, adoption.AnnotationClaimHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationExternalName,
-			xp.AnnotationReconcileRequested, "velero.crossplane.io/reconcile-requested-at", xp.AnnotationMustInclude, xp.AnnotationMustRestore,
+			adoption.AnnotationHold, adoption.AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationExternalName,
+			xp.AnnotationReconcileRequested, "velero.crossplane.x-k8s.io/reconcile-requested-at", xp.AnnotationMustInclude, xp.AnnotationMustRestore,
 			xp.AnnotationDeletionAttempt,
 		} {
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", name)

@@ -277,6 +277,7 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 	const warned = "warning: Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, " +
 		"put it into the XR's resourceRefs, and restore again; its external resource is left as it is: the owner does not list it in its resourceRefs"
 	const next = "warning: Restored without an owner that it had: "
+	const forged = "warning: Nothing is done on the word of a mark that this plugin did not write"
 	uncontrolled := xptest.With(bucket, xptest.Without("metadata", "ownerReferences"),
 		xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}))
 	type want struct {
@@ -296,8 +297,13 @@ func TestAdoptRefusesWhatALiveXRDoesNotList(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "A mark that can't be read may be a hold.",
+			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"), xptest.Annotated(xp.AnnotationPaused, "true"))), restore: restoreOf(nil),
+			want: want{Logged: []string{forged, next + "the owner does not list it in its resourceRefs"}},
+		},
+		"Forged": {
+			reason: "Whoever writes a mark onto an XR at work has not paused it.",
 			item:   bucket, live: live(xptest.With(x, xptest.Annotated(adoption.AnnotationHold, "?"))), restore: restoreOf(nil),
-			want: want{Logged: []string{next + "the owner does not list it in its resourceRefs"}},
+			want: want{Skip: true, Logged: []string{forged, warned}},
 		},
 		"Held": {
 			reason: "An XR that is held is as old as the item.",

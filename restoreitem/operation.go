@@ -21,11 +21,11 @@ import (
 )
 
 // An Adopter carries the XR that ref names, and with it all that the selector finds of its kinds, as far towards adoption as they go now, and
-// says where each is. A failure of the API server is an error; it is worth another try.
+// says where each is. Marks count if they were signed with the key. A failure of the API server is an error; it is worth another try.
 type Adopter interface {
-	Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	Adopt(ctx context.Context, key adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
-	GiveUp(ctx context.Context, ref xp.Ref, why string) error
+	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
 // Velero polls all operations of a restore one after the other in one process, and the next time in another. What one poll has found out serves
@@ -94,9 +94,14 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.Operation
 	return progress, nil
 }
 
-func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, error) {
+func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan, err error) {
 	a.results.mu.Lock()
 	defer a.results.mu.Unlock()
+	defer func() {
+		if cause := recover(); cause != nil { // Velero would take it for the end of the operation.
+			err = fmt.Errorf("cannot look at %s, because of a defect of this plugin (%v); report this", ref, cause)
+		}
+	}()
 	if a.now().Sub(a.results.used) >= pollLasts {
 		a.results.plans = nil
 	}
@@ -106,7 +111,11 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (adoption.Plan, erro
 		return plan, nil
 	}
 	selector := labels.Set{velerov1.RestoreNameLabel: label.GetValidName(restore.Name)}.String()
-	plans, err := a.adopter.Adopt(context.Background(), selector, ref)
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err != nil {
+		return adoption.Plan{}, err
+	}
+	plans, err := a.adopter.Adopt(context.Background(), key, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err
 	}
@@ -163,5 +172,10 @@ func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 		why = describe(plan)
 	}
 
-	return a.adopter.GiveUp(context.Background(), ref, fmt.Sprintf("the restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err != nil {
+		return err
+	}
+
+	return a.adopter.GiveUp(context.Background(), key, ref, fmt.Sprintf("the restore %s/%s stopped waiting: %s", restore.Namespace, restore.Name, why))
 }

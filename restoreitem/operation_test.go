@@ -28,13 +28,13 @@ type world struct {
 	asked, gaveUp []string
 }
 
-func (w *world) Adopt(_ context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *world) Adopt(_ context.Context, _ adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked = append(w.asked, selector+" "+ref.String())
 
 	return w.plans, w.err
 }
 
-func (w *world) GiveUp(_ context.Context, ref xp.Ref, reason string) error {
+func (w *world) GiveUp(_ context.Context, _ adoption.Key, ref xp.Ref, reason string) error {
 	w.gaveUp = append(w.gaveUp, ref.String()+": "+reason)
 
 	return errors.Join(w.giveUpErr, w.err)

@@ -262,7 +262,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := xptest.Claim("o")
 	out := adopt(t, live(claim), claim, restoreOf(toCopy()))
 	created := xptest.With(out.object, xptest.In("copy"))
-	w := adoption.NewWorld()
+	w := adoption.NewWorld(adoption.Unverified)
 	w.Add(created)
 	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed, "stays held") || out.OperationID == "" {
 		t.Errorf("Its operation says that it stays held; got %+v", p)

@@ -31,12 +31,18 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
 		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason})
+		refuses := false
+		if reason != "" {
+			if refuses, err = a.refusesFor(log, owner, ref, i); err != nil {
+				return false, err
+			}
+		}
 		switch {
 		case reason == "":
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			i.owners = append(i.owners, ref)
-		case a.refusesFor(log, owner, ref, i):
+		case refuses:
 			a.refused.Store(i.self().ID(), true)
 
 			return true, nil
@@ -57,23 +63,27 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 }
 
 // refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.
-func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
+func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+	without, err := a.isAtWorkWithout(owner, ref, i)
+	if err != nil {
+		return false, err
+	}
 	switch {
 	case !i.copied && isLeftover(owner, ref, i):
 		log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
 			"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
 			"if what it protects is not in use any more")
-	case !i.copied && isAtWorkWithout(owner, ref, i):
+	case !i.copied && without:
 		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 			"the XR's resourceRefs, and restore again; its external resource is left as it is")
 	case owner == nil && isController(ref) && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
 		log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
 			"its external resource is left as it is")
 	default:
-		return false
+		return false, nil
 	}
 
-	return true
+	return true, nil
 }
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
@@ -90,13 +100,15 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 
 // isAtWorkWithout tells whether the owner that is not to own the item is an XR that composed it and that Crossplane reconciles without it. An XR
 // that is held is as old as the item.
-func isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
+func (a *Adopt) isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {
-		return false
+		return false, nil
 	}
-	h, err := adoption.HoldOf(owner)
+	h, err := a.liveHold(i, owner)
+	// A mark that does not count, as after its key was lost, may be a hold all the same; and what is paused is not at work.
+	held := h != nil || xp.HasAnnotation(owner, adoption.AnnotationHold) && xp.IsPaused(owner)
 
-	return h == nil && err == nil
+	return !held, err
 }
 
 // withoutOwner says what becomes of an item that is restored without its owner, and what a person can do.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -212,11 +213,14 @@ func (s *stage) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (
 	return reconciled, s.note(err)
 }
 
+// MarkKey returns one that signs nothing: what is rehearsed is in no cluster.
+func (*stage) MarkKey(context.Context, string) (adoption.Key, error) { return adoption.Unverified, nil }
+
 // Outrank would write.
 func (*stage) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
 
 // ReturnStatus would write too.
-func (*stage) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
+func (*stage) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
 
 // Terminating makes it a Definer.
 func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {

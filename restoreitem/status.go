@@ -56,7 +56,11 @@ func (a *Adopt) returnStatus(i *item) error {
 		}
 	}
 
-	if err := a.cluster.ReturnStatus(context.Background(), i.self(), status); err != nil {
+	key, err := a.key(i)
+	if err != nil {
+		return err
+	}
+	if err := a.cluster.ReturnStatus(context.Background(), key, i.self(), status); err != nil {
 		return fmt.Errorf("cannot bring its status back: %w", err)
 	}
 

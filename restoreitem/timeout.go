@@ -29,7 +29,11 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	}
 	why := fmt.Sprintf("not adopted within %s, the setting %s of the restore %s/%s: %s", limit, setting.NameTimeout, restore.Namespace, restore.Name,
 		describe(plan))
-	if err := a.adopter.GiveUp(context.Background(), ref, why); err != nil {
+	key, err := a.cluster.MarkKey(context.Background(), restore.Namespace)
+	if err == nil {
+		err = a.adopter.GiveUp(context.Background(), key, ref, why)
+	}
+	if err != nil {
 		a.log.WithField("operation", operationID(ref)).WithError(err).Warn("Trying again at the next poll to say that it is given up")
 		progress.Description += "; trying again to say that the time is over: " + err.Error()
 

@@ -13,7 +13,7 @@ import (
 
 // told is an object of which somebody was told what it waits for.
 func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstructured.Unstructured {
-	p, err := Explain(u, waitingFor+"a word", told)
+	p, err := Unverified.Explain(u, waitingFor+"a word", told)
 	if err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -22,7 +22,7 @@ func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstru
 }
 
 func stoppedBy(u *unstructured.Unstructured) map[string]any {
-	n, err := Stopped(u, "it took too long")
+	n, err := Unverified.Stopped(u, "it took too long")
 	if err != nil {
 		panic(err) // The test is wrong.
 	}

@@ -35,7 +35,17 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 			xp.String(claim.Unstructured), r.Name, r)}
 	}
 
-	return next(w, r)
+	if xp.IsClaim(u) {
+		// Whoever makes an object its own XR would have it planned for without end.
+		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
+			xp.String(claim.Unstructured), r.Name)}
+	}
+	xr, p, ok := w.mayGoOn(u)
+	if !ok {
+		return p
+	}
+
+	return nextForOther(w, u, xr)
 }
 
 // releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin

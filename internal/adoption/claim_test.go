@@ -63,9 +63,9 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "A claim whose marker can't be read is for a person.",
-			world:  world(xr, xptest.With(claim, xptest.Annotated(AnnotationClaimHold, "?"))), ref: xp.RefTo(xr),
+			world:  world(xr, xptest.With(claim, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{
-				"cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value",
+				"cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: invalid character '?' looking for beginning of value",
 			}},
 		},
 		"XRReleased": {
@@ -124,10 +124,10 @@ func TestNextForAClaim(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "A marker that can't be read is for a person to correct.",
-			world:  world(xptest.With(claim, xptest.Annotated(AnnotationClaimHold, "?")), xr), ref: xp.RefTo(claim),
-			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/claim-hold of OrderClaim team-a/o: " +
+			world:  world(xptest.With(claim, xptest.Annotated(AnnotationHold, "?")), xr), ref: xp.RefTo(claim),
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of OrderClaim team-a/o: " +
 				"invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then run release, or restore again"},
+				"remove the annotation, then run release, or restore again"},
 		},
 	})
 }

@@ -63,6 +63,9 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
 		t.wait(true, "%s: Crossplane has not taken control of it", r)
+	case !ok && t.hold.ownPause() && !t.isItsOwn(r, u):
+		t.wait(false, "%s: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: remove "+
+			"crossplane.io/paused from %s when nothing else is waited for", r, xp.String(t.xr.Unstructured))
 	case !ok && t.hold.ownPause():
 		// It came back before its XR, of which its person wants that Crossplane does nothing.
 		t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
@@ -71,6 +74,14 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	case ok:
 		t.plan.Adopted++
 	}
+}
+
+// isItsOwn tells whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
+// brought it back. What the mark lists is not enough to make anything an owner of it.
+func (t *tree) isItsOwn(r xp.Ref, u *unstructured.Unstructured) bool {
+	listed, err := t.listed()
+
+	return err == nil && listed[r.ID()] && xp.Composed(t.xr, u) && t.w.restored[u.GetUID()]
 }
 
 // checkObserved tells whether a composed resource was reconciled since it was restored.

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"fmt"
 	"hash/maphash"
 	"strings"
 
@@ -17,9 +18,11 @@ type fact struct {
 	uid types.UID
 	// controller is the UID of its controller, "" if it has none.
 	controller types.UID
-	// version is that of the object when it was found out, mark what its mark was then, and key what the annotation is called that has the mark.
-	version, key string
-	mark         uint64
+	// version is that of the object when it was found out, and mark what its mark was then.
+	version string
+	mark    uint64
+	// key signs its mark.
+	key Key
 	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it is one that publishes connection details.
 	composite, claim, marked, publishes bool
 	// heard says that Crossplane has said something of it as it is now.
@@ -34,14 +37,19 @@ type fact struct {
 // seed is that of the hashes of marks.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
 
-// factFrom finds out what there is to know of an object.
-func factFrom(u *unstructured.Unstructured) *fact {
-	f := &fact{
-		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: key(u), composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
+// factFrom finds out what there is to know of an object. Its mark counts if it was signed with the key.
+func factFrom(u *unstructured.Unstructured, key Key) (f *fact) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			f = &fact{Ref: xp.RefTo(u), err: fmt.Errorf("cannot read %s, because of a defect of this plugin (%v)", xp.String(u), cause)}
+		}
+	}()
+	f = &fact{
+		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: key, composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
 		publishes: xp.Publishes(u), paused: xp.IsPaused(u), deleting: u.GetDeletionTimestamp() != nil,
 	}
-	f.mark = maphash.String(seed, xp.Annotation(u, f.key))
-	f.hold, f.err = HoldOf(u)
+	f.mark = maphash.String(seed, xp.Annotation(u, AnnotationHold))
+	f.hold, f.err = key.HoldOf(u)
 	if c, ok := xp.Controller(u); ok {
 		f.controller = c.UID
 	}
@@ -74,7 +82,7 @@ func (f *fact) outline() *unstructured.Unstructured { return xp.Outline(f.Ref, f
 
 // isOf tells whether it is what there is to know of an object.
 func (f *fact) isOf(u *unstructured.Unstructured) bool {
-	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, f.key))
+	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, AnnotationHold))
 }
 
 // factOf returns what is known of an object as it is now. Nobody may change the hold in it.
@@ -83,7 +91,7 @@ func (w *World) factOf(u *unstructured.Unstructured) *fact {
 	if f := w.facts[id]; f != nil && f.isOf(u) {
 		return f
 	}
-	f := factFrom(u)
+	f := factFrom(u, w.key)
 	if w.packer == nil {
 		w.facts[id] = f
 	}

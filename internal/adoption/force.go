@@ -33,13 +33,18 @@ func Force(w *World, r xp.Ref) Forcing {
 	h, err := HoldOf(u)
 	switch {
 	case err != nil:
-		return Forcing{Refused: err.Error() + "; correct or remove the annotation, then run release again"}
+		return Forcing{Refused: err.Error() + "; remove the annotation, and crossplane.io/paused if it is not to be paused, then run release again"}
 	case h == nil:
 		return Forcing{}
-	case h.Clone != "":
-		return Forcing{Refused: HowToRelease(u, h)}
 	}
 	f := forcing{w: w, u: u, hold: h}
+	if err := w.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
+		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
+	}
+	if h.Clone != "" {
+		f.risk("it is a copy of %s: if that is alive, both manage the same external resources from then on, and what one of them changes or deletes is changed or "+
+			"deleted for the other", h.Clone)
+	}
 	f.Change = Change{Target: u, Patch: giveBack(u, h), Step: "hold lifted by force; its own settings are back"}
 	f.Settings = Settings(h)
 	switch {
@@ -64,7 +69,7 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	switch {
 	case h.Clone != "":
 		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which does nothing to them; to have it, restore it " +
-			"again with the setting clone, or after the original was deleted with its external resources kept"
+			"again with the setting clone, or after the original was deleted with its external resources kept; if it is no copy, release it with --force"
 	case h.Quarantine:
 		return endQuarantine(h)
 	case h.ByHand:

@@ -105,7 +105,7 @@ func TestForce(t *testing.T) {
 		"Claim": {reason: "The two belong together.", world: world(held(claim), xptest.XR("x", xptest.ClaimedBy(claim))), of: claim},
 		"Copy": {
 			reason: "Two would manage one external resource.", world: world(heldFor(bucket, Hold{Clone: "Bucket other"})), of: bucket,
-			refused: "it is a copy of Bucket other",
+			want: []string{"it is a copy of Bucket other: if that is alive, both manage the same external resources"},
 		},
 		"Unreadable": {
 			reason: "What the own settings are can't be read.", world: world(xptest.With(x, xptest.Annotated(AnnotationHold, "?"))), of: x,

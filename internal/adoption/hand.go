@@ -87,13 +87,13 @@ func letGoWith(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
 
 // Consent is the patch that says that a person wants u adopted, which ends its quarantine, or that it waits for one. It stays held until it is adopted. ok is
 // false if nothing waits for that.
-func Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
-	mark, ok := consented(u)
+func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
+	mark, ok := k.consented(u)
 	if !ok {
 		return nil, false
 	}
 
-	return patch(u, map[string]any{key(u): mark}), true
+	return patch(u, map[string]any{AnnotationHold: mark}), true
 }
 
 // Consent has what r names be observed as if a person had said that they want it adopted.
@@ -102,12 +102,12 @@ func (w *World) Consent(r xp.Ref) {
 	if u == nil {
 		return
 	}
-	mark, ok := consented(u)
+	mark, ok := w.key.consented(u)
 	if !ok {
 		return
 	}
 	u = u.DeepCopy()
-	xp.Annotate(u, key(u), mark)
+	xp.Annotate(u, AnnotationHold, mark)
 	delete(w.facts, r.ID())
 	w.keep(r.ID(), u, true)
 }

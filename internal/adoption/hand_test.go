@@ -3,6 +3,7 @@ package adoption
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,7 @@ func TestNextByHand(t *testing.T) {
 	fresh := xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new", xptest.Field(map[string]any{"region": "eu"}, "spec", "forProvider"))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	let := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Consent(u)
+		p, _ := Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -141,7 +142,7 @@ func TestPutByHand(t *testing.T) {
 			if _, next := WhyNotAdopted(u); !strings.Contains(next, "release --restore "+restoreName) {
 				t.Errorf("The next step is a person's; got %q", next)
 			}
-			p, ok := Consent(u)
+			p, ok := Unverified.Consent(u)
 			if !ok {
 				t.Fatal("nothing waits for a person")
 			}
@@ -156,26 +157,65 @@ func TestPutByHand(t *testing.T) {
 			if h, _ := HoldOf(after); !strings.HasSuffix(h.Reason, "release x") {
 				t.Errorf("the reason must have the next step; got %q", h.Reason)
 			}
-			if _, ok := Consent(after); ok {
+			if _, ok := Unverified.Consent(after); ok {
 				t.Error("nothing is left to consent to")
 			}
 		})
 	}
 }
 
-// When the last has arrived that a restore has created is known, and only that.
+// The time that an adoption may take begins when Velero first asks after it, which only signed marks tell: whoever can make an object with the label of the
+// restore would have it begin again and again.
 func TestArrived(t *testing.T) {
-	w := NewWorld()
-	if !w.Arrived().IsZero() {
-		t.Errorf("nothing has arrived; got %v", w.Arrived())
+	mark := func(h Hold) xptest.Option {
+		return func(u *unstructured.Unstructured) {
+			h.Restore = restoreName
+			b, err := key.mark(xp.RefTo(u), &h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			xptest.Annotated(AnnotationHold, b)(u)
+		}
 	}
-	created := func(name, at string) *unstructured.Unstructured {
-		return xptest.XR(name, xptest.Field(at, "metadata", "creationTimestamp"))
+	const since, polled, later = "2026-01-02T03:00:00Z", "2026-01-02T03:04:05Z", "2026-01-02T04:00:00Z"
+	young := xptest.XR("young", xptest.Field(later, "metadata", "creationTimestamp"))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"Nothing": {reason: "Without a hold there is nothing to wait for.", objects: []*unstructured.Unstructured{young}},
+		"Polled": {
+			reason:  "What is made later does not count, and of two polls the first does.",
+			objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since, Polled: polled})), xptest.XR("b", mark(Hold{Since: since, Polled: later}))},
+			want:    polled,
+		},
+		"FirstPoll": {
+			reason: "As long as no mark says so it is the first poll.", objects: []*unstructured.Unstructured{young, xptest.XR("a", mark(Hold{Since: since}))},
+			want: noon.UTC().Format(time.RFC3339),
+		},
+		"MRs": {
+			reason: "Nothing is told of MRs, so their marks never say it.", objects: []*unstructured.Unstructured{young, xptest.MR("b", mark(Hold{Since: since}))}, want: since,
+		},
+		"Forged": {
+			reason: "A mark that the plugin did not write says nothing.",
+			objects: []*unstructured.Unstructured{
+				xptest.MR("b", mark(Hold{Since: since})), xptest.MR("c", xptest.Annotated(AnnotationHold, `{"since":"2026-01-02T05:00:00Z","polled":"2026-01-02T05:00:00Z"}`)),
+			},
+			want: since,
+		},
 	}
-	w.AddRestored(created("a", "2026-01-02T03:04:05Z"))
-	w.AddRestored(created("b", "2026-01-02T03:00:00Z"))
-	w.Add(created("c", "2026-01-02T04:00:00Z"))
-	if got := w.Arrived().UTC().Format("15:04:05"); got != "03:04:05" {
-		t.Errorf("what the restore has not created does not count; got %s", got)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(key)
+			w.SetTime(noon)
+			got := ""
+			if at := withRestored(w, tc.objects...).Arrived(); !at.IsZero() {
+				got = at.UTC().Format(time.RFC3339)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }

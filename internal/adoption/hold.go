@@ -6,19 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
-)
-
-// The annotations that mark an object as held by this plugin. A claim's has a key of its own: Crossplane copies the annotations of a
-// claim to its XR (crossplane internal/controller/apiextensions/claim/syncer_ssa.go), which would mark the XR as held again.
-const (
-	AnnotationHold      = "velero.crossplane.io/hold"
-	AnnotationClaimHold = "velero.crossplane.io/claim-hold"
 )
 
 // A Hold is what the marker on a held XR or claim says. A held object is paused and pinned to a CompositionRevision from its creation on.
@@ -31,6 +26,8 @@ type Hold struct {
 	Reason string `json:"reason"`
 	// Told says which Causes somebody was told of last, with the Reason and in an Event; "" if nobody was.
 	Told string `json:"told,omitempty"`
+	// Polled is when that was written first, in RFC 3339: Velero asks after a restore's operations when it has brought all back.
+	Polled string `json:"polled,omitempty"`
 	// Paused is the person's own value of crossplane.io/paused; nil if they had none.
 	Paused *string `json:"paused,omitempty"`
 	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
@@ -72,44 +69,9 @@ const reasonRestored = "restored from a backup; Crossplane is kept from reconcil
 // lifted is who lifts a hold, unless a person does.
 const lifted = "The restore's operation lifts the hold"
 
-const groupVelero = "velero.io"
-
-func key(u *unstructured.Unstructured) string {
-	if xp.IsComposite(u) {
-		return AnnotationHold
-	}
-	// A held copy of a claim that never had an XR has nothing else of a claim.
-	if xp.HasAnnotation(u, AnnotationClaimHold) || xp.IsClaim(u) {
-		return AnnotationClaimHold
-	}
-
-	return AnnotationHold
-}
-
 // IsMarked tells whether u is an MR with the mark of a hold, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
-	return xp.HasAnnotation(u, key(u)) && xp.IsManaged(u) && !xp.IsComposite(u)
-}
-
-// HoldOf returns the hold that is on u; nil if there is none. It fails if the marker can't be read. Whoever can write u can write the marker
-// too, so that of a namespaced XR can't refer to anything outside of its namespace, whatever it says.
-func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	mark := key(u)
-	// On a Backup or Restore an annotation of this name is the setting.
-	if !xp.HasAnnotation(u, mark) || u.GroupVersionKind().Group == groupVelero {
-		return nil, nil //nolint:nilnil // No hold is no error.
-	}
-	h := &Hold{}
-	if err := json.Unmarshal([]byte(xp.Annotation(u, mark)), h); err != nil {
-		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", key(u), xp.String(u), err)
-	}
-	if u.GetNamespace() != "" {
-		for i := range h.Refs {
-			h.Refs[i].Namespace = u.GetNamespace()
-		}
-	}
-
-	return h, nil
+	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u) && !xp.IsComposite(u)
 }
 
 // ownPause tells whether a person had paused what is held.
@@ -152,6 +114,10 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
 			return nil, err
 		}
+		if kinds := kindsOf(h.Refs); kinds > maxKinds {
+			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; divide what "+
+				"it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
+		}
 		h.Well = xp.Well(u, h.Refs)
 	}
 	if err := h.keep(u, of, earlier); err != nil {
@@ -165,16 +131,28 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	delete(annotations, AnnotationHold) // A claim's would come back on its XR.
 	answer(annotations)
-	annotations[key(u)], annotations[xp.AnnotationPaused] = string(b), "true"
+	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize), "true"
 	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
 			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
 	}
+	annotations[AnnotationHold] = string(b)
 	u.SetAnnotations(annotations)
 
 	return h, nil
+}
+
+// maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request at each poll, and whoever can write an XR can list any.
+const maxKinds = 256
+
+func kindsOf(refs []xp.Ref) int {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, r := range refs {
+		kinds[r.GroupVersionKind()] = true
+	}
+
+	return len(kinds)
 }
 
 // TakeOff takes a hold that u brings along from a backup off it, and gives it its own settings back, before it is created. A mark that can't be
@@ -185,7 +163,7 @@ func TakeOff(u *unstructured.Unstructured) error {
 		return nil //nolint:nilerr // It is not this plugin's.
 	}
 	annotations := u.GetAnnotations()
-	delete(annotations, key(u))
+	delete(annotations, AnnotationHold)
 	delete(annotations, xp.AnnotationPaused)
 	if h.Paused != nil {
 		annotations[xp.AnnotationPaused] = *h.Paused
@@ -206,13 +184,14 @@ func TakeOff(u *unstructured.Unstructured) error {
 }
 
 // unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
-func unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
+func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
-	after.Told = cmp.Or(after.Told, arrived)        // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
-	if b, err := json.Marshal(after); err == nil {
-		annotations[key(u)] = string(b)
+	after.Polled = cmp.Or(after.Polled, after.Unpaused)
+	after.Told = cmp.Or(after.Told, arrived) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
+	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
+		annotations[AnnotationHold] = mark
 	}
 	p := patch(u, annotations)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
@@ -225,7 +204,7 @@ func unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]an
 
 // giveBack is the patch that takes the hold off u and gives the person's own settings back.
 func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
-	annotations := map[string]any{key(u): nil, xp.AnnotationPaused: value(h.Paused)}
+	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: value(h.Paused)}
 	maps.Copy(annotations, unasked(u))
 	p := patch(u, annotations)
 	if h.Pinned {
@@ -252,8 +231,8 @@ func control(u, s *unstructured.Unstructured) map[string]any {
 }
 
 // Explain returns the patch that writes a reason, which says what to do next, into the hold that is on u, and with it what somebody was told.
-func Explain(u *unstructured.Unstructured, reason, told string) (map[string]any, error) {
-	h, err := HoldOf(u)
+func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[string]any, error) {
+	h, err := k.HoldOf(u)
 	if err != nil {
 		return nil, err
 	}
@@ -261,19 +240,22 @@ func Explain(u *unstructured.Unstructured, reason, told string) (map[string]any,
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&fact{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: key(u), hold: h}).explain(reason, told)
+	return (&fact{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
 }
 
 // explain is Explain for what is known.
-func (f *fact) explain(reason, told string) (map[string]any, error) {
+func (f *fact) explain(reason, told string, now time.Time) (map[string]any, error) {
 	h := *f.hold
 	h.Reason, h.Told = reason, told
-	b, err := json.Marshal(h)
+	if h.Polled == "" && !now.IsZero() {
+		h.Polled = now.UTC().Format(time.RFC3339)
+	}
+	mark, err := f.key.mark(f.Ref, &h)
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the hold of %s: %w", f.Ref, err)
+		return nil, err
 	}
 
-	return patch(f.outline(), map[string]any{f.key: string(b)}), nil
+	return patch(f.outline(), map[string]any{AnnotationHold: mark}), nil
 }
 
 // patch is a merge patch of annotations that the API server refuses if u has changed since it was observed.

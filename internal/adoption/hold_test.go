@@ -94,8 +94,8 @@ func TestPut(t *testing.T) {
 			},
 		},
 		"ClaimBackedUpWhileHeld": {
-			reason: "The same for a claim, which has a key of its own.",
-			object: xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationClaimHold, Hold{Pinned: true})),
+			reason: "The same for a claim.",
+			object: xptest.Claim("o", xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Policy("Manual"), marker(AnnotationHold, Hold{Pinned: true})),
 			want:   want{Hold: hold(func(*Hold) {}), Paused: "true", Policy: "Manual"},
 		},
 		"ComposedWhileHeld": {
@@ -117,15 +117,15 @@ func TestPut(t *testing.T) {
 			reason: "What has a marker that can't be read must come back all the same, held, and say so.",
 			object: xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 			want: want{Hold: hold(func(h *Hold) {
-				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.io/hold of XOrder x: " +
+				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: " +
 					"invalid character '?' looking for beginning of value"
 			}), Paused: "true", Policy: "Manual"},
 		},
 		"UnreadableClaimMarker": {
 			reason: "The reason names the key of a claim.",
-			object: xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, "")),
+			object: xptest.Claim("o", xptest.Annotated(AnnotationHold, "")),
 			want: want{Hold: hold(func(h *Hold) {
-				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.io/claim-hold of " +
+				h.Reason += ". It had another mark that could not be read, and lost it: cannot read the annotation velero.crossplane.x-k8s.io/hold of " +
 					"OrderClaim team-a/o: unexpected end of JSON input"
 			}), Paused: "true", Policy: "Manual"},
 		},
@@ -173,17 +173,6 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 		if r.Namespace != xptest.Namespace {
 			t.Errorf("%s is not in the XR's namespace", r)
 		}
-	}
-}
-
-// Crossplane copies a claim's annotations to its XR, where a marker for XRs would mark the XR as held again and again.
-func TestPutTakesTheMarkerOfAnXROffAClaim(t *testing.T) {
-	claim := xptest.Claim("o", xptest.Annotated(AnnotationHold, `{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"nothing"}]}`))
-	if _, err := Put(claim, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-		t.Fatal(err)
-	}
-	if marker, ok := claim.GetAnnotations()[AnnotationHold]; ok {
-		t.Errorf("the claim still has %s", marker)
 	}
 }
 
@@ -238,7 +227,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, unpause(held, h, noon))} {
+	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.unpause(held, h, noon))} {
 		got := xptest.Merge(from, giveBack(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
 			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
@@ -264,11 +253,11 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	explain, err := Explain(u, "why", "told")
+	explain, err := Unverified.Explain(u, "why", "told")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, patch := range map[string]map[string]any{"unpause": unpause(u, h, noon), "giveBack": giveBack(u, h), "Explain": explain} {
+	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": giveBack(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
 			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
 				"got %q", name, got)
@@ -282,7 +271,7 @@ func TestExplain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	patch, err := Explain(u, `it waits for "b" <&>`, "told")
+	patch, err := Unverified.Explain(u, `it waits for "b" <&>`, "told")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,9 +286,9 @@ func TestExplain(t *testing.T) {
 		want   string
 	}{
 		"NotHeld":    {object: xptest.XR("x"), want: "cannot explain the hold of XOrder x: it has none"},
-		"Unreadable": {object: xptest.XR("x", xptest.Annotated(AnnotationHold, "[]")), want: "cannot read the annotation velero.crossplane.io/hold of XOrder x: "},
+		"Unreadable": {object: xptest.XR("x", xptest.Annotated(AnnotationHold, "[]")), want: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: "},
 	} {
-		if _, err := Explain(tc.object, "why", "told"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+		if _, err := Unverified.Explain(tc.object, "why", "told"); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: got error %v, want %q", name, err, tc.want)
 		}
 	}
@@ -320,7 +309,7 @@ func FuzzHoldOf(f *testing.F) {
 		for _, u := range []*unstructured.Unstructured{
 			xptest.XR("x", xptest.Annotated(AnnotationHold, marker), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")),
 			xptest.ModernXR("x", xptest.Annotated(AnnotationHold, marker), xptest.Reconciled()),
-			xptest.Claim("o", xptest.Annotated(AnnotationClaimHold, marker), xptest.OfXR(xptest.XR("x"))),
+			xptest.Claim("o", xptest.Annotated(AnnotationHold, marker), xptest.OfXR(xptest.XR("x"))),
 			xptest.MR("b", xptest.Annotated(AnnotationHold, marker), xptest.PublishesTo("infra", "s")),
 		} {
 			h, err := HoldOf(u)
@@ -334,7 +323,7 @@ func FuzzHoldOf(f *testing.F) {
 					t.Errorf("%s can't be read again: %v", b, err)
 				}
 			}
-			w := NewWorld()
+			w := NewWorld(Unverified)
 			w.Add(u)
 			_ = w.Subjects()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})
@@ -374,7 +363,7 @@ func TestUnpauseIsPinned(t *testing.T) {
 			} else if err := (xp.Instance{Unstructured: tc.xr}).SetUpdatePolicy(*tc.during); err != nil {
 				t.Fatal(err)
 			}
-			free := xptest.Merge(tc.xr, unpause(tc.xr, h, noon))
+			free := xptest.Merge(tc.xr, Unverified.unpause(tc.xr, h, noon))
 			if got, _ := (xp.Instance{Unstructured: free}).UpdatePolicy(); got != tc.want || xp.IsPaused(free) {
 				t.Errorf("%s\ngot policy %q, paused %v, want %q", tc.reason, got, xp.IsPaused(free), tc.want)
 			}

@@ -41,7 +41,7 @@ func TestWouldPlanTheSame(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, packed := range []bool{false, true} {
-				w := NewWorld()
+				w := NewWorld(Unverified)
 				if packed {
 					w.Pack()
 				}
@@ -89,7 +89,7 @@ func TestKeptPlansAreTheSame(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // It must be the same every time.
 		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*World){}
-		w := NewWorld()
+		w := NewWorld(Unverified)
 		if seed%2 == 0 {
 			w.Pack()
 		}

@@ -1,11 +1,13 @@
 package adoption
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -75,7 +77,7 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 		if !ok || plan.Done {
 			continue
 		}
-		if n, ok := f.news(plan, passing[id]); ok {
+		if n, ok := f.news(plan, passing[id], w.now); ok {
 			news = append(news, n)
 		}
 	}
@@ -84,13 +86,13 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 }
 
 // news returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
-func (f *fact) news(plan Plan, passing bool) (n News, ok bool) {
+func (f *fact) news(plan Plan, passing bool, now time.Time) (n News, ok bool) {
 	h := f.hold
 	if plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.Told != "" {
 		return News{}, false
 	}
 	if passing {
-		return f.later()
+		return f.later(now)
 	}
 	n = News{Target: f.outline(), Event: EventWaiting, Message: waitingFor + Few(plan.Waiting)}
 	told := plan.Gist()
@@ -108,7 +110,7 @@ func (f *fact) news(plan Plan, passing bool) (n News, ok bool) {
 	if h.Clone != "" {
 		reason = h.Reason // It is what the Plan failed with.
 	}
-	p, err := f.explain(reason, told)
+	p, err := f.explain(reason, told, now)
 	n.Patch = p
 
 	return n, err == nil
@@ -122,30 +124,43 @@ func (w *World) Later(r xp.Ref) (n News, ok bool) {
 		return News{}, false
 	}
 
-	return f.later()
+	return f.later(w.now)
 }
 
-func (f *fact) later() (n News, ok bool) {
+func (f *fact) later(now time.Time) (n News, ok bool) {
 	if f.hold.Told != "" {
 		return News{}, false
 	}
-	p, err := f.explain(f.hold.Reason, arrived)
+	p, err := f.explain(f.hold.Reason, arrived, now)
 
 	return News{Target: f.outline(), Patch: p}, err == nil
 }
 
 // Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds it.
-func Stopped(u *unstructured.Unstructured, why string) (News, error) {
-	p, err := Explain(u, why, stopped)
+func (k Key) Stopped(u *unstructured.Unstructured, why string) (News, error) {
+	p, err := k.Explain(u, why, stopped)
 
 	return News{Target: u, Event: EventStopped, Message: why, Bad: true, Patch: p}, err
 }
 
-// held returns the XRs and claims that are held, in a stable order.
+// Forged returns why the marks do not count that were observed and that this plugin did not write, in a stable order.
+func (w *World) Forged() []error {
+	var forged []error
+	w.each(func(f *fact) {
+		if errors.Is(f.err, ErrForged) {
+			forged = append(forged, f.err)
+		}
+	})
+	slices.SortFunc(forged, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+
+	return forged
+}
+
+// held returns the XRs and claims that are held, in a stable order. A copy of a claim that never had an XR has nothing of a claim but its hold.
 func (w *World) held() []*fact {
 	var held []*fact
 	w.each(func(f *fact) {
-		if f.err == nil && f.hold != nil && (f.composite || f.key == AnnotationClaimHold) {
+		if f.err == nil && f.hold != nil && (f.composite || f.claim || f.hold.Clone != "" && !f.marked) {
 			held = append(held, f)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 )
 
 // annotationAsked is how a claim is asked for: Crossplane copies a claim's annotations to its XR, where xp.AnnotationReconcileRequested would be written
-// over the person's own, and of a claim it does not read that.
-const annotationAsked = "velero.crossplane.io/reconcile-requested-at"
+// over the person's own, and of a claim it does not read that. It does not copy this one, as it does not AnnotationHold.
+const annotationAsked = "velero.crossplane.x-k8s.io/reconcile-requested-at"
 
 // asker is what a request for a reconcile says after its time and before the person's own value. Requests are taken back at once; this is how one that
 // was left by a process that was killed is told.
@@ -19,7 +19,7 @@ const asker = " velero-plugin-for-crossplane:"
 
 // Ask is the patch that asks Crossplane to reconcile an object. A person's own request is kept in it.
 func Ask(u *unstructured.Unstructured, now time.Time) map[string]any {
-	if key(u) == AnnotationClaimHold {
+	if xp.IsClaim(u) && !xp.IsComposite(u) {
 		return patch(u, map[string]any{annotationAsked: now.UTC().Format(time.RFC3339)})
 	}
 	own, _ := asked(u.GetAnnotations())

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,6 +20,15 @@ type Change struct {
 	Patch  map[string]any
 	// Step says what the patch does, for the log.
 	Step string
+}
+
+// Lifts tells whether the change takes a hold off.
+func (c Change) Lifts() bool {
+	metadata, _ := c.Patch["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	mark, changed := annotations[AnnotationHold]
+
+	return changed && mark == nil
 }
 
 // A Plan is the next step for one XR.
@@ -47,7 +57,7 @@ type Plan struct {
 	Quarantine string
 	// Ready says that it waits for nothing but a person who lets it go.
 	Ready bool
-	// Arrived is when the last was created that the restore has brought back, as far as it was observed.
+	// Arrived is when the restore had brought all of it back, as World.Arrived tells.
 	Arrived time.Time
 	// Brief says that only the XR itself was looked at, so that nothing is known of what it composes.
 	Brief bool
@@ -57,9 +67,15 @@ type Plan struct {
 
 // Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
 // reconciled, and references and controls what it did -> its claim released -> its own settings back.
-func Next(w *World, r xp.Ref) Plan {
+// A panic is a Plan that has failed, so that no object can keep the others from going on.
+func Next(w *World, r xp.Ref) (p Plan) {
 	done := w.begin(r)
-	defer done()
+	defer func() {
+		done()
+		if cause := recover(); cause != nil {
+			p = Plan{Failed: fmt.Sprintf("cannot tell what comes next for %s, because of a defect of this plugin (%v): it stays as it is; report this, with the object", r, cause)}
+		}
+	}()
 
 	return next(w, r)
 }
@@ -69,19 +85,46 @@ func next(w *World, r xp.Ref) Plan {
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
 	}
-	h, err := w.holdOf(u)
-	if err != nil {
-		return Plan{Failed: err.Error() + "; correct or remove the annotation, then run release, or restore again"}
+	if xp.IsClaim(u) && xp.IsComposite(u) {
+		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has written "+
+			"it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
-	if h != nil && h.Clone != "" {
-		return Plan{Failed: fmt.Sprintf("%s stays held: %s", r, h.Reason)}
-	}
-	if h != nil && h.Quarantine {
-		return quarantined(h)
-	}
-	if xp.IsClaim(u) {
+	h, p, ok := w.mayGoOn(u)
+	switch {
+	case !ok:
+		return p
+	case xp.IsClaim(u):
 		return nextForClaim(w, xp.ClaimFrom(u), h)
+	default:
+		return nextForOther(w, u, h)
 	}
+}
+
+// mayGoOn returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
+func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
+	h, err := w.holdOf(u)
+	switch {
+	case errors.Is(err, ErrForged):
+		return nil, Plan{Failed: err.Error() + "; " + howToClear(u)}, false
+	case err != nil:
+		return nil, Plan{Failed: err.Error() + "; remove the annotation, then run release, or restore again"}, false
+	case h != nil && h.Clone != "":
+		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
+	case h != nil && h.Quarantine:
+		return nil, quarantined(h), false
+	default:
+		return h, Plan{}, true
+	}
+}
+
+// howToClear says what to do about a mark that nobody can rely on.
+func howToClear(u *unstructured.Unstructured) string {
+	return "nothing is done on its word. If the object is held, look at what it says, and lift the hold with: velero-plugin-for-crossplane release " +
+		xp.RefTo(u).Path() + " --force; if not, remove the annotation"
+}
+
+// nextForOther plans for an XR, an MR, or what nothing has reconciled yet, but for a claim.
+func nextForOther(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
 		return nextForManaged(w, u, h)
 	}
@@ -153,7 +196,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkRevision()
 		t.checkSeen(u)
 		if t.mayGo(u) {
-			t.do(u, unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
+			t.do(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
 		}
 
 		return t.plan

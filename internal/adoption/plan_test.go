@@ -113,8 +113,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		"Unreadable": {
 			reason: "A marker that can't be read is for a person to correct.",
 			world:  world(xptest.XR("x", xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(x),
-			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then run release, or restore again"},
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: invalid character '?' looking for beginning of value; " +
+				"remove the annotation, then run release, or restore again"},
 		},
 		"Missing": {
 			reason: "Crossplane would make it anew.",
@@ -243,9 +243,12 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(x))
 	free := held(xptest.XR("x", xptest.Refs(bucket)), unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
+	loose := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
+	notItsOwn := wait(0, false, "Bucket b: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: "+
+		"remove crossplane.io/paused from XOrder x when nothing else is waited for")
 	released := outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1}
 	const dropped = "Bucket b: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan"
 	runPlans(t, map[string]planCase{
@@ -307,10 +310,20 @@ func TestNextAfterTheUnpause(t *testing.T) {
 		},
 		"OwnPauseUncontrolled": {
 			reason: "Crossplane would take it when the person lifts their pause, but a Composition that is changed until then could lose it.",
-			world:  world(ownPause, xptest.MR("b")), ref: xp.RefTo(x), want: outcome{
+			world:  withRestored(world(ownPause), loose), ref: xp.RefTo(x), want: outcome{
 				Total: 1, Moving: true, Also: []string{"Bucket b"},
 				Waiting: []string{"Bucket b: it came back without its XR, which is paused, and is being made its own again"},
 			},
+		},
+		"OwnPauseNotRestored": {
+			reason: "What no restore has brought back is not the plugin's to give an owner.", world: world(ownPause, loose), ref: xp.RefTo(x), want: notItsOwn,
+		},
+		"OwnPauseNotComposed": {
+			reason: "Without the label of the XR's tree it may be anybody's.", world: withRestored(world(ownPause), xptest.MR("b")), ref: xp.RefTo(x), want: notItsOwn,
+		},
+		"OwnPauseNotListed": {
+			reason: "A mark is not enough if the XR itself does not list it.",
+			world:  withRestored(world(xptest.With(ownPause, xptest.Without("spec", "resourceRefs"))), loose), ref: xp.RefTo(x), want: notItsOwn,
 		},
 		"OwnPauseMissing": {
 			reason: "Even so nothing may be missing.",

@@ -89,10 +89,6 @@ func TestNextForManaged(t *testing.T) {
 			reason: "What a person has paused is not held.", world: world(xptest.With(mr, xptest.Annotated(xp.AnnotationPaused, "true"))), ref: xp.RefTo(mr),
 			want: outcome{Done: true},
 		},
-		"MarkOfAClaim": {
-			reason: "A mark by either name is one.", world: world(xptest.With(local, xptest.Annotated(AnnotationClaimHold, "{}"))), ref: xp.RefTo(local),
-			want: letGo("Bucket team-a/b"),
-		},
 		"XRLiveAllAlong": {
 			reason: "The XR that composes it is not held, so its plan does not care.", world: world(x, forSecret(mr, xptest.ControlledBy(x))), ref: xp.RefTo(mr),
 			want: letGo("Bucket b"),
@@ -108,8 +104,8 @@ func TestNextForManaged(t *testing.T) {
 		"Unreadable": {
 			reason: "A mark that can't be read is for a person to correct.",
 			world:  world(xptest.With(mr, xptest.Annotated(AnnotationHold, "?"))), ref: xp.RefTo(mr),
-			want: outcome{Failed: "cannot read the annotation velero.crossplane.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
-				"correct or remove the annotation, then run release, or restore again"},
+			want: outcome{Failed: "cannot read the annotation velero.crossplane.x-k8s.io/hold of Bucket b: invalid character '?' looking for beginning of value; " +
+				"remove the annotation, then run release, or restore again"},
 		},
 	})
 }
@@ -220,15 +216,12 @@ func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
 	runPlans(t, map[string]planCase{"Copy": {
 		reason: "It is not taken for adopted.", world: world(claim), ref: xp.RefTo(claim), want: outcome{Failed: "OrderClaim team-a/o stays held: it is a copy"},
 	}})
-	patch, err := Explain(claim, "why", "told")
+	patch, err := Unverified.Explain(claim, "why", "told")
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err := HoldOf(xptest.Merge(claim, patch))
 	if err != nil || h == nil || h.Reason != "why" {
 		t.Errorf("What is held can be explained; got %+v, %v", h, err)
-	}
-	if again := copied(claim); again.GetAnnotations()[AnnotationHold] != "" {
-		t.Errorf("A mark is put where one is; got %v", again.GetAnnotations())
 	}
 }

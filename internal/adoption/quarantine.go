@@ -1,8 +1,6 @@
 package adoption
 
 import (
-	"encoding/json"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -32,8 +30,8 @@ func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
 }
 
 // consented returns the mark of u after a person has said that they want it adopted; ok is false if nothing waits for that.
-func consented(u *unstructured.Unstructured) (mark string, ok bool) {
-	h, err := HoldOf(u)
+func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
+	h, err := k.HoldOf(u)
 	if err != nil || h == nil {
 		return "", false
 	}
@@ -46,7 +44,7 @@ func consented(u *unstructured.Unstructured) (mark string, ok bool) {
 		return "", false
 	}
 	h.Quarantine, h.ByHand = false, false
-	b, err := json.Marshal(h)
+	mark, err = k.mark(xp.RefTo(u), h)
 
-	return string(b), err == nil
+	return mark, err == nil
 }

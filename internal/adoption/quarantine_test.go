@@ -33,7 +33,7 @@ func TestNextInQuarantine(t *testing.T) {
 		return xptest.XR("x", xptest.Refs(u...))
 	}
 	released := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		p, _ := Consent(u)
+		p, _ := Unverified.Consent(u)
 
 		return xptest.Merge(u, p)
 	}
@@ -108,7 +108,7 @@ func TestConsent(t *testing.T) {
 		return h
 	}
 	u := away(own)
-	p, ok := Consent(u)
+	p, ok := Unverified.Consent(u)
 	if !ok {
 		t.Fatal("it is in none")
 	}
@@ -130,7 +130,7 @@ func TestConsent(t *testing.T) {
 	for name, u := range map[string]*unstructured.Unstructured{
 		"Ended": ended, "Held": held(own), "Free": own, "Unreadable": xptest.XR("x", xptest.Annotated(AnnotationHold, "?")),
 	} {
-		if p, ok := Consent(u); ok || p != nil {
+		if p, ok := Unverified.Consent(u); ok || p != nil {
 			t.Errorf("%s: there is none to end; got %v", name, p)
 		}
 	}
@@ -155,14 +155,5 @@ func TestForceInQuarantine(t *testing.T) {
 	}
 	if h, err := HoldOf(xptest.Merge(u, f.Patch)); h != nil || err != nil {
 		t.Errorf("got %+v, %v", h, err)
-	}
-}
-
-// The setting of a Restore has the name of the mark of what is held.
-func TestHoldOfARestore(t *testing.T) {
-	for _, kind := range []string{"Restore", "Backup", "Schedule"} {
-		if h, err := HoldOf(xptest.Object("velero.io/v1", kind, "velero", "r", xptest.Annotated(AnnotationHold, "all"))); h != nil || err != nil {
-			t.Errorf("%s: its annotation is a setting; got %+v, %v", kind, h, err)
-		}
 	}
 }

@@ -117,7 +117,7 @@ func TestSilent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free := xptest.Merge(xr, unpause(xr, h, noon.Add(-time.Minute)))
+	free := xptest.Merge(xr, Unverified.unpause(xr, h, noon.Add(-time.Minute)))
 	cases := map[string]struct {
 		reason string
 		world  *World
@@ -144,7 +144,7 @@ func TestSilent(t *testing.T) {
 		},
 		"Future": {
 			reason: "Whoever can write the mark can write a time of the future, with which it would never be asked for.",
-			world:  world(xptest.Merge(xr, unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
+			world:  world(xptest.Merge(xr, Unverified.unpause(xr, &Hold{Since: restoredAt}, noon.Add(time.Hour)))),
 			want:   map[string]string{"XOrder x": restoredAt},
 		},
 		"CannotReconcile": {
@@ -231,7 +231,7 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 		want   []bool
 	}{
 		"Paused":   {reason: "Crossplane has not noticed that it is held.", of: x, want: []bool{false}},
-		"Unpaused": {reason: "It was let reconcile.", of: xptest.Merge(x, unpause(x, h, noon)), want: []bool{true}},
+		"Unpaused": {reason: "It was let reconcile.", of: xptest.Merge(x, Unverified.unpause(x, h, noon)), want: []bool{true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

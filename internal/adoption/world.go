@@ -16,6 +16,8 @@ import (
 
 // A World is what was observed of a cluster.
 type World struct {
+	// key signs and verifies marks.
+	key     Key
 	objects map[xp.ID]*unstructured.Unstructured
 	// packed are those but for what Crossplane itself brings, if there is a packer.
 	packed   map[xp.ID]pack.Object
@@ -39,10 +41,10 @@ type World struct {
 	journal
 }
 
-// NewWorld returns a World in which nothing exists.
-func NewWorld() *World {
+// NewWorld returns a World in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
+func NewWorld(key Key) *World {
 	return &World{
-		objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
+		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
 		restored: map[types.UID]bool{}, facts: map[xp.ID]*fact{},
 	}
 }
@@ -71,7 +73,7 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 		return
 	}
 	if !isOnlyLookedAt(u) {
-		w.facts[id] = factFrom(u)
+		w.facts[id] = factFrom(u, w.key)
 	}
 	if xp.IsOwn(id.Group) {
 		w.objects[id] = u
@@ -87,7 +89,7 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 // isOnlyLookedAt tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
 func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsOwn(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
-		!xp.HasAnnotation(u, AnnotationHold) && !xp.HasAnnotation(u, AnnotationClaimHold)
+		!xp.HasAnnotation(u, AnnotationHold)
 }
 
 // Remove says that an object does not exist any more.
@@ -137,13 +139,35 @@ func (w *World) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructu
 func (w *World) AddRestored(u *unstructured.Unstructured) {
 	w.Add(u)
 	w.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
-	if at := u.GetCreationTimestamp().Time; at.After(w.arrived) {
-		w.arrived = at
-	}
 }
 
-// Arrived returns when the last was created of what a restore has, which is about when it has brought all of it back.
-func (w *World) Arrived() time.Time { return w.arrived }
+// Arrived returns when Velero first asked after what is held: a restore has brought all of it back then. As long as nothing says when that was, it is when the
+// last hold was put on or, if there are XRs, the time of the observation, since their marks will say it. It goes by signed marks only, so that nobody has it
+// be later by making objects.
+func (w *World) Arrived() time.Time {
+	var since, polled time.Time
+	trees := false
+	w.each(func(f *fact) {
+		if f.hold == nil {
+			return
+		}
+		if at := at(f.hold.Since); at.After(since) {
+			since = at
+		}
+		if at := at(f.hold.Polled); !at.IsZero() && (polled.IsZero() || at.Before(polled)) {
+			polled = at
+		}
+		trees = trees || f.composite || f.claim
+	})
+	switch {
+	case !polled.IsZero():
+		return polled
+	case trees && !w.now.IsZero():
+		return w.now
+	default:
+		return since
+	}
+}
 
 // AddUnserved says that the API server does not serve a kind.
 func (w *World) AddUnserved(gk schema.GroupKind) {

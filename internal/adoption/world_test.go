@@ -28,10 +28,19 @@ func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstru
 func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
 
 func world(objects ...*unstructured.Unstructured) *World {
-	w := NewWorld()
+	w := NewWorld(Unverified)
 	w.SetTime(noon)
 	for _, u := range objects {
 		w.Add(u)
+	}
+
+	return w
+}
+
+// withRestored adds objects to a World that a restore has created.
+func withRestored(w *World, objects ...*unstructured.Unstructured) *World {
+	for _, u := range objects {
+		w.AddRestored(u)
 	}
 
 	return w
@@ -66,7 +75,7 @@ func TestIsMarked(t *testing.T) {
 	}{
 		"MR":         {held(xptest.MR("b")), true},
 		"Unreadable": {xptest.MR("b", xptest.Annotated(AnnotationHold, "?")), true},
-		"ClaimsMark": {xptest.NamespacedMR("b", xptest.Annotated(AnnotationClaimHold, "{}")), true},
+		"ClaimsMark": {xptest.NamespacedMR("b", xptest.Annotated(AnnotationHold, "{}")), true},
 		"Copy":       {copied(xptest.NamespacedMR("b")), true},
 		"Free":       {xptest.MR("b"), false},
 		"OwnPause":   {xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), false},
@@ -150,7 +159,7 @@ func TestPack(t *testing.T) {
 		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
 	}
 	kept := map[string]bool{"xorders.example.org": true}
-	w, packed := world(objects...), NewWorld()
+	w, packed := world(objects...), NewWorld(Unverified)
 	packed.Pack()
 	for _, u := range objects {
 		packed.AddRestored(u)

@@ -92,7 +92,7 @@ func TestValidate(t *testing.T) {
 			want: []string{"problem Malformed XOrder x"},
 		},
 		"MalformedMark": {
-			reason: "A mark that can't be read says nothing.", objects: all(xptest.With(x, xptest.Annotated("velero.crossplane.io/hold", "x"))), want: []string{"problem Malformed XOrder x"},
+			reason: "A mark that can't be read says nothing.", objects: all(xptest.With(x, xptest.Annotated("velero.crossplane.x-k8s.io/hold", "x"))), want: []string{"problem Malformed XOrder x"},
 		},
 		"ClaimDangling": {reason: "A claim whose XR is gone makes another.", objects: all(claim), want: []string{"problem Dangling OrderClaim team-a/c"}},
 		"ClaimOneSided": {reason: "A claim can name any XR.", objects: all(claim, x), want: []string{"problem OneSided OrderClaim team-a/c"}},

@@ -113,7 +113,7 @@ func (w *world) planFor(s *state) uint32 {
 
 // think has the plugin plan for all that it observes.
 func (w *world) think(v *view) plan {
-	world := adoption.NewWorld()
+	world := adoption.NewWorld(adoption.Unverified)
 	world.SetTime(noon)
 	refs := []xp.Ref{}
 	instances := map[*unstructured.Unstructured]instance{}

@@ -68,7 +68,11 @@ func (cluster) Outrank(context.Context, *unstructured.Unstructured) error { retu
 
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 
-func (cluster) ReturnStatus(context.Context, xp.Ref, map[string]any) error { return nil }
+func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
+
+func (cluster) MarkKey(context.Context, string) (adoption.Key, error) {
+	return adoption.Unverified, nil
+}
 
 func (cluster) Settings(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil

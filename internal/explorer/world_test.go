@@ -174,7 +174,7 @@ func (w *world) mark(text string) uint16 {
 
 func key(u *unstructured.Unstructured) string {
 	if xp.IsClaim(u) {
-		return adoption.AnnotationClaimHold
+		return adoption.AnnotationHold
 	}
 
 	return adoption.AnnotationHold

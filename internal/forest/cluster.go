@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -182,13 +183,23 @@ func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool,
 	return k.Reconciled(), nil
 }
 
+// MarkKey signs marks.
+func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
+	key, err := adoption.NewKey(bytes.Repeat([]byte("k"), adoption.KeySize))
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a key: %w", err)
+	}
+
+	return key, nil
+}
+
 // ReturnStatus writes what a held object lacks of its status, as internal/live does.
-func (v *view) ReturnStatus(_ context.Context, r xp.Ref, status map[string]any) error {
+func (v *view) ReturnStatus(_ context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	u := v.objects[r.ID()]
 	if u == nil {
 		return nil
 	}
-	h, err := adoption.HoldOf(u)
+	h, err := key.HoldOf(u)
 	if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
 		return nil //nolint:nilerr // It is not held.
 	}

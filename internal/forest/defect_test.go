@@ -16,7 +16,7 @@ import (
 // remarked returns what changes the mark of a hold.
 func remarked(change func(h *adoption.Hold)) func(original, u *unstructured.Unstructured) {
 	return func(_, u *unstructured.Unstructured) {
-		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationClaimHold} {
+		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationHold} {
 			h := &adoption.Hold{}
 			if mark, ok := u.GetAnnotations()[key]; ok && json.Unmarshal([]byte(mark), h) == nil {
 				change(h)
@@ -100,8 +100,8 @@ func TestDefectsAreFound(t *testing.T) {
 		"LeavesTheRevision": {want: "P4-pinned", defect: Defect{First: func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
 			return slices.DeleteFunc(slices.Clone(ids), func(id velero.ResourceIdentifier) bool { return id.GroupResource == revision.Resource() })
 		}}},
-		"DropsTheHold":      {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
-		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationClaimHold)}},
+		"DropsTheHold":      {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationHold)}},
 		"DropsThePause":     {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused)}},
 		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Reason = "" })}},
 		"ForgetsThePause":   {want: "P5-given-back", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Paused = nil })}},

@@ -135,11 +135,7 @@ func (g *grower) forge(o *Object) {
 	if !g.chance(30) {
 		return
 	}
-	key := adoption.AnnotationHold
-	if o.Role == RoleClaim {
-		key = adoption.AnnotationClaimHold
-	}
-	annotate(o, key, one(g,
+	annotate(o, adoption.AnnotationHold, one(g,
 		"{", "null", `{"paused":"true"}`, `{"restore":"x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
 	))
 	o.Own = o.DeepCopy()

@@ -47,8 +47,10 @@ type Adopter struct {
 	// last is the observer of the last call, and ended when that was.
 	last  *observer
 	ended time.Time
-	// arrived are the objects of which it has told that they are held, by UID.
-	arrived sync.Map
+	// arrived are the objects of which it has told that they are held, by UID, and forged those of which it has told that their mark does not count.
+	arrived, forged sync.Map
+	// taken are the steps that it has taken.
+	taken map[takenStep]bool
 	// stepped is called with each step that was taken, one after the other.
 	stepping sync.Mutex
 	stepped  func(change adoption.Change)
@@ -59,7 +61,7 @@ func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
-		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		asked: map[types.UID]time.Time{}, taken: map[takenStep]bool{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 
@@ -71,13 +73,13 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 }
 
 // Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each. What it has
-// read, and has been told of since, serves the calls that follow at once, for XRs of other kinds.
-func (a *Adopter) Adopt(ctx context.Context, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+// read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count if they were signed with the key.
+func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
 	if o == nil || o.selector != selector || time.Since(a.ended) > lookLasts || !o.isCurrent() {
 		a.forget()
-		o = newObserver(a.cluster, selector, nil)
+		o = newObserver(a.cluster, key, selector, nil)
 	}
 	o.refs = append(o.refs, ref)
 	plans, o, err := a.adopt(ctx, o, (*adoption.World).Subjects)
@@ -99,9 +101,9 @@ func (a *Adopter) forget() {
 
 // AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
 // a Plan for each. It takes only the right to list, and not that to watch, which fewer have than Velero.
-func (a *Adopter) AdoptOnly(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.thorough, a.blind = true, true
-	plans, _, err := a.adopt(ctx, newObserver(a.cluster, selector, refs), func(*adoption.World) []xp.Ref { return nil })
+	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.World) []xp.Ref { return nil })
 
 	return plans, err
 }
@@ -148,7 +150,7 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	}
 	again := func() *observer {
 		o.unfollow()
-		anew := newObserver(o.cluster, o.selector, o.refs)
+		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
 		p.brief(anew)
 
 		return anew
@@ -184,7 +186,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist needs none, and of what is adopted and
 // not proven there is an Event.
-func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
+func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error {
 	// Crossplane writes the status of what it finds paused, so the object may have changed since it was read.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := a.cluster.Get(ctx, ref)
@@ -194,14 +196,14 @@ func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
 		if err != nil {
 			return err
 		}
-		h, err := adoption.HoldOf(u)
+		h, err := key.HoldOf(u)
 		if err != nil {
-			return err
+			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". "+err.Error())
 		}
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". It is not held any more; mend that, and Crossplane carries on")
 		}
-		news, err := adoption.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+FieldManager+" release "+ref.Path())
+		news, err := key.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+FieldManager+" release "+ref.Path())
 		if err != nil {
 			return err
 		}

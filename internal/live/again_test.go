@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -197,7 +198,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			reason: "A poll that sees nothing would say that nothing is held.",
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
-				w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(xr)})
+				w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 				if err != nil {
 					return nil, err
 				}

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -24,13 +23,11 @@ type outcome struct {
 	err  error
 }
 
-// ask lists what the options select of a kind.
-func (o *observer) ask(
-	ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error,
-) (a outcome) {
+// ask lists what the options select in a collection.
+func (o *observer) ask(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) (a outcome) {
 	began, early := time.Now(), false
-	l := &listing{GroupVersionKind: gvk, options: options}
-	version, err := o.cluster.eachTrying(ctx, gvk, "", options, try, func(u *unstructured.Unstructured) {
+	l := &listing{collection: p, options: options}
+	version, err := o.cluster.eachTrying(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
 		u = slim(u)
 		o.adding.Lock()
 		defer o.adding.Unlock()
@@ -58,19 +55,17 @@ func (o *observer) ask(
 // listBeside lists side by side those kinds of what is needed that are to be listed for the first time, and tells whether there were any. What is vital comes
 // first, and is followed as soon as it is listed.
 func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error) {
-	var due []schema.GroupVersionKind
-	meant := map[schema.GroupVersionKind]bool{}
-	for _, r := range needs {
-		gvk := r.GroupVersionKind()
-		if o.world.Has(r) || o.whole[gvk] || o.labelled[gvk] || meant[gvk] || o.vital[gvk] || gvk == kindSecret {
+	labelled, _ := o.due(needs)
+	var due []collection
+	for _, p := range labelled {
+		if o.vital[p.GroupVersionKind] || p.GroupVersionKind == kindSecret {
 			continue
 		}
-		meant[gvk] = true
-		if err := o.discover(gvk); err != nil {
+		if err := o.discover(p.GroupVersionKind); err != nil {
 			return false, err
 		}
-		if o.cluster.isKnown(gvk) {
-			due = append(due, gvk)
+		if o.cluster.isKnown(p.GroupVersionKind) && (p.namespace == "" || !o.isClusterScoped(p.GroupVersionKind)) {
+			due = append(due, p)
 		}
 	}
 	if len(due) < 2 {
@@ -79,17 +74,17 @@ func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error)
 	outcomes := make([]outcome, len(due))
 	var asking sync.WaitGroup
 	tickets := make(chan struct{}, beside)
-	for n, gvk := range due {
+	for n, p := range due {
 		tickets <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-tickets }()
-			outcomes[n] = o.ask(ctx, gvk, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly)
+			outcomes[n] = o.ask(ctx, p, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly)
 		})
 	}
 	asking.Wait()
-	for n, gvk := range due {
-		o.ahead[gvk], o.labelled[gvk] = outcomes[n], true
-		if err := o.list(ctx, gvk, o.selector); err != nil {
+	for n, p := range due {
+		o.ahead[p], o.labelled[p] = outcomes[n], true
+		if err := o.list(ctx, p, o.selector); err != nil {
 			return false, err
 		}
 	}

@@ -42,7 +42,7 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 			t.Errorf("%s: listed while no other kind was", resource)
 		}
 	}
-	w, err := s.connect(t).Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	w, err := s.connect(t).Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 	}
 	a := brisk(t, s)
 	a.glance = time.Minute // It ends when nothing is left to wait for.
-	plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}

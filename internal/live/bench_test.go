@@ -109,7 +109,7 @@ func BenchmarkPoll(b *testing.B) {
 			s := newAPIServer(b)
 			first := s.forest(b, xrs, time.Now().Add(-time.Hour))
 			poll := func() {
-				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), selector, first); err != nil {
+				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -135,7 +135,7 @@ func BenchmarkLook(b *testing.B) {
 			a := NewAdopter(s.connect(b), quiet())
 			a.blind = true
 			p := a.newPoll(ctx)
-			o := newObserver(a.cluster, selector, []xp.Ref{first})
+			o := newObserver(a.cluster, adoption.Unverified, selector, []xp.Ref{first})
 			p.brief(o)
 			look := func() {
 				if err := o.look(ctx); err != nil {
@@ -165,7 +165,7 @@ func BenchmarkAdoption(b *testing.B) {
 				first := s.forest(b, xrs, time.Now())
 				b.StartTimer()
 				for done := false; !done; {
-					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), selector, first)
+					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, selector, first)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -197,7 +197,7 @@ func BenchmarkObserve(b *testing.B) {
 			for b.Loop() {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				world, err := c.Observe(context.Background(), selector, []xp.Ref{first})
+				world, err := c.Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{first})
 				if err != nil {
 					b.Fatal(err)
 				}

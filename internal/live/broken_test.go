@@ -26,7 +26,7 @@ import (
 // nothing was done; that somebody else was faster is.
 func TestPatchWithoutAnAnswer(t *testing.T) {
 	pause := map[string]any{"metadata": map[string]any{
-		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.io/hold": nil}, "labels": map[string]any{"gone": nil},
+		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.x-k8s.io/hold": nil}, "labels": map[string]any{"gone": nil},
 	}, "spec": map[string]any{"names": []any{"a"}}}
 	cases := map[string]struct {
 		reason string
@@ -46,12 +46,12 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 		},
 		"Undone": {reason: "Somebody else has changed it.", done: []xptest.Option{xptest.Annotated("crossplane.io/paused", "false")}},
 		"Half": {reason: "What was to be removed is there.", done: []xptest.Option{
-			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
+			xptest.Annotated("crossplane.io/paused", "true"), xptest.Annotated("velero.crossplane.x-k8s.io/hold", "{}"), xptest.Field([]any{"a"}, "spec", "names"),
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			before := xptest.MR("b", xptest.Annotated("velero.crossplane.io/hold", "{}"))
+			before := xptest.MR("b", xptest.Annotated("velero.crossplane.x-k8s.io/hold", "{}"))
 			s := newServer(before)
 			unanswered := true
 			s.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {

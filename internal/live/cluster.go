@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -55,6 +56,8 @@ type Cluster struct {
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
 	definitions definitions
+	// markKeys are the keys that sign marks, by Velero's namespace.
+	markKeys map[string]adoption.Key
 
 	asking sync.Mutex
 	pauses wait.Backoff
@@ -143,6 +146,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
+		markKeys:    map[string]adoption.Key{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},
 	}

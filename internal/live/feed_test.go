@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -37,8 +38,8 @@ func TestNews(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := newObserver(nil, selector, nil)
-			in := &listing{GroupVersionKind: of("x", "").GroupVersionKind()}
+			o := newObserver(nil, adoption.Unverified, selector, nil)
+			in := &listing{collection: collection{GroupVersionKind: of("x", "").GroupVersionKind()}}
 			o.put(of("x", "5"))
 			if tc.written != "" {
 				o.wrote(of("x", tc.written))
@@ -97,8 +98,8 @@ func TestFeed(t *testing.T) {
 func TestRelisted(t *testing.T) {
 	gone, there, later := of("gone", "1"), of("there", "1"), of("later", "9")
 	elsewhere := xptest.With(of("elsewhere", "1"), xptest.Without("metadata", "labels"))
-	in := &listing{GroupVersionKind: gone.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
-	o := newObserver(nil, selector, nil)
+	in := &listing{collection: collection{GroupVersionKind: gone.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
+	o := newObserver(nil, adoption.Unverified, selector, nil)
 	for _, u := range []*unstructured.Unstructured{restored(gone), restored(there), elsewhere} {
 		o.put(u)
 	}

@@ -20,7 +20,7 @@ import (
 
 // A listing is what was listed of a kind, and as of when.
 type listing struct {
-	schema.GroupVersionKind
+	collection
 
 	options  metav1.ListOptions
 	followed bool
@@ -51,7 +51,7 @@ func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 		if l.followed || !isDue(l) {
 			continue
 		}
-		if l.options.LabelSelector != o.selector || !o.whole[l.GroupVersionKind] || l.GroupVersionKind == kindSecret {
+		if l.options.LabelSelector != o.selector || !isListed(o.whole, l.GroupVersionKind, l.namespace) || l.GroupVersionKind == kindSecret {
 			due = append(due, l)
 		}
 	}
@@ -115,7 +115,7 @@ const (
 // server has much to do. It goes on after the last that was told, or with a new list if the API server does not know any more what came then.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
-	w, err := o.watcher(ctx, l.GroupVersionKind, options)
+	w, err := o.watcher(ctx, l.collection, options)
 	go func() {
 		for chances := relists; ; {
 			began, version := time.Now(), ""
@@ -133,7 +133,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 				break
 			}
 			options.ResourceVersion = cmp.Or(version, options.ResourceVersion)
-			w, err = o.watcher(ctx, l.GroupVersionKind, options)
+			w, err = o.watcher(ctx, l.collection, options)
 		}
 		if vital {
 			o.feed.lose()
@@ -152,7 +152,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, "", options, o.cluster.briefly, func(u *unstructured.Unstructured) {
+	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.briefly, func(u *unstructured.Unstructured) {
 		o.hear(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
@@ -165,7 +165,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 
 // forgetAllBut forgets what a list had of what is not there any more. What has only lost the label that was asked for is found among all.
 func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
-	if o.isCovered(l) {
+	if o.isCovered(l, l.namespace) {
 		return
 	}
 	selector, err := labels.Parse(l.options.LabelSelector)
@@ -173,7 +173,7 @@ func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 		return
 	}
 	for _, u := range o.world.AllBut(l.GroupKind(), there) {
-		if selector.Matches(labels.Set(u.GetLabels())) {
+		if (l.namespace == "" || l.namespace == u.GetNamespace()) && selector.Matches(labels.Set(u.GetLabels())) {
 			o.world.Remove(u)
 		}
 	}
@@ -199,13 +199,17 @@ func (o *observer) hear(event watch.EventType, u *unstructured.Unstructured, l *
 	o.feed.add(event, slim(ofKind(u, l.GroupVersionKind)), l)
 }
 
-func (o *observer) watcher(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) (watch.Interface, error) {
-	gvr, _, err := o.cluster.Resource(gvk)
+func (o *observer) watcher(ctx context.Context, p collection, options metav1.ListOptions) (watch.Interface, error) {
+	gvr, namespaced, err := o.cluster.Resource(p.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
 
-	return o.cluster.client.Resource(gvr).Watch(ctx, options) //nolint:wrapcheck // Nobody is told of it.
+	if !namespaced {
+		p.namespace = ""
+	}
+
+	return o.cluster.client.Resource(gvr).Namespace(p.namespace).Watch(ctx, options) //nolint:wrapcheck // Nobody is told of it.
 }
 
 // unfollow ends what follow has begun.
@@ -224,7 +228,7 @@ func (o *observer) catchUp() (changed, ok bool) {
 		o.forgetAllBut(l, ids)
 	}
 	for _, h := range news {
-		if o.isCovered(h.in) || !o.isNews(h) {
+		if o.isCovered(h.in, h.id.Namespace) || !o.isNews(h) {
 			continue
 		}
 		changed = true
@@ -249,10 +253,10 @@ func (o *observer) isCurrent() bool {
 	return ok
 }
 
-// isCovered tells whether all of a kind was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
+// isCovered tells whether all in a namespace was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
 // that the other does not say better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
-func (o *observer) isCovered(l *listing) bool {
-	return l.options.LabelSelector == o.selector && o.selector != "" && o.whole[l.GroupVersionKind] && l.GroupVersionKind != kindSecret
+func (o *observer) isCovered(l *listing, namespace string) bool {
+	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, l.GroupVersionKind, namespace) && l.GroupVersionKind != kindSecret
 }
 
 // wrote takes over how an object is after it was written, which several can be at a time.

@@ -115,7 +115,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			if tc.ending {
 				a.glance = time.Minute // It ends when nothing is left to wait for.
 			}
-			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+			plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), selector, xp.RefTo(x))
+	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(x))
 	if err != nil || !plans[xp.RefTo(x).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
@@ -202,7 +202,7 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), selector, first)
+	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, first)
 	if err != nil || !plans[first.ID()].Done {
 		t.Errorf("got %+v, %v", plans[first.ID()], err)
 	}
@@ -237,12 +237,12 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 				all = []*unstructured.Unstructured{x, restored(y), connection}
 			}
 			s.put(t, append(platformOf(x), all...)...)
-			o := newObserver(s.connect(t), selector, []xp.Ref{xp.RefTo(x)})
+			o := newObserver(s.connect(t), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
 			if err := o.look(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			o.put(tc.lost)
-			in := &listing{GroupVersionKind: tc.lost.GroupVersionKind(), options: metav1.ListOptions{LabelSelector: selector}}
+			in := &listing{collection: collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
 			o.feed.add(watch.Deleted, tc.lost, in)
 			ok := o.isCurrent()
 			if there := o.world.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
@@ -264,7 +264,7 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	a := brisk(t, s)
 	for _, u := range []*unstructured.Unstructured{x, y} {
 		for range 2 {
-			plans, err := a.Adopt(context.Background(), selector, xp.RefTo(u))
+			plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(u))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,14 +46,14 @@ func FuzzAdopt(f *testing.F) {
 		s.put(buckets, xptest.With(mr, xptest.ControlledBy(xr)))
 		a := hasty(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
-		plans, err := a.Adopt(t.Context(), selector, xp.RefTo(u))
+		plans, err := a.Adopt(t.Context(), adoption.Unverified, selector, xp.RefTo(u))
 		if err != nil {
 			t.Errorf("what a tenant writes stops the adoption of all: %v", err)
 		}
 		if _, ok := plans[xp.RefTo(xr).ID()]; len(plans) > 1 && !ok {
 			t.Errorf("there is no plan for what is somebody else's: %v", plans)
 		}
-		_ = a.GiveUp(t.Context(), xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
+		_ = a.GiveUp(t.Context(), adoption.Unverified, xp.RefTo(u), "it is tested") // A mark that can't be read is an error.
 		for _, action := range s.Actions() {
 			if p, ok := action.(clienttesting.PatchActionImpl); ok && p.GetName() == mr.GetName() && p.GetResource() == buckets {
 				t.Errorf("what somebody else composes was patched: %s", p.GetPatch())

@@ -102,7 +102,7 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 
 // all returns all XRs of a kind.
 func (l *leftovers) all(ctx context.Context, o *observer, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	if o.whole[gvk] {
+	if o.whole[collection{GroupVersionKind: gvk}] {
 		return o.world.All(gvk.GroupKind()), nil
 	}
 

@@ -20,22 +20,24 @@ import (
 const pageSize = 250
 
 // Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
-// needs. It lists each kind once: those objects that carry the label selector, which is how Velero marks what a restore created. Only when
+// needs. Marks count in it if they were signed with the key. It lists each kind once: those objects that carry the label selector, which is how Velero marks what a restore created. Only when
 // one that is needed is not among them, because it was there before the restore, it lists the rest of the kind too. A kind that can't be read
 // and that is only composed is the World's to tell of; any other is an error.
-func (c *Cluster) Observe(ctx context.Context, selector string, refs []xp.Ref) (*adoption.World, error) {
-	o := newObserver(c, selector, refs)
+func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.World, error) {
+	o := newObserver(c, key, selector, refs)
 
 	return o.world, o.look(ctx)
 }
 
 type observer struct {
 	cluster  *Cluster
+	key      adoption.Key
 	selector string
 	refs     []xp.Ref
 	world    *adoption.World
-	labelled map[schema.GroupVersionKind]bool
-	whole    map[schema.GroupVersionKind]bool
+	// labelled and whole are where that was listed which carries the selector's label, and all there is.
+	labelled map[collection]bool
+	whole    map[collection]bool
 	// vital are the kinds without which nothing is known, and unread why others could not be read.
 	vital  map[schema.GroupVersionKind]bool
 	unread map[schema.GroupVersionKind]error
@@ -54,18 +56,18 @@ type observer struct {
 	// watches says that it may be told.
 	watches bool
 	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
-	ahead  map[schema.GroupVersionKind]outcome
+	ahead  map[collection]outcome
 	adding sync.Mutex
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
 
 // newObserver returns an observer of what refs name, and of what belongs to it, that has seen nothing yet.
-func newObserver(c *Cluster, selector string, refs []xp.Ref) *observer {
+func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
-		cluster: c, selector: selector, refs: refs, world: adoption.NewWorld(), labelled: map[schema.GroupVersionKind]bool{},
-		whole: map[schema.GroupVersionKind]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{}, ahead: map[schema.GroupVersionKind]outcome{},
+		cluster: c, key: key, selector: selector, refs: refs, world: adoption.NewWorld(key), labelled: map[collection]bool{},
+		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
+		expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
@@ -101,41 +103,43 @@ func (o *observer) put(u *unstructured.Unstructured) {
 	o.world.Add(u)
 }
 
-// observe lists the kinds of what is needed and not there, and tells whether it listed any.
+// observe lists what is needed and not there, and tells whether it listed anything.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	more, err := o.listBeside(ctx, needs)
 	if err != nil {
 		return false, err
 	}
 	for _, r := range needs {
-		gvk := r.GroupVersionKind()
-		if err := o.unread[gvk]; err != nil && o.vital[gvk] {
+		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] {
 			return false, err
 		}
-		if o.world.Has(r) || o.whole[gvk] {
-			continue
+	}
+	labelled, whole := o.due(needs)
+	for _, p := range labelled {
+		o.labelled[p] = true
+		if err := o.list(ctx, p, o.selector); err != nil {
+			return false, err
 		}
-		more = true
-		if !o.labelled[gvk] {
-			o.labelled[gvk] = true
-			if err := o.list(ctx, gvk, o.selector); err != nil {
-				return false, err
-			}
-
-			continue
-		}
-		o.whole[gvk] = true
-		if err := o.list(ctx, gvk, ""); err != nil {
+	}
+	for _, p := range whole {
+		o.whole[p] = true
+		if err := o.list(ctx, p, ""); err != nil {
 			return false, err
 		}
 	}
 
-	return more, nil
+	return more || len(labelled)+len(whole) > 0, nil
 }
 
-func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, selector string) error {
+func (o *observer) list(ctx context.Context, p collection, selector string) error {
+	gvk := p.GroupVersionKind
 	if err := o.discover(gvk); err != nil {
 		return err
+	}
+	if p.namespace != "" && o.isClusterScoped(gvk) {
+		o.whole[p] = true // What a namespaced object names is in its namespace, and so is none of these.
+
+		return nil
 	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
 	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
@@ -143,7 +147,7 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
-		err := o.read(ctx, gvk, options)
+		err := o.read(ctx, p, options)
 		switch {
 		case err == nil:
 			continue
@@ -159,7 +163,7 @@ func (o *observer) list(ctx context.Context, gvk schema.GroupVersionKind, select
 		default:
 			return err
 		}
-		o.whole[gvk] = true
+		o.whole[p] = true
 
 		return nil
 	}
@@ -180,8 +184,9 @@ func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// read lists what the options select of a kind. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
-func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions) error {
+// read lists what the options select. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
+func (o *observer) read(ctx context.Context, p collection, options metav1.ListOptions) error {
+	gvk := p.GroupVersionKind
 	if !o.cluster.isKnown(gvk) {
 		gv := gvk.GroupVersion()
 		if err := o.unanswered[gv]; err != nil {
@@ -201,15 +206,15 @@ func (o *observer) read(ctx context.Context, gvk schema.GroupVersionKind, option
 		try = o.cluster.patiently(ctx)
 	}
 
-	return o.listed(ctx, gvk, options, try)
+	return o.listed(ctx, p, options, try)
 }
 
-// listed lists what the options select of a kind, and remembers as of when.
-func (o *observer) listed(ctx context.Context, gvk schema.GroupVersionKind, options metav1.ListOptions, try func(func() error) error) error {
-	a, isAhead := o.ahead[gvk]
-	delete(o.ahead, gvk)
+// listed lists what the options select, and remembers as of when.
+func (o *observer) listed(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
+	a, isAhead := o.ahead[p]
+	delete(o.ahead, p)
 	if !isAhead {
-		a = o.ask(ctx, gvk, options, try)
+		a = o.ask(ctx, p, options, try)
 	}
 	if a.err != nil {
 		return a.err

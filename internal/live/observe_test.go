@@ -132,7 +132,7 @@ func TestObserve(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.objects...)
-			w, err := s.cluster().Observe(context.Background(), selector, tc.from)
+			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, tc.from)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestObserve(t *testing.T) {
 func TestObserveReadsConnectionSecretsOnly(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s")))
 	s := newServer(xr, xptest.Secret("s", xptest.In("infra")))
-	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil || w.Get(xp.RefTo(xptest.Secret("s", xptest.In("infra")))) == nil {
 		t.Fatalf("what was live before the restore is observed; got error %v", err)
 	}
@@ -183,7 +183,7 @@ func TestObserveWithoutSecrets(t *testing.T) {
 	xr := xptest.With(restored(xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))), xptest.SeenPaused())
 	s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
 	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
-	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestObserveWithoutSecrets(t *testing.T) {
 		t.Errorf("The XR can be unpaused; got %+v", plan)
 	}
 	s.failOn("list", "secrets", 1, errDown)
-	if _, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
+	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
 		t.Errorf("What could not be listed is another matter; got error %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func TestObserveReadsEveryPage(t *testing.T) {
 
 		return true, list, nil
 	})
-	w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(b)})
+	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(b)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestObserveErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(xr, restored(xptest.Revision(xptest.RevisionName, xr)))
 			s.failOn("list", "buckets", 1, tc.err)
-			w, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)})
+			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("%s\ngot error %v", tc.reason, err)
 			}
@@ -249,7 +249,7 @@ func TestObserveErrors(t *testing.T) {
 
 	s := newServer()
 	s.down = errDown
-	if _, err := s.cluster().Observe(context.Background(), selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
+	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
 		t.Errorf("A failure of discovery is an error; got %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 			for _, u := range tc.refs {
 				refs = append(refs, xp.RefTo(u))
 			}
-			w, err := cluster.Observe(t.Context(), selector, refs)
+			w, err := cluster.Observe(t.Context(), adoption.Unverified, selector, refs)
 			if tc.want == "" {
 				if !errors.Is(err, tc.with) {
 					t.Errorf("%s\ngot error %v", tc.reason, err)
@@ -112,7 +112,7 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
 		c := of(s)
 		c.pauses = wait.Backoff{Steps: 1}
-		w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
+		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			few, many := observe(t, 2, tc.of), observe(t, 500, tc.of)
+			few, many := observe(t, 2, tc.of), observe(t, 60, tc.of)
 			if few != many {
 				t.Errorf("%s\n%d requests for few kinds and %d for many", tc.reason, few, many)
 			}
@@ -157,7 +157,7 @@ func TestObserveFindsKindsThatHaveCome(t *testing.T) {
 		if there {
 			s.kinds[xptest.ManagedVersion] = served
 		}
-		w, err := c.Observe(t.Context(), selector, []xp.Ref{xp.RefTo(xr)})
+		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 		if err != nil || (w.Get(xp.RefTo(bucket)) != nil) != there {
 			t.Errorf("its provider is installed: %v; got %v, %v", there, w.Get(xp.RefTo(bucket)), err)
 		}

@@ -17,7 +17,7 @@ import (
 
 // A look plans for what can have moved: not for who is adopted.
 func TestPlan(t *testing.T) {
-	w := adoption.NewWorld()
+	w := adoption.NewWorld(adoption.Unverified)
 	w.SetTime(time.Now())
 	for _, u := range platformOf(xptest.XR("x")) {
 		w.Add(u)

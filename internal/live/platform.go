@@ -9,17 +9,18 @@ import (
 // observePlatform lists what XRs of all kinds share, as far as it matters for those that were observed. Whoever has XRs has few of these.
 func (o *observer) observePlatform(ctx context.Context) error {
 	for _, gvk := range o.world.PlatformNeeds() {
-		if o.whole[gvk] {
+		everywhere := collection{GroupVersionKind: gvk}
+		if o.whole[everywhere] {
 			continue
 		}
-		err := o.listed(ctx, gvk, metav1.ListOptions{}, o.cluster.patiently(ctx))
+		err := o.listed(ctx, everywhere, metav1.ListOptions{}, o.cluster.patiently(ctx))
 		if isUnserved(err) {
 			continue // Crossplane is older than the kind, or not there, which is noticed without it.
 		}
 		if err != nil {
 			return err
 		}
-		o.whole[gvk] = true
+		o.whole[everywhere] = true
 		o.world.AddedAll(gvk.GroupKind())
 	}
 

@@ -65,6 +65,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 // pass plans for what refs name and takes the steps that can be taken now.
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	p.arrive(o, refs)
+	p.nameForged(o)
 	p.plans, p.steps = p.take(ctx, o, refs)
 	if p.steps == 0 {
 		p.tellLate(ctx, p.spare())
@@ -244,7 +245,7 @@ func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.
 
 			continue
 		}
-		plan := adoption.Next(w, r)
+		plan := p.once(adoption.Next(w, r))
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
 			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
@@ -348,6 +349,12 @@ func (a *Adopter) together(n int, do func(n int)) {
 
 // step takes a step, and takes over what the object is then.
 func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
+	target := xp.String(t.Target)
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.refusal = fmt.Errorf("cannot change %s, because of a defect of this plugin (%v); report this, with the object", target, cause)
+		}
+	}()
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
 	after, err := a.cluster.Patch(ctx, t.Target, t.Patch)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
@@ -364,6 +371,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	t.taken = true
 	log.WithField("step", t.Step).Info("Adoption step taken")
 	a.stepping.Lock()
+	a.taken[stepOf(t.Change)] = true
 	a.stepped(t.Change)
 	a.stepping.Unlock()
 	if n, ok := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1)); ok && t.toldFree {

@@ -21,7 +21,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	crossplane(s)
 	provider(t, s, map[string]bool{"b": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine == "" {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -32,15 +32,15 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	a := hasty(s)
 	for range 2 { // The second time there is nothing to do, also for one that has changed meanwhile.
 		for _, u := range []string{"b", "gone"} {
-			if err := a.Consent(context.Background(), heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
+			if err := a.Consent(context.Background(), adoption.Unverified, heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := a.Consent(context.Background(), heldMR(xr, away(adoption.Hold{}))); err != nil {
+		if err := a.Consent(context.Background(), adoption.Unverified, heldMR(xr, away(adoption.Hold{}))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	plans, err := a.Adopt(context.Background(), selector, xp.RefTo(xr))
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}

@@ -70,15 +70,15 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 }
 
 // Consent says that a person wants an object adopted, which stays held until it is. What does not wait for that stays as it is.
-func (a *Adopter) Consent(ctx context.Context, u *unstructured.Unstructured) error {
-	_, err := a.change(ctx, u, adoption.Consent)
+func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+	_, err := a.change(ctx, u, key.Consent)
 	if isUnserved(err) {
 		return nil // It is gone, which whoever goes on with it finds out.
 	}
 	if err != nil {
 		return err
 	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil {
+	if h, err := key.HoldOf(u); err == nil && h != nil {
 		step, _ := h.Kept()
 		a.stepped(adoption.Change{Target: u, Step: step})
 	}
@@ -87,8 +87,8 @@ func (a *Adopter) Consent(ctx context.Context, u *unstructured.Unstructured) err
 }
 
 // Foresee returns what it means to lift the holds of what refs name by force. It changes nothing.
-func (a *Adopter) Foresee(ctx context.Context, selector string, refs []xp.Ref) (map[xp.ID]adoption.Forcing, error) {
-	world, err := a.cluster.Observe(ctx, selector, refs)
+func (a *Adopter) Foresee(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Forcing, error) {
+	world, err := a.cluster.Observe(ctx, key, selector, refs)
 	if err != nil {
 		return nil, err
 	}

@@ -202,10 +202,8 @@ func (s *server) steps() []string {
 		if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
 			panic(err) // The code is wrong.
 		}
-		for _, key := range []string{adoption.AnnotationHold, adoption.AnnotationClaimHold} {
-			if hold, _, _ := unstructured.NestedString(document, "metadata", "annotations", key); hold != "" {
-				unstructured.RemoveNestedField(document, "metadata", "annotations", key)
-			}
+		if hold, _, _ := unstructured.NestedString(document, "metadata", "annotations", adoption.AnnotationHold); hold != "" {
+			unstructured.RemoveNestedField(document, "metadata", "annotations", adoption.AnnotationHold)
 		}
 		unstructured.RemoveNestedField(document, "metadata", "resourceVersion")
 		if !cmp.Equal(document, map[string]any{"metadata": map[string]any{"annotations": map[string]any{}}}) {

@@ -14,7 +14,7 @@ import (
 // what Crossplane itself brings, that is all but who manages which field; of what an XR composes it is who it is, whose, and how well.
 func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsOwn(u.GroupVersionKind().Group) ||
-		xp.HasAnnotation(u, adoption.AnnotationHold) || xp.HasAnnotation(u, adoption.AnnotationClaimHold)
+		xp.HasAnnotation(u, adoption.AnnotationHold)
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		switch fields, isMap := value.(map[string]any); {

@@ -68,7 +68,7 @@ func TestSlimChangesNoPlan(t *testing.T) {
 		"Deleting":   xptest.Deleting(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, slimmed := adoption.NewWorld(), adoption.NewWorld()
+			whole, slimmed := adoption.NewWorld(adoption.Unverified), adoption.NewWorld(adoption.Unverified)
 			for _, u := range objects {
 				u = xptest.With(u, change)
 				whole.AddRestored(u)

@@ -14,8 +14,8 @@ import (
 )
 
 // ReturnStatus writes those fields of a status that the object which r names is held for and does not have. It does nothing to what does not exist, is not
-// held, or was let go on: from then on its status is its controller's.
-func (c *Cluster) ReturnStatus(ctx context.Context, r xp.Ref, status map[string]any) error {
+// held by a mark that was signed with the key, or was let go on: from then on its status is its controller's.
+func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := c.Get(ctx, r)
 		if isUnserved(err) {
@@ -24,7 +24,7 @@ func (c *Cluster) ReturnStatus(ctx context.Context, r xp.Ref, status map[string]
 		if err != nil {
 			return err
 		}
-		h, err := adoption.HoldOf(u)
+		h, err := key.HoldOf(u)
 		if err != nil || h == nil || h.Clone != "" || h.Unpaused != "" || !xp.IsPaused(u) {
 			return nil //nolint:nilerr // A mark that can't be read is named by the operation.
 		}

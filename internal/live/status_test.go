@@ -49,7 +49,7 @@ func TestReturnStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.live...)
 			s.failOn("patch", "xorders", 1, apierrors.NewConflict(schema.GroupResource{}, "x", nil))
-			if err := s.cluster().ReturnStatus(t.Context(), xp.RefTo(xptest.XR("x")), status); err != nil {
+			if err := s.cluster().ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(xptest.XR("x")), status); err != nil {
 				t.Fatal(err)
 			}
 			if tc.live == nil {

@@ -64,7 +64,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 		return nil, err
 	}
 	s := &surveyor{
-		cluster: c, scope: scope, objects: diagnosis.NewObjects(), world: adoption.NewWorld(), made: map[schema.GroupKind]extent{},
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), world: adoption.NewWorld(adoption.Unverified), made: map[schema.GroupKind]extent{},
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)

@@ -11,7 +11,7 @@ import (
 
 // Zoo returns one of each kind of object that means something to this plugin, as they are in a cluster in which all belong together.
 func Zoo() []*unstructured.Unstructured {
-	const hold, claimHold = "velero.crossplane.io/hold", "velero.crossplane.io/claim-hold"
+	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
 		`"resourceRefs":[{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"team-b","name":"b"}],"well":["Ready,Synced"],"status":["a"]}`
 	const managedMark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","identity":"unknown","observes":true,` +
@@ -41,7 +41,7 @@ func Zoo() []*unstructured.Unstructured {
 		With(local, ControlledBy(modern), conditions, Annotated(xp.AnnotationDeletionAttempt, "Background")),
 		Secret("s", ControlledBy(local), Field("aHVzaA==", "data", "password")),
 		ModernXR("held", Refs(local), SeenPaused(), Annotated(hold, mark), Annotated(xp.AnnotationPaused, "true")),
-		Claim("held", OfXR(xr), Annotated(claimHold, mark), Annotated(xp.AnnotationPaused, "true")),
+		Claim("held", OfXR(xr), Annotated(hold, mark), Annotated(xp.AnnotationPaused, "true")),
 		NamespacedMR("held", Annotated(hold, managedMark), Annotated(xp.AnnotationPaused, "true"), Field([]any{"Observe"}, "spec", "managementPolicies")),
 		NamespacedMR("unnamed", Without("metadata", "annotations", xp.AnnotationExternalName), Field(map[string]any{"id": "i"}, "status", "atProvider")),
 		NamespacedMR("inflight", Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")),
@@ -61,6 +61,8 @@ func Zoo() []*unstructured.Unstructured {
 			Field(int64(1), "status", "readyReplicas")),
 		Object("v1", "ConfigMap", Namespace, "c", Labelled(xp.LabelComposite, "m"), Field("v", "data", "k")),
 		Object("example.org/v1", "Thing", Namespace, "t", Field("x", "spec", "a")),
+		Object("v1", "ResourceQuota", Namespace, "limits"),
+		Object("v1", "Namespace", "", "team-b"),
 	}
 }
 
@@ -97,7 +99,7 @@ func Hostile() []string {
 	} {
 		b, err := json.Marshal(mark)
 		must(err)
-		patches = append(patches, `{"metadata":{"annotations":{"velero.crossplane.io/hold":`+string(b)+`,"velero.crossplane.io/claim-hold":`+string(b)+`}}}`)
+		patches = append(patches, `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":`+string(b)+`}}}`)
 	}
 
 	return patches

@@ -1,6 +1,7 @@
 package xptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -147,7 +148,7 @@ func ControlledBy(owner *unstructured.Unstructured) Option {
 			APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
 		})(u)
 		if xp.IsComposite(owner) && u.GetKind() != "Secret" {
-			Labelled(xp.LabelComposite, owner.GetName())(u)
+			Labelled(xp.LabelComposite, cmp.Or(xp.Label(owner, xp.LabelComposite), owner.GetName()))(u)
 			Annotated(xp.AnnotationResourceName, u.GetName())(u)
 		}
 	}

@@ -1,0 +1,230 @@
+package adoption
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var key = Key(strings.Repeat("k", KeySize))
+
+// signed is held with a signed mark, in its own namespace.
+func signed(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = held(u)
+	if err := key.Sign(u, u.GetNamespace()); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+// markOf is the mark of an object, as an option that writes it on another.
+func markOf(u *unstructured.Unstructured) xptest.Option {
+	return xptest.Annotated(AnnotationHold, xp.Annotation(u, AnnotationHold))
+}
+
+func TestKeyHoldOf(t *testing.T) {
+	x := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")))
+	genuine := signed(x)
+	mark := xp.Annotation(genuine, AnnotationHold)
+	mapped := held(x)
+	if err := key.Sign(mapped, "team-b"); err != nil {
+		t.Fatal(err)
+	}
+	other := held(x)
+	if err := Key(strings.Repeat("o", KeySize)).Sign(other, x.GetNamespace()); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		held   bool
+		forged bool
+	}{
+		"None":        {reason: "Without a mark there is no hold.", object: x},
+		"Genuine":     {reason: "What the plugin has written is its word.", object: genuine, held: true},
+		"Unsigned":    {reason: "Anybody can write a mark.", object: held(x), forged: true},
+		"OtherKey":    {reason: "Another cluster's plugin has another key.", object: other, forged: true},
+		"OtherName":   {reason: "A mark is for one object, also if a Composition copies an XR's annotations.", object: xptest.ModernXR("y", markOf(genuine)), forged: true},
+		"OtherKind":   {reason: "A claim may have the name of its XR.", object: xptest.Claim("x", markOf(genuine)), forged: true},
+		"OtherPlace":  {reason: "Names are only unique in a namespace.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(genuine)), forged: true},
+		"Mapped":      {reason: "A mark is for the namespace that is restored to.", object: xptest.ModernXR("x", xptest.In("team-b"), markOf(mapped)), held: true},
+		"MappedFrom":  {reason: "It is for no other than that.", object: mapped, forged: true},
+		"Changed":     {reason: "Each byte counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.Replace(mark, "monday", "sunday", 1))), forged: true},
+		"Appended":    {reason: "JSON may have a name twice, and the last counts.", object: xptest.With(x, xptest.Annotated(AnnotationHold, strings.TrimSuffix(mark, "}")+`,"paused":"true"}`)), forged: true},
+		"EmptyMAC":    {reason: "No signature is none.", object: xptest.With(x, xptest.Annotated(AnnotationHold, `{"restore":"velero/monday","mac":""}`)), forged: true},
+		"NewVersion":  {reason: "Who serves it in another version does not change it.", object: xptest.With(genuine, xptest.JSON(`{"apiVersion":"example.org/v9"}`)), held: true},
+		"Reconciled":  {reason: "What else becomes of the object does not matter.", object: xptest.With(genuine, xptest.Reconciled()), held: true},
+		"LineFeeds":   {reason: "No two objects are signed alike.", object: xptest.ModernXR("x", xptest.JSON(`{"kind":"Order\nteam-a"}`), markOf(genuine)), forged: true},
+		"Explained":   {reason: "What the plugin writes into it is its word.", object: xptest.Merge(genuine, must(key.Explain(genuine, "why", "told"))), held: true},
+		"Unpaused":    {reason: "So is that it was let go.", object: xptest.Merge(genuine, key.unpause(genuine, must(HoldOf(genuine)), noon)), held: true},
+		"NotReadable": {reason: "What can't be read is not said to be forged.", object: xptest.With(x, xptest.Annotated(AnnotationHold, "?"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			h, err := key.HoldOf(tc.object)
+			if diff := cmp.Diff([]bool{tc.held, tc.forged}, []bool{h != nil, errors.Is(err, ErrForged)}); diff != "" {
+				t.Errorf("%s\nerror %v; held, forged: -want, +got:\n%s", tc.reason, err, diff)
+			}
+			if p := Next(withKey(tc.object), xp.RefTo(tc.object)); tc.forged && (!strings.Contains(p.Failed, ErrForged.Error()) || p.Patch != nil || len(p.Also) > 0) {
+				t.Errorf("%s\nThe Plan must say why, and change nothing: %+v", tc.reason, p)
+			}
+		})
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return v
+}
+
+// withKey is a World of restored objects in which only signed marks count.
+func withKey(objects ...*unstructured.Unstructured) *World {
+	w := NewWorld(key)
+	w.SetTime(noon)
+
+	return withRestored(w, objects...)
+}
+
+func TestNewKey(t *testing.T) {
+	if _, err := NewKey(make([]byte, KeySize-1)); err == nil {
+		t.Error("A key that can be guessed is none.")
+	}
+	if k, err := NewKey(make([]byte, KeySize)); err != nil || k == nil {
+		t.Errorf("got %v, %v", k, err)
+	}
+}
+
+// Whoever has a mark signed again must know that the one that is there is signed, or a forged one becomes the plugin's word.
+func TestForgedMarksAreNotSigned(t *testing.T) {
+	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
+	if p, ok := key.Consent(forged); ok {
+		t.Errorf("to consent writes %v", p)
+	}
+	if p, err := key.Explain(forged, "why", "told"); err == nil {
+		t.Errorf("to explain writes %v", p)
+	}
+	if n, err := key.Stopped(forged, "why"); err == nil {
+		t.Errorf("to stop writes %v", n.Patch)
+	}
+	w := withKey(forged)
+	if news := append(Arrivals(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(news) > 0 {
+		t.Errorf("to tell where it is writes %v", news)
+	}
+	if n, ok := w.Later(xp.RefTo(forged)); ok {
+		t.Errorf("to tell it later writes %v", n)
+	}
+	if err := w.Forged(); len(err) != 1 || !errors.Is(err[0], ErrForged) {
+		t.Errorf("it is not named: %v", err)
+	}
+}
+
+// A person can lift a hold that nobody can rely on: the key may be lost. They are told that what comes back is what the mark says.
+func TestForceOfAForgedMark(t *testing.T) {
+	f := Force(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
+	if f.Refused != "" || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0], ErrForged.Error()) {
+		t.Errorf("got %+v", f)
+	}
+}
+
+// TestForgedOwnPause has a tenant write that they had paused an XR themselves, which makes the plugin give what it lists back to it: quotas and policies of their
+// own namespace, and through a claim anything in the cluster.
+func TestForgedOwnPause(t *testing.T) {
+	quota := xptest.Object("v1", "ResourceQuota", xptest.Namespace, "limits")
+	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.org")
+	refs := func(targets ...*unstructured.Unstructured) string {
+		var list []string
+		for _, u := range targets {
+			list = append(list, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"namespace":%q}`, u.GetAPIVersion(), u.GetKind(), u.GetName(), u.GetNamespace()))
+		}
+
+		return strings.Join(list, ",")
+	}
+	forged := func(xr, target *unstructured.Unstructured) *unstructured.Unstructured {
+		mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"true","resourceRefs":[` + refs(target) + `]}`
+
+		return xptest.With(xr, xptest.Annotated(AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled(xp.LabelRestore, "monday"))
+	}
+	for name, tc := range map[string]struct {
+		xr, target *unstructured.Unstructured
+	}{
+		"Namespaced":     {xptest.ModernXR("x"), quota},
+		"ListedToo":      {xptest.ModernXR("x", xptest.Refs(quota)), quota},
+		"ThroughAClaim":  {xptest.XR("x"), crd},
+		"LegacyListsToo": {xptest.XR("x", xptest.Refs(crd)), crd},
+	} {
+		for _, k := range []Key{key, Unverified} {
+			xr := forged(tc.xr, tc.target)
+			w := NewWorld(k)
+			w.SetTime(noon)
+			withRestored(w, xr, tc.target)
+			for _, r := range append(w.Subjects(), xp.RefTo(xr)) {
+				if p := Next(w, r); p.Patch != nil || len(p.Also) > 0 {
+					t.Fatalf("%s, key %t: the plan changes %v %v", name, k != nil, p.Change, p.Also)
+				}
+			}
+		}
+	}
+}
+
+// TestNextOfItsOwnXR has an object be its own claim and XR, and two be each other's: planning for them must come to an end.
+func TestNextOfItsOwnXR(t *testing.T) {
+	both := func(name, of string) *unstructured.Unstructured {
+		ref := fmt.Sprintf(`{"apiVersion":"example.org/v1alpha1","kind":%q,"namespace":%q,"name":%q}`, xptest.ClaimKind, xptest.Namespace, of)
+
+		return xptest.Claim(name, xptest.JSON(`{"metadata":{"finalizers":["`+xp.FinalizerClaim+`","`+xp.FinalizerComposite+`"]},"spec":{"resourceRef":`+ref+`,"claimRef":`+ref+`}}`))
+	}
+	onlyClaim := xptest.Claim("c", xptest.OfXR(both("a", "a")), xptest.JSON(`{"spec":{"resourceRef":{"namespace":"team-a"}}}`))
+	for name, objects := range map[string][]*unstructured.Unstructured{
+		"Itself":    {both("a", "a")},
+		"EachOther": {both("a", "b"), both("b", "a")},
+		"OfAClaim":  {held(onlyClaim), both("a", "c")},
+		"Held":      {held(both("a", "a"))},
+	} {
+		w := withRestored(world(), objects...)
+		for _, r := range append(w.Subjects(), refs(objects...)...) {
+			p := Next(w, r)
+			if p.Patch != nil || len(p.Also) > 0 || p.Failed == "" || !strings.Contains(p.Failed, r.Name) {
+				t.Errorf("%s: the Plan for %s must change nothing and name it: %+v", name, r, p)
+			}
+		}
+	}
+}
+
+// A defect that one object brings to light is that object's, and no other's.
+func TestPanicsAreContained(t *testing.T) {
+	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingFor+`something\"}"}}}`))
+	w := world(x)
+	w.Brief(func() bool { panic("a defect") })
+	p := Next(w, xp.RefTo(x))
+	if !strings.Contains(p.Failed, "XOrder x") || !strings.Contains(p.Failed, "a defect") {
+		t.Errorf("got %+v", p)
+	}
+	if p := Next(w, xp.RefTo(xptest.XR("y"))); !strings.Contains(p.Failed, "does not exist") {
+		t.Errorf("the next object has %+v", p)
+	}
+}
+
+// An XR can list objects of any number of kinds, and each costs a request at each poll.
+func TestPutRefusesTooManyKinds(t *testing.T) {
+	var composed []*unstructured.Unstructured
+	for n := range maxKinds + 1 {
+		composed = append(composed, xptest.Object("example.org/v1", fmt.Sprint("Kind", n), xptest.Namespace, "o"))
+	}
+	if _, err := Put(xptest.ModernXR("x", xptest.Refs(composed...)), Hold{}); err == nil || !strings.Contains(err.Error(), "cannot put a hold on Order team-a/x") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Put(xptest.ModernXR("x", xptest.Refs(composed[1:]...)), Hold{}); err != nil {
+		t.Error(err)
+	}
+}

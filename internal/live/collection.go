@@ -1,0 +1,91 @@
+package live
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A collection is where objects of a kind are listed: in a namespace or, if that is "", in all of them.
+type collection struct {
+	schema.GroupVersionKind
+
+	namespace string
+}
+
+// fewNamespaces is in how many namespaces a kind is listed one after the other. What an XR composes is in its own namespace, and whoever can write an XR there
+// names any kind: nobody else's objects are read for that. If there are more, it is not one tenant who has the kind listed everywhere.
+const fewNamespaces = 4
+
+// isListed tells whether the collection of an object is among those that were listed.
+func isListed(collections map[collection]bool, gvk schema.GroupVersionKind, namespace string) bool {
+	return collections[collection{GroupVersionKind: gvk}] || collections[collection{gvk, namespace}]
+}
+
+// due returns where what is needed and was not found yet is to be listed: what carries the selector's label at first, and then all there is.
+func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
+	first, next := collections{}, collections{}
+	for _, r := range needs {
+		gvk := r.GroupVersionKind()
+		switch {
+		case o.world.Has(r) || isListed(o.whole, gvk, r.Namespace):
+		case !isListed(o.labelled, gvk, r.Namespace):
+			first.add(gvk, r.Namespace)
+		default:
+			next.add(gvk, r.Namespace)
+		}
+	}
+
+	return first.list(func(gvk schema.GroupVersionKind) bool { return o.vital[gvk] && gvk != kindSecret }),
+		next.list(func(schema.GroupVersionKind) bool { return false })
+}
+
+// collections are the namespaces in which objects of some kinds are looked for, in the order in which they were added.
+type collections struct {
+	kinds      []schema.GroupVersionKind
+	namespaces map[schema.GroupVersionKind][]string
+	known      map[collection]bool
+}
+
+func (p *collections) add(gvk schema.GroupVersionKind, namespace string) {
+	if p.known == nil {
+		p.namespaces, p.known = map[schema.GroupVersionKind][]string{}, map[collection]bool{}
+	}
+	at := collection{gvk, namespace}
+	if p.known[at] {
+		return
+	}
+	p.known[at] = true
+	if len(p.namespaces[gvk]) == 0 {
+		p.kinds = append(p.kinds, gvk)
+	}
+	p.namespaces[gvk] = append(p.namespaces[gvk], namespace)
+}
+
+// list returns where to list: everywhere if the function says so of the kind, if something is in no namespace, or if there are many namespaces.
+func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []collection {
+	var all []collection
+	for _, gvk := range p.kinds {
+		namespaces := p.namespaces[gvk]
+		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > fewNamespaces {
+			all = append(all, collection{GroupVersionKind: gvk})
+
+			continue
+		}
+		for _, namespace := range namespaces {
+			all = append(all, collection{gvk, namespace})
+		}
+	}
+
+	return all
+}
+
+// isClusterScoped tells whether the objects of a kind are in no namespace. Of one that is not served nothing is.
+func (o *observer) isClusterScoped(gvk schema.GroupVersionKind) bool {
+	if !o.cluster.isKnown(gvk) {
+		return false
+	}
+	_, namespaced, err := o.cluster.Resource(gvk)
+
+	return err == nil && !namespaced
+}

@@ -1,0 +1,143 @@
+package live
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func keySecret(value string) *unstructured.Unstructured {
+	return xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field(base64.StdEncoding.EncodeToString([]byte(value)), "data", markKeyField))
+}
+
+func TestMarkKey(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	key, err := c.MarkKey(t.Context(), "velero")
+	if err != nil || len(key) != adoption.KeySize {
+		t.Fatalf("one is made if there is none; got %d bytes, %v", len(key), err)
+	}
+	u := s.get(t, secrets, "velero", MarkKeySecret)
+	if u.GetLabels()[labelExclude] != "true" {
+		t.Error("A restore must not bring back the key of another time.")
+	}
+	asked := len(s.Actions())
+	again, err := c.MarkKey(t.Context(), "velero")
+	if err != nil || string(again) != string(key) || len(s.Actions()) != asked {
+		t.Errorf("it is read once: %v, %d requests more", err, len(s.Actions())-asked)
+	}
+	if other, err := s.cluster().MarkKey(t.Context(), "velero"); err != nil || string(other) != string(key) {
+		t.Errorf("the next process has the same; got %v", err)
+	}
+	x := xptest.XR("x")
+	if _, err := adoption.Put(x, adoption.Hold{Restore: "velero/monday"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := key.Sign(x, ""); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := again.HoldOf(x); err != nil || h == nil {
+		t.Errorf("what it signs it verifies; got %+v, %v", h, err)
+	}
+}
+
+// Two processes can find that there is none at the same time.
+func TestMarkKeyOfAnother(t *testing.T) {
+	s := newServer()
+	theirs := strings.Repeat("t", adoption.KeySize)
+	s.PrependReactor("create", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		s.put(secrets, keySecret(theirs))
+
+		return true, nil, apierrors.NewAlreadyExists(secrets.GroupResource(), MarkKeySecret)
+	})
+	if key, err := s.cluster().MarkKey(t.Context(), "velero"); err != nil || string(key) != theirs {
+		t.Errorf("got %q, %v", key, err)
+	}
+}
+
+func TestReadMarkKey(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		secret *unstructured.Unstructured
+		want   string
+	}{
+		"None":     {reason: "Whoever only verifies makes none.", want: "not found"},
+		"TooShort": {reason: "It could be guessed.", secret: keySecret("short"), want: "delete the Secret to have another one made"},
+		"NoKey":    {reason: "Somebody has emptied it.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero")), want: "cannot read the key"},
+		"NoBase64": {
+			reason: "An API server has none such.", secret: xptest.Secret(MarkKeySecret, xptest.In("velero"), xptest.Field("?", "data", markKeyField)), want: "cannot read the key",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			if tc.secret != nil {
+				s = newServer(tc.secret)
+			}
+			_, err := s.cluster().ReadMarkKey(t.Context(), "velero")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s\ngot %v", tc.reason, err)
+			}
+			if name == "None" && !apierrors.IsNotFound(err) {
+				t.Errorf("it must be told from other errors: %v", err)
+			}
+			for _, a := range s.Actions() {
+				if a.GetVerb() != "get" {
+					t.Errorf("%s\nit does %s", tc.reason, a.GetVerb())
+				}
+			}
+		})
+	}
+}
+
+// What a namespaced object names is in its namespace, and nobody else's is read for it.
+func TestObserveListsInNamespaces(t *testing.T) {
+	of := func(namespaces ...string) []*unstructured.Unstructured {
+		var objects []*unstructured.Unstructured
+		for _, namespace := range namespaces {
+			composed := xptest.Object("v1", "ConfigMap", namespace, "c")
+			objects = append(objects, restored(xptest.XR("of-"+namespace, xptest.Refs(composed))))
+		}
+
+		return objects
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    map[string]bool
+	}{
+		"One":  {reason: "It is the only one that has one.", objects: of("team-a"), want: map[string]bool{"team-a": true}},
+		"Two":  {reason: "Each is read by itself.", objects: of("team-a", "team-b"), want: map[string]bool{"team-a": true, "team-b": true}},
+		"Many": {reason: "It is not on one tenant's word that all are read.", objects: of("a", "b", "c", "d", "e"), want: map[string]bool{"": true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(append(tc.objects, restored(xptest.Revision(xptest.RevisionName, tc.objects[0])))...)
+			if _, err := s.cluster().Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(tc.objects[0])}); err != nil {
+				t.Fatal(err)
+			}
+			lists := 0
+			for _, a := range s.Actions() {
+				if a.GetVerb() != "list" || a.GetResource() != configmaps {
+					continue
+				}
+				lists++
+				if !tc.want[a.GetNamespace()] {
+					t.Errorf("%s\nConfigMaps were listed in the namespace %q", tc.reason, a.GetNamespace())
+				}
+			}
+			if lists != 2*len(tc.want) {
+				t.Errorf("%s\n%d lists: what the restore has brought, and then all", tc.reason, lists)
+			}
+		})
+	}
+}

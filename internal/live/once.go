@@ -1,0 +1,79 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A takenStep is a step that was taken on an object.
+type takenStep struct {
+	uid  types.UID
+	step string
+}
+
+// lifted is the step that takes a hold off, however it is worded.
+const lifted = "lift"
+
+func stepOf(change adoption.Change) takenStep {
+	s := takenStep{uid: change.Target.GetUID(), step: change.Step}
+	if change.Lifts() {
+		s.step = lifted
+	}
+
+	return s
+}
+
+// once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold that
+// is on again after it was lifted fails, and any other step waits for the next poll.
+func (p *poll) once(plan adoption.Plan) adoption.Plan {
+	if plan.Patch != nil && p.taken[stepOf(plan.Change)] {
+		plan = undone(plan, plan.Change)
+	}
+	if slices.ContainsFunc(plan.Also, func(c adoption.Change) bool { return p.taken[stepOf(c)] }) {
+		also := plan.Also
+		plan.Also = nil
+		for _, c := range also {
+			if p.taken[stepOf(c)] {
+				plan = undone(plan, c)
+			} else {
+				plan.Also = append(plan.Also, c)
+			}
+		}
+	}
+
+	return plan
+}
+
+// undone returns the Plan without a change that was made and that somebody has undone.
+func undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
+	target := xp.RefTo(c.Target)
+	if plan.Patch != nil && stepOf(plan.Change) == stepOf(c) {
+		plan.Change = adoption.Change{}
+	}
+	if c.Lifts() {
+		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get --show-managed-fields), "+
+			"have them stop, then run: %s release %s", target, adoption.AnnotationHold, FieldManager, target.Path())
+
+		return plan
+	}
+	plan.Waiting = append(slices.Clone(plan.Waiting), fmt.Sprintf("%s: somebody has undone what was done about it (%s); find out who writes it (kubectl get "+
+		"--show-managed-fields), and have them stop", target, c.Step))
+	plan.Causes = append(slices.Clone(plan.Causes), target.Kind+" undone")
+	plan.Blocked = true
+
+	return plan
+}
+
+// nameForged names in the log those marks, of what was observed, that this plugin did not write.
+func (p *poll) nameForged(o *observer) {
+	for _, err := range o.world.Forged() {
+		if _, again := p.forged.LoadOrStore(err.Error(), true); !again {
+			p.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Somebody who may write an object can put a genuine mark back as often as it is taken off. Others wait for each poll, and read each Event.
+func TestAdoptTakesAStepOnce(t *testing.T) {
+	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	xr := restored(xptest.XR("x", xptest.Refs(bucket)))
+	if err := key.Sign(xr, ""); err != nil {
+		t.Fatal(err)
+	}
+	kept := xr.GetAnnotations()[adoption.AnnotationHold]
+	cases := map[string]struct {
+		reason string
+		// back is what somebody does with an XR that they don't like as it is.
+		back func(u *unstructured.Unstructured) *unstructured.Unstructured
+		want string
+	}{
+		"Released": {
+			reason: "A hold that was lifted must not come back without a word.",
+			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
+				if !xp.HasAnnotation(u, adoption.AnnotationHold) {
+					return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept))
+				}
+
+				return u
+			},
+			want: "the hold of XOrder x was lifted, and somebody has put it on again",
+		},
+		"Unpaused": {
+			reason: "What keeps it from going on is named.",
+			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
+				return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused())
+			},
+			want: "XOrder x: somebody has undone what was done about it (let Crossplane reconcile it under the backed-up revision)",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
+			crossplane(s)
+			s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+				u := s.get(t, xorders, "", "x")
+				if back := tc.back(u); xp.Annotation(u, adoption.AnnotationHold) != kept && back != u {
+					s.put(xorders, back)
+				}
+
+				return false, nil, nil
+			})
+			plans, err := hasty(s).Adopt(t.Context(), key, selector, xp.RefTo(xr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := plans[xp.RefTo(xr).ID()]
+			if said := p.Failed + strings.Join(p.Waiting, "; "); !strings.Contains(said, tc.want) || p.Done {
+				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+			if steps := s.steps(); len(steps) > 3 {
+				t.Errorf("%s\n%d steps: %v", tc.reason, len(steps), steps)
+			}
+			if told := s.told(); len(told) > 3 {
+				t.Errorf("%s\n%d Events: %v", tc.reason, len(told), told)
+			}
+		})
+	}
+}
+
+// Marks that the plugin did not write are named once, and nothing is done on their word.
+func TestAdoptNamesForgedMarks(t *testing.T) {
+	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	forged := restored(xptest.XR("forged", xptest.Annotated(xp.AnnotationPaused, "true")))
+	genuine := restored(xptest.XR("x", xptest.NeverComposed()))
+	if err := key.Sign(genuine, ""); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(forged, genuine)
+	crossplane(s)
+	a := hasty(s)
+	log, hook := logtest.NewNullLogger()
+	a.log = log
+	plans, err := a.Adopt(t.Context(), key, selector, xp.RefTo(genuine))
+	if err != nil || !plans[xp.RefTo(genuine).ID()].Done {
+		t.Errorf("the other must be adopted: %+v, %v", plans, err)
+	}
+	if p := plans[xp.RefTo(forged).ID()]; !strings.Contains(p.Failed, "this plugin did not write it") {
+		t.Errorf("got %+v", p)
+	}
+	for _, step := range s.requests("patch") {
+		if strings.Contains(step, "forged") {
+			t.Errorf("the mark that somebody has forged has %s", step)
+		}
+	}
+	named := 0
+	for _, e := range hook.AllEntries() {
+		if strings.Contains(e.Message, "a mark that this plugin did not write") {
+			named++
+		}
+	}
+	if named != 1 {
+		t.Errorf("it was named %d times", named)
+	}
+}

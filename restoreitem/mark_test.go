@@ -1,0 +1,69 @@
+package restoreitem
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What comes back held is signed for where it comes back, with the key of Velero's namespace, whatever mark it brings along.
+func TestAdoptSignsMarks(t *testing.T) {
+	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	for name, item := range map[string]*unstructured.Unstructured{
+		"XR":         xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b"))),
+		"Claim":      xptest.Claim("o", xptest.OfXR(xptest.XR("x"))),
+		"MR":         xptest.NamespacedMR("b", xptest.PublishesTo("", "s")),
+		"BackedUp":   xptest.ModernXR("x", xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/earlier","reason":"earlier","mac":"x"}`)),
+		"Unreadable": xptest.ModernXR("x", xptest.Annotated(adoption.AnnotationHold, `?`)),
+	} {
+		c := live()
+		c.key = key
+		out := adopt(t, c, item, restoreOf(map[string]string{xptest.Namespace: "team-b"}))
+		if out.err != nil {
+			t.Fatal(out.err)
+		}
+		created := out.object.DeepCopy()
+		created.SetNamespace("team-b") // As Velero does.
+		if h, err := key.HoldOf(created); err != nil || h == nil || h.Restore != "velero/monday" {
+			t.Errorf("%s: got %+v, %v", name, h, err)
+		}
+		if _, err := key.HoldOf(out.object); !errors.Is(err, adoption.ErrForged) {
+			t.Errorf("%s: the mark must count in the namespace that it was restored to only; got %v", name, err)
+		}
+		if c.keyIn != "velero" {
+			t.Errorf("%s: the key was read in the namespace %q", name, c.keyIn)
+		}
+	}
+	c := live()
+	c.keyErr = errors.New("not for you")
+	out := adopt(t, c, xptest.ModernXR("x"), restoreOf(nil))
+	if out.err == nil || !strings.Contains(out.err.Error(), "cannot hold Order team-a/x") {
+		t.Errorf("what can't be held must not come back: %v", out.err)
+	}
+}
+
+// A live object's mark counts only if it is signed: otherwise a tenant has an MR come back without an operation of its own, or a status written.
+func TestAdoptBelievesNoForgedMark(t *testing.T) {
+	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`
+	xr := xptest.ModernXR("x", xptest.UID("live"), xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.PublishesTo("", "s"))
+	xr = xptest.With(xr, xptest.Refs(mr))
+	c := live(xr)
+	c.key = key
+	if out := adopt(t, c, mr, restoreOf(nil)); out.err != nil || out.OperationID == "" {
+		t.Errorf("the MR of an XR that only says that it is held must have an operation of its own: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
+	}
+	if err := key.Sign(xr, xr.GetNamespace()); err != nil {
+		t.Fatal(err)
+	}
+	if out := adopt(t, c, mr, restoreOf(nil)); out.err != nil || out.OperationID != "" {
+		t.Errorf("the operation of a held XR is that of its MRs: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
+	}
+}
