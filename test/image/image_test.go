@@ -74,7 +74,7 @@ func TestImage(t *testing.T) {
 
 // A small program has all that the image's Dockerfile may have.
 const (
-	small = `FROM --platform=$BUILDPLATFORM golang:VERSION AS build
+	small = `FROM --platform=$BUILDPLATFORM golang:VERSION@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef AS build
 WORKDIR /src
 COPY go.mod ./
 RUN go mod download
@@ -191,6 +191,10 @@ func TestUnknown(t *testing.T) {
 		"Emulated": {
 			reason: "Without the platform of the engine, each platform would run its own Go.",
 			old:    "--platform=$BUILDPLATFORM ", new: "", want: "are known here",
+		},
+		"Digest": {
+			reason: "An engine goes by the digest alone, so one that is cut off must not look like one.",
+			old:    "89abcdef AS build", new: "89abcde AS build", want: "is no digest",
 		},
 		"NotTheLast": {
 			reason: "The last stage is the image.",
