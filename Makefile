@@ -43,6 +43,10 @@ help: ## Show this list.
 build: ## Build the plugin into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/velero-plugin-for-crossplane .
 
+.PHONY: compile
+compile: ## Compile all packages of all modules, for what looks on.
+	@for module in $(MODULES); do echo "compiling $$module"; (cd $$module && go build ./...) || exit 1; done
+
 .PHONY: image
 image: ## Build the image for linux/amd64 and linux/arm64 without a container engine, as an OCI layout in bin/image.
 	cd test && go run ./cmd/image --version "$$VERSION" --commit "$$COMMIT" --time "$$SOURCE_DATE_EPOCH"

@@ -25,7 +25,7 @@ func TestMakefile(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	write(t, filepath.Join(program, "go"), fakeGo)
-	if err := os.Chmod(filepath.Join(program, "go"), 0o755); err != nil {
+	if err := os.Chmod(filepath.Join(program, "go"), 0o755); err != nil { //nolint:gosec // It is a program.
 		t.Fatal(err)
 	}
 	cases := map[string]struct {
