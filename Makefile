@@ -4,10 +4,14 @@ ACTIONLINT_VERSION    = v1.7.12
 GOLANGCI_LINT_VERSION = v2.15.0
 GOVULNCHECK_VERSION   = v1.8.0
 
-VERSION ?= $(or $(shell git describe --tags --match 'v*' --dirty 2>/dev/null),v0.0.0-dev)
-COMMIT  ?= $(or $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null),unknown)
-# The time of the commit, which all files of a release have.
-SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
+# What a release is made of: version, commit, and the time of that, which all its files have. Whoever can push a tag chooses the version, so make does not
+# expand these, and recipes have them in their environment, where a shell takes them for text.
+ifneq ($(filter image release release-again,$(MAKECMDGOALS)),)
+override VERSION           := $(or $(value VERSION),$(shell git describe --tags --match 'v*' --dirty 2>/dev/null),v0.0.0-dev)
+override COMMIT            := $(or $(value COMMIT),$(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null),unknown)
+override SOURCE_DATE_EPOCH := $(or $(value SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+export VERSION COMMIT SOURCE_DATE_EPOCH
+endif
 
 CROSSPLANE ?= v2
 FUZZTIME   ?= 10m
@@ -39,20 +43,24 @@ help: ## Show this list.
 build: ## Build the plugin into bin/.
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/velero-plugin-for-crossplane .
 
+.PHONY: compile
+compile: ## Compile all packages of all modules, for what looks on.
+	@for module in $(MODULES); do echo "compiling $$module"; (cd $$module && go build -o /dev/null ./...) || exit 1; done
+
 .PHONY: image
 image: ## Build the image for linux/amd64 and linux/arm64 without a container engine, as an OCI layout in bin/image.
-	cd test && go run ./cmd/image --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH)
+	cd test && go run ./cmd/image --version "$$VERSION" --commit "$$COMMIT" --time "$$SOURCE_DATE_EPOCH"
 
 .PHONY: release
 release: ## Make all that is published of a version, in bin/release (VERSION=v1.2.3 PLATFORMS=linux/amd64).
-	cd test && go run ./cmd/release --version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH) $(if $(PLATFORMS),--platforms $(PLATFORMS))
+	cd test && go run ./cmd/release --version "$$VERSION" --commit "$$COMMIT" --time "$$SOURCE_DATE_EPOCH" $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: release-again
 release-again: ## Make the same once more, from a copy of the files elsewhere, and compare it bit for bit (COLD=1: with an empty build cache).
 	@dir=$$(mktemp -d); trap 'chmod -R u+w "$$dir"; rm -rf "$$dir"' EXIT; mkdir "$$dir/elsewhere" "$$dir/cache"; \
 	git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t "$$dir/elsewhere" && \
 	(cd test && $(if $(COLD),GOCACHE="$$dir/cache") go run ./cmd/release --root "$$dir/elsewhere" \
-		--version $(VERSION) --commit $(COMMIT) --time $(SOURCE_DATE_EPOCH) $(if $(PLATFORMS),--platforms $(PLATFORMS))) >/dev/null && \
+		--version "$$VERSION" --commit "$$COMMIT" --time "$$SOURCE_DATE_EPOCH" $(if $(PLATFORMS),--platforms $(PLATFORMS))) >/dev/null && \
 	diff bin/release/SHA256SUMS "$$dir/elsewhere/bin/release/SHA256SUMS" && \
 	cd "$$dir/elsewhere/bin/release" && sha256sum --check --quiet SHA256SUMS && \
 	echo "$$(wc -l <SHA256SUMS) files are the same, made in $$dir/elsewhere"

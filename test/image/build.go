@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -33,6 +34,25 @@ type Build struct {
 	Created time.Time
 }
 
+var (
+	// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's tag has no +.
+	versionRE = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
+	// commitRE is a commit as git describes it, or a word in its place.
+	commitRE = regexp.MustCompile(`^[0-9A-Za-z-]*$`)
+)
+
+// Check returns an error if the version or the commit is none. Both are part of the linker's arguments and of names, and whoever can push a tag chooses one.
+func (b Build) Check() error {
+	if !versionRE.MatchString(b.Version) {
+		return fmt.Errorf("cannot build version %q: a version is like v1.2.3 or v1.2.3-rc.1", b.Version)
+	}
+	if !commitRE.MatchString(b.Commit) {
+		return fmt.Errorf("cannot build commit %q: a commit is like 0123456789abcdef", b.Commit)
+	}
+
+	return nil
+}
+
 // Platforms are those that the image is published for.
 func Platforms() []v1.Platform {
 	return []v1.Platform{{OS: "linux", Architecture: "amd64"}, {OS: "linux", Architecture: "arm64"}}
@@ -57,6 +77,9 @@ func (b Build) Images(ctx context.Context) ([]v1.Image, error) {
 
 // Image builds the image for one platform.
 func (b Build) Image(ctx context.Context, p v1.Platform) (v1.Image, error) { //nolint:ireturn // What the library has for images are interfaces.
+	if err := b.Check(); err != nil {
+		return nil, err
+	}
 	last, err := b.stages(ctx, p)
 	if err != nil {
 		return nil, fmt.Errorf("cannot build the image for %s: %w", p, err)

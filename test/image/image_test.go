@@ -74,7 +74,7 @@ func TestImage(t *testing.T) {
 
 // A small program has all that the image's Dockerfile may have.
 const (
-	small = `FROM --platform=$BUILDPLATFORM golang:VERSION AS build
+	small = `FROM --platform=$BUILDPLATFORM golang:VERSION@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef AS build
 WORKDIR /src
 COPY go.mod ./
 RUN go mod download
@@ -110,7 +110,7 @@ func smallBuild(t *testing.T, dockerfile string) Build {
 		must(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o644))
 	}
 
-	return Build{Root: root, Dir: t.TempDir(), Version: "v1", Created: created}
+	return Build{Root: root, Dir: t.TempDir(), Version: "v1.2.3", Created: created}
 }
 
 // TestLayout writes a small image for both platforms and reads it as other tools do.
@@ -121,15 +121,15 @@ func TestLayout(t *testing.T) {
 		images, err := b.Images(t.Context())
 		must(t, err)
 		dir := filepath.Join(t.TempDir(), "layout")
-		must(t, WriteLayout(images, dir, "v1"))
-		must(t, WriteLayout(images, dir, "v1"))
+		must(t, WriteLayout(images, dir, "v1.2.3"))
+		must(t, WriteLayout(images, dir, "v1.2.3"))
 		read, err := layout.ImageIndexFromPath(dir)
 		must(t, err)
 		must(t, validate.Index(read))
 		wantSmall(t, read)
 
 		file := filepath.Join(t.TempDir(), "image.tar")
-		must(t, WriteArchive(images, file, "v1", created))
+		must(t, WriteArchive(images, file, "v1.2.3", created))
 		archives[i], err = os.ReadFile(file)
 		must(t, err)
 	}
@@ -142,7 +142,7 @@ func wantSmall(t *testing.T, outer v1.ImageIndex) {
 	t.Helper()
 	named, err := outer.IndexManifest()
 	must(t, err)
-	if len(named.Manifests) != 1 || named.Manifests[0].Annotations[refName] != "v1" {
+	if len(named.Manifests) != 1 || named.Manifests[0].Annotations[refName] != "v1.2.3" {
 		t.Fatalf("a layout has one image with a name, and not %+v", named.Manifests)
 	}
 	index, err := outer.ImageIndex(named.Manifests[0].Digest)
@@ -161,7 +161,7 @@ func wantSmall(t *testing.T, outer v1.ImageIndex) {
 		}
 		config, err := image.ConfigFile()
 		must(t, err)
-		if len(config.History) != 2 || !config.Created.Equal(created) || config.Config.Labels["version"] != "v1" {
+		if len(config.History) != 2 || !config.Created.Equal(created) || config.Config.Labels["version"] != "v1.2.3" {
 			t.Errorf("its configuration is %+v", config)
 		}
 		c, err := Unpack(image, filepath.Join(t.TempDir(), "root"))
@@ -191,6 +191,10 @@ func TestUnknown(t *testing.T) {
 		"Emulated": {
 			reason: "Without the platform of the engine, each platform would run its own Go.",
 			old:    "--platform=$BUILDPLATFORM ", new: "", want: "are known here",
+		},
+		"Digest": {
+			reason: "An engine goes by the digest alone, so one that is cut off must not look like one.",
+			old:    "89abcdef AS build", new: "89abcde AS build", want: "is no digest",
 		},
 		"NotTheLast": {
 			reason: "The last stage is the image.",
@@ -281,6 +285,33 @@ func TestUnknown(t *testing.T) {
 			b := smallBuild(t, strings.Replace(small, tc.old, tc.new, 1))
 			_, err := b.Image(t.Context(), Local())
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+// TestCheck is about what a build is of.
+func TestCheck(t *testing.T) {
+	cases := map[string]struct {
+		reason, version, commit string
+		want                    string
+	}{
+		"Release":    {reason: "A release has a semantic version.", version: "v1.2.3", commit: strings.Repeat("0123456789", 4)},
+		"PreRelease": {reason: "And so has one ahead of it.", version: "v1.2.3-rc.1", commit: "unknown"},
+		"Described":  {reason: "Between releases, git describes what it is.", version: "v1.2.3-4-g0123456-dirty", commit: "0123456-dirty"},
+		"Shell":      {reason: "A tag may have what a shell knows.", version: "v1.2.3;touch${IFS}x", want: `cannot build version "v1.2.3;touch${IFS}x"`},
+		"Linker":     {reason: "A space would end the linker's argument.", version: "v1.2.3 -X main.commit=x", want: "cannot build version"},
+		"Line":       {reason: "A line's end is none of a version.", version: "v1.2.3\n", want: "cannot build version"},
+		"Folder":     {reason: "A file's name has the version in it.", version: "v1.2.3-/../../x", want: "cannot build version"},
+		"Metadata":   {reason: "An image's tag has no plus.", version: "v1.2.3+x", want: "a version is like v1.2.3 or v1.2.3-rc.1"},
+		"None":       {reason: "What has no version can't be told apart.", want: `cannot build version ""`},
+		"Commit":     {reason: "A commit is an argument of the linker's as well.", version: "v1.2.3", commit: "0 -X main.release=x", want: "cannot build commit"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := Build{Version: tc.version, Commit: tc.commit}.Check()
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s want %q, got %v", tc.reason, tc.want, err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,13 +45,20 @@ const (
 	buildPlatform = "$BUILDPLATFORM"
 )
 
+var digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
 func (s *stage) carryOut(ctx context.Context, st instructions.Stage) error {
-	version, isGo := strings.CutPrefix(st.BaseName, golang)
+	// An engine goes by the digest of the base. Here only the version counts: Go checks what it fetches of that with its own checksum database.
+	base, digest, pinned := strings.Cut(st.BaseName, "@")
+	version, isGo := strings.CutPrefix(base, golang)
 	s.scratch, s.golang = st.BaseName == scratch, version
 	switch {
 	case s.scratch && st.Platform == "", isGo && st.Platform == buildPlatform:
 	default:
 		return fmt.Errorf("cannot carry out %q: only FROM %s and FROM --platform=%s %sVERSION are known here", st.SourceCode, scratch, buildPlatform, golang)
+	}
+	if pinned && !digestRE.MatchString(digest) {
+		return fmt.Errorf("cannot carry out %q: %q is no digest, which is sha256: and 64 hexadecimal digits", st.SourceCode, digest)
 	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err

@@ -45,6 +45,10 @@ func Platforms() []v1.Platform {
 
 // Make makes the release.
 func (r Release) Make(ctx context.Context) error {
+	b := image.Build{Root: r.Root, Version: r.Version, Commit: r.Commit, Created: r.Time}
+	if err := b.Check(); err != nil {
+		return err
+	}
 	if err := errors.Join(os.RemoveAll(r.Out), os.MkdirAll(r.Out, 0o755)); err != nil {
 		return fmt.Errorf("cannot empty the folder of the release: %w", err)
 	}
@@ -53,7 +57,7 @@ func (r Release) Make(ctx context.Context) error {
 		return fmt.Errorf("cannot make a folder to build in: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	b := image.Build{Root: r.Root, Dir: tmp, Version: r.Version, Commit: r.Commit, Created: r.Time}
+	b.Dir = tmp
 	platforms := r.Platforms
 	if len(platforms) == 0 {
 		platforms = Platforms()

@@ -194,6 +194,11 @@ func TestIncomplete(t *testing.T) {
 		change func(t *testing.T, r *Release)
 		want   string
 	}{
+		"Version": {
+			reason: "Whoever can push a tag chooses its name.",
+			change: func(t *testing.T, r *Release) { t.Helper(); r.Version = "v1.2.3 -X main.commit=x" },
+			want:   "a version is like v1.2.3",
+		},
 		"NoLicense": {
 			reason: "Each archive has our license.",
 			change: func(t *testing.T, r *Release) { t.Helper(); remove(t, filepath.Join(r.Root, "LICENSE")) },

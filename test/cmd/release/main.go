@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,9 +18,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/release"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
-
-// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's tag has no +.
-var versionRE = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,9 +53,6 @@ func run(ctx context.Context) error {
 		return nil
 	})
 	flag.Parse()
-	if !versionRE.MatchString(r.Version) {
-		return fmt.Errorf("cannot release %q: a version is like v1.2.3 or v1.2.3-rc.1", r.Version)
-	}
 	if r.Out == "" {
 		r.Out = filepath.Join(r.Root, "bin", "release")
 	}

@@ -1,0 +1,82 @@
+package release
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeGo is a "go" that writes its arguments to the file ARGUMENTS, a line each.
+const fakeGo = `#!/bin/sh
+for each; do printf '%s\n' "$each"; done >>"$ARGUMENTS"
+`
+
+// TestMakefile is about versions that a shell or make would take for more than text: whoever can push a tag chooses one.
+func TestMakefile(t *testing.T) {
+	root, program := t.TempDir(), t.TempDir()
+	args, ran := filepath.Join(t.TempDir(), "arguments"), filepath.Join(t.TempDir(), "ran")
+	write(t, filepath.Join(root, "Makefile"), read(t, "../../Makefile"))
+	write(t, filepath.Join(root, "test", "go.mod"), "module test\n")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "--quiet", root).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	write(t, filepath.Join(program, "go"), fakeGo)
+	if err := os.Chmod(filepath.Join(program, "go"), 0o755); err != nil { //nolint:gosec // It is a program.
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		reason, version string
+	}{
+		"Version":   {reason: "A version is passed on as it is.", version: "v1.2.3-rc.1"},
+		"Separator": {reason: "A shell ends a command here.", version: "v1;touch " + ran + ";"},
+		"Backticks": {reason: "A shell runs what is in backticks.", version: "v1`touch " + ran + "`"},
+		"Substitution": {
+			reason: "Double quotes do not keep a shell from a substitution, which make makes of two dollars.", version: "v1$$(touch " + ran + ")",
+		},
+		"Quotes": {reason: "Quotes around it must not be ended by those in it.", version: `v1"';touch ` + ran + `;'"`},
+		"Make":   {reason: "make has a function that runs a command.", version: "v1$(shell touch " + ran + ")"},
+		"Words":  {reason: "It stays one argument, so that none of it is an option.", version: "v1 --out /"},
+	}
+	for _, target := range []string{"image", "release", "release-again"} {
+		for name, tc := range cases {
+			for _, way := range []string{"Argument", "Environment"} {
+				t.Run(target+"/"+name+"/"+way, func(t *testing.T) {
+					if err := os.RemoveAll(args); err != nil {
+						t.Fatal(err)
+					}
+					cmd := exec.CommandContext(t.Context(), "make", "-C", root, target, "COMMIT="+tc.version, "SOURCE_DATE_EPOCH="+tc.version)
+					cmd.Env = append(os.Environ(), "PATH="+program+":"+os.Getenv("PATH"), "ARGUMENTS="+args, "MAKEFLAGS=")
+					if way == "Argument" {
+						cmd.Args = append(cmd.Args, "VERSION="+tc.version)
+					} else {
+						cmd.Env = append(cmd.Env, "VERSION="+tc.version)
+					}
+					out, err := cmd.CombinedOutput() // That of release-again fails, since nothing is made.
+					if _, err := os.Stat(ran); err == nil {
+						t.Errorf("%s It was run.", tc.reason)
+						_ = os.Remove(ran)
+					}
+					b, readErr := os.ReadFile(args)
+					if readErr != nil {
+						t.Fatalf("%s make has not come to its command: %v: %s", tc.reason, err, out)
+					}
+					got := map[string]string{}
+					list := strings.Split(string(b), "\n")
+					for i, each := range list[:len(list)-1] {
+						if each == "--version" || each == "--commit" || each == "--time" {
+							got[each] = list[i+1]
+						}
+					}
+					want := map[string]string{"--version": tc.version, "--commit": tc.version, "--time": tc.version}
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+					}
+				})
+			}
+		}
+	}
+}
