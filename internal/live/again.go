@@ -39,7 +39,9 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 		}
 		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
 			c.asking.Lock()
-			c.silent[of] = passing
+			if delete(c.silent, of); passing {
+				c.silent[of] = true
+			}
 			c.asking.Unlock()
 			if passing {
 				err = gaveUpError{fmt.Errorf("%w; it has failed %d times, so try again when %s answers", err, tries, of)}
