@@ -50,6 +50,11 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	return got
 }
 
+// lost is the warning of what the API server does not give.
+func lost(ref, kind string) string {
+	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
+}
+
 type treeCase struct {
 	reason  string
 	cluster *cluster
@@ -73,6 +78,7 @@ func runTrees(t *testing.T, cases map[string]treeCase) {
 func TestTreeOfAnythingElse(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	forged := xptest.Tree("secrets/team-b/theirs")
+	ready := xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 	runTrees(t, map[string]treeCase{
 		"MR": {
 			reason: "Its connection secret comes with it.", cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), item: mr,
@@ -81,12 +87,21 @@ func TestTreeOfAnythingElse(t *testing.T) {
 		"MRsNeighbour": {
 			reason:  "A Secret that another MR controls stays out.",
 			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))),
-			item:    mr,
-			want:    result{Left: []string{"Secret infra/s: it is not controlled by it"}},
+			item:    xptest.With(mr, ready),
+			want:    result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
+		},
+		"MRsNeighbourEarly": {
+			reason:  "An MR that is not ready may not have published yet, and a Secret of another namespace is not told from none.",
+			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))), item: mr,
+		},
+		"MRsSecretIsGone": {
+			reason:  "Nor is it when it is ready.",
+			cluster: clusterOf(), item: xptest.With(mr, ready),
+			want: result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
 		},
 		"APIOfMR": {
-			reason:  "A Secret that could not be read is an error.",
-			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Err: errAPI},
+			reason:  "That a Secret could not be read costs the backup the Secret, and not the MR.",
+			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{lost("Secret infra/s", "Secret")}},
 		},
 		"Unrelated": {
 			reason:  "A resource that Crossplane has nothing to do with brings nothing, and nothing is left in the place of our notes.",

@@ -70,23 +70,33 @@ func TestResourceOfMadeUpKinds(t *testing.T) {
 	}{
 		"Groups": {
 			reason: "The list of groups does not have them.",
-			kind:   func(n int) schema.GroupVersionKind { return schema.GroupVersionKind{Group: fmt.Sprintf("g%d.org", n), Version: "v1", Kind: "K"} },
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Group: fmt.Sprintf("g%d.org", n), Version: "v1", Kind: "K"}
+			},
 		},
 		"Versions": {
 			reason: "Nor the versions.",
-			kind:   func(n int) schema.GroupVersionKind { return schema.GroupVersionKind{Group: "example.org", Version: fmt.Sprint("v", n), Kind: "K"} },
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Group: "example.org", Version: fmt.Sprint("v", n), Kind: "K"}
+			},
 		},
 		"Core": {
 			reason: "The core group has one version.",
-			kind:   func(n int) schema.GroupVersionKind { return schema.GroupVersionKind{Version: fmt.Sprint("v", n+2), Kind: "K"} },
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Version: fmt.Sprint("v", n+2), Kind: "K"}
+			},
 		},
 		"Kinds": {
 			reason: "The list of a group and version has all kinds of it.", want: []string{xptest.LegacyVersion},
-			kind: func(n int) schema.GroupVersionKind { return schema.FromAPIVersionAndKind(xptest.LegacyVersion, fmt.Sprint("K", n)) },
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.FromAPIVersionAndKind(xptest.LegacyVersion, fmt.Sprint("K", n))
+			},
 		},
 		"CoreKinds": {
 			reason: "The same in the core group.", want: []string{"v1"},
-			kind: func(n int) schema.GroupVersionKind { return schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint("K", n)} },
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint("K", n)}
+			},
 		},
 	}
 	for name, tc := range cases {
