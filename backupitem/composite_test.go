@@ -33,7 +33,6 @@ func TestTreeOfAComposite(t *testing.T) {
 		Items: modernItems, Before: modernItems, Dangling: []xp.Ref{{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Namespace: "team-a", Name: "b"}},
 		Left: []string{"Bucket team-a/b: its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it"},
 	}
-	ready := xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
 	elsewhere := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-b", "l")
 	const notHere = "LocalBucket team-b/l: it does not exist, or is not controlled by this XR"
@@ -122,14 +121,20 @@ func TestTreeOfAComposite(t *testing.T) {
 		},
 		"SomebodyElsesSecret": {
 			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")),
-			item: xptest.With(published, ready),
+			item: published,
 			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
 		},
 		"NoSecret": {
-			reason:  "A Secret that was not published yet is nothing to warn of.",
-			cluster: on(),
-			item:    published,
-			want:    result{Items: platformItems, Before: platformItems},
+			reason: "A Secret in another namespace that is not there is not told from another's.", cluster: on(), item: published,
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
+		},
+		"NoSecretBeside": {
+			reason: "A Secret that was not published yet is nothing to warn of.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			want: result{Items: modernItems, Before: modernItems},
+		},
+		"SomebodyElsesSecretBeside": {
+			reason: "Beside it another's is named.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
 		},
 		"NoPlatform": {
 			reason: "What it should run on and does not exist is named.", cluster: clusterOf(), item: plain,

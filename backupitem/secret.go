@@ -10,7 +10,7 @@ import (
 )
 
 // secret adds the Secret that an object publishes its connection details in, which must be controlled by it. One that was not published yet
-// is nothing to warn of.
+// into the object's own namespace is nothing to warn of.
 func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	ref, ok := xp.SecretRef(u)
 	if !ok {
@@ -38,17 +38,12 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 	}
 }
 
-// skipSecret warns of a connection secret that is not there, or not the object's own. Of another namespace it does not tell one from the other, and so warns of
-// both if the object says that it is ready, and has published by then, and of none otherwise.
+// skipSecret warns of a connection secret that is not the object's own. Of one in another namespace it does not tell whether it exists, and so warns of none too.
 func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
-	if u.GetNamespace() == ref.Namespace {
-		if exists {
-			f.skip(u, ref, "it is not controlled by it")
-		}
-
-		return
-	}
-	if ready, _ := xp.ConditionOf(u, xp.ConditionReady); ready.Status == "True" {
+	switch {
+	case u.GetNamespace() != ref.Namespace:
 		f.skip(u, ref, "it does not exist, or is not controlled by it")
+	case exists:
+		f.skip(u, ref, "it is not controlled by it")
 	}
 }
