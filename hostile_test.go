@@ -38,7 +38,8 @@ func (c *catalogue) ServerResourcesForGroupVersion(gv string) (*metav1.APIResour
 	kinds, ok := map[string][]metav1.APIResource{
 		"v1": {{Name: "secrets", Kind: "Secret", Namespaced: true}}, xptest.LegacyVersion: {{Name: "xorders", Kind: xptest.LegacyKind}},
 		xp.GroupAPIExtensions + "/v1": {
-			{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"}, {Name: "compositions", Kind: "Composition"},
+			{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
+			{Name: "compositions", Kind: "Composition"},
 			{Name: "compositionrevisions", Kind: "CompositionRevision"},
 		},
 	}[gv]
@@ -86,8 +87,8 @@ func TestMadeUpKindsCostABackupNothing(t *testing.T) {
 		t.Errorf("%d lines were written for %d XRs", lines, xrs)
 	}
 	hook.Reset()
-	if grown := int64(heap()) - int64(before); grown > mostBytes {
-		t.Errorf("%d bytes more are in use", grown)
+	if after := heap(); after > before+mostBytes {
+		t.Errorf("%d bytes more are in use", after-before)
 	}
 	perXR := len(client.Actions()) / xrs
 	const asksFor = 8 // The CompositionRevision, the Composition and the XRD, which are not there, each time.

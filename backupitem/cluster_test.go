@@ -34,6 +34,8 @@ type cluster struct {
 	settled  int
 	// down makes lists, groups and settings fail.
 	down bool
+	// modern says that MRs are namespaced.
+	modern bool
 }
 
 func clusterOf(objects ...*unstructured.Unstructured) *cluster {
@@ -136,7 +138,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		resource   string
 		namespaced bool
 	}{
-		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", false},
+		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", c.modern},
 		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage":          {"usages", gvk.Group == xp.GroupProtection},

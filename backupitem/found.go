@@ -175,9 +175,10 @@ func (f *found) warn(log logrus.FieldLogger) {
 				Warn("A reference is not followed into the backup: " + one.of.String() + " names " + one.to.String() + ", but " + one.why)
 		}
 		if w.more > 0 {
-			see := "kubectl get " + gvkString(f.of) + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
+			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
 			log.WithFields(logrus.Fields{"object": xp.String(f.of), "reference": fmt.Sprint(w.more, " more"), "reason": w.rest}).
-				Warnf("References are not followed into the backup: %s names %d more like the %d before. To see %s, run: %s", xp.String(f.of), w.more, mostNamed, w.rest, see)
+				Warnf("References are not followed into the backup: %s names %d more like the %d before. To see %s, run: %s",
+					xp.String(f.of), w.more, mostNamed, w.rest, see)
 		}
 	}
 	for _, w := range f.left {
@@ -205,12 +206,15 @@ func (f *found) gaps() []gap {
 		if n := len(l.others); n > 0 {
 			what += fmt.Sprintf(" and %d more of its kind", n)
 		}
-		gaps = append(gaps, gap{of: of, what: what, why: l.err.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " +
-			gk.String() + ", then back up again"})
+		gaps = append(gaps, gap{
+			of: of, what: what, why: l.err.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server " +
+				"answer for " + gk.String() + ", then back up again",
+		})
 	}
 	if more := kinds[min(len(kinds), mostNamed):]; len(more) > 0 {
 		gaps = append(gaps, gap{
-			of: of, what: fmt.Sprintf("what it names of %d more kinds", len(more)), why: "they can't be read either. Have the API server answer for them, then back up again",
+			of: of, what: fmt.Sprintf("what it names of %d more kinds", len(more)),
+			why: "they can't be read either. Have the API server answer for them, then back up again",
 		})
 	}
 	if kinds := sorted(f.beyond); len(kinds) > 0 {
@@ -231,8 +235,6 @@ func (f *found) gaps() []gap {
 func sorted[V any](of map[schema.GroupKind]V) []schema.GroupKind {
 	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
 }
-
-func gvkString(u *unstructured.Unstructured) string { return u.GroupVersionKind().GroupKind().String() }
 
 func inNamespace(u *unstructured.Unstructured) string {
 	if u.GetNamespace() == "" {

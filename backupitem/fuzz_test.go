@@ -50,6 +50,7 @@ func FuzzTree(f *testing.F) {
 		theirs := xptest.ModernXR("b", xptest.In(other))
 		c := clusterOf(append(xptest.Zoo(), u, theirs, xptest.NamespacedMR("b", xptest.In(other), xptest.ControlledBy(theirs)), xptest.Secret("s", xptest.In(other)),
 			xptest.Claim("b", xptest.In(other)))...)
+		c.modern = u.GetNamespace() != ""
 		before := u.DeepCopy()
 		log, _ := logtest.NewNullLogger()
 		links := NewLinks(c)

@@ -38,7 +38,8 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 	}
 }
 
-// skipSecret warns of a connection secret that is not the object's own. Of one in another namespace it does not tell whether it exists, and so warns of none too.
+// skipSecret warns of a connection secret that is not the object's own. Of one in another namespace it does not tell whether it exists, and so it warns if
+// there is none too.
 func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
 	switch {
 	case u.GetNamespace() != ref.Namespace:

@@ -39,7 +39,8 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 		}
 		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
 			c.asking.Lock()
-			if delete(c.silent, of); passing {
+			delete(c.silent, of)
+			if passing {
 				c.silent[of] = true
 			}
 			c.asking.Unlock()
