@@ -23,6 +23,7 @@ func BenchmarkTree(b *testing.B) {
 			items = append(items, xptest.With(xr, xptest.Refs(items...)))
 			log, _ := logtest.NewNullLogger()
 			cluster := clusterOf(items...)
+			cluster.modern = true
 			b.ReportAllocs()
 			for b.Loop() {
 				tree := NewTree(NewLinks(cluster), log)

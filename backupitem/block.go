@@ -54,12 +54,9 @@ func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
 }
 
 // GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it would make
-// one block of all. The warnings are the BackupItemAction's to give.
+// one block of all. The warnings are the BackupItemAction's to give, also of what can't be read: it asks for the same.
 func (b *Block) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
-	found, err := b.links.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
-	if err != nil {
-		return nil, err
-	}
+	found := b.links.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
 
 	return identifiers(found.items), nil
 }

@@ -10,88 +10,75 @@ import (
 
 // ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
 // only if something in the namespace asks for them.
-func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) error {
-	if err := l.secret(ctx, f, claim.Unstructured); err != nil {
-		return err
-	}
+func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
+	l.secret(ctx, f, claim.Unstructured)
 	ref, ok := claim.CompositeRef()
 	if !ok {
-		return nil
+		return
 	}
 	u, err := l.get(ctx, ref)
 	if err != nil {
-		return err
-	}
-	if u == nil {
-		f.skip(claim.Unstructured, ref, "it does not exist")
+		f.lose(ref, err)
 
-		return nil
+		return
 	}
-	if u.GetDeletionTimestamp() != nil {
-		f.skip(claim.Unstructured, ref, "it is being deleted, so Velero does not back it up")
+	// A claim can name any XR, so nothing tells one that is not there from another's.
+	if u == nil || !xp.Bound(claim, xp.CompositeFrom(u)) {
+		f.skip(claim.Unstructured, ref, "it does not exist, or is not bound to this claim; if it should be, correct its spec.claimRef")
 
-		return nil
+		return
 	}
-	xr := xp.CompositeFrom(u)
-	if !xp.Bound(claim, xr) {
-		f.skip(claim.Unstructured, ref, "it is not bound to this claim; if it should be, correct its spec.claimRef")
+	if why := leavesOut(u); why != "" {
+		f.skip(claim.Unstructured, ref, why)
 
-		return nil
+		return
 	}
-	item, err := l.item(u)
-	if err != nil {
-		return err
+	item, ok := l.item(f, u)
+	if !ok {
+		return
 	}
 	f.items = append(f.items, item)
-	f.before, err = l.below(ctx, f, xr, map[xp.ID]bool{})
-
-	return err
+	f.before = l.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 }
 
 // below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
-func (l *Links) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) ([]xp.Item, error) {
+func (l *Links) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
-		return nil, nil
+		return nil
 	}
 	seen[xp.RefTo(xr.Unstructured).ID()] = true
-	self, err := l.item(xr.Unstructured)
-	if err != nil {
-		return nil, err
-	}
-	list, err := l.withSecret(ctx, f, []xp.Item{self}, xr.Unstructured)
-	if err != nil {
-		return nil, err
-	}
-	composed, err := l.composed(ctx, &found{}, xr)
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range composed {
+	list := l.withSecret(ctx, f, xr.Unstructured)
+	for _, u := range l.composed(ctx, f.apart(), xr) {
 		if xp.IsComposite(u) {
-			nested, err := l.below(ctx, f, xp.CompositeFrom(u), seen)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, nested...)
+			list = append(list, l.below(ctx, f, xp.CompositeFrom(u), seen)...)
 
 			continue
 		}
-		item, err := l.item(u)
-		if err != nil {
-			return nil, err
-		}
-		if list, err = l.withSecret(ctx, f, append(list, item), u); err != nil {
-			return nil, err
-		}
+		list = append(list, l.withSecret(ctx, f, u)...)
 	}
 
-	return list, nil
+	return list
 }
 
-// withSecret adds an object's connection secret to the list, if it has one. The object's own backup warns of what is wrong with it.
-func (l *Links) withSecret(ctx context.Context, of *found, list []xp.Item, u *unstructured.Unstructured) ([]xp.Item, error) {
-	f := &found{published: of.published}
-	err := l.secret(ctx, f, u)
+// withSecret lists an object and its connection secret, if it has one. The object's own backup warns of what is wrong with it.
+func (l *Links) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
+	f := of.apart()
+	if item, ok := l.item(f, u); ok {
+		f.items = append(f.items, item)
+	}
+	l.secret(ctx, f, u)
 
-	return append(list, f.items...), err
+	return f.items
+}
+
+// leavesOut tells why Velero leaves an object out of a backup; "" if it doesn't. It is told only of what belongs to the item that names it.
+func leavesOut(u *unstructured.Unstructured) string {
+	switch {
+	case u.GetDeletionTimestamp() != nil:
+		return "it is being deleted, so Velero does not back it up"
+	case isKeptOut(u):
+		return "its label " + excludeLabel + " keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	default:
+		return ""
+	}
 }

@@ -25,6 +25,8 @@ func TestTreeOfAClaim(t *testing.T) {
 	loop := xptest.XR("x", xptest.ClaimedBy(bound), xptest.ControlledBy(back), xptest.Refs(back))
 	back = xptest.With(back, xptest.Refs(loop))
 
+	const none = "XOrder x: it does not exist, or is not bound to this claim; if it should be, correct its spec.claimRef"
+
 	runTrees(t, map[string]treeCase{
 		"Tree": {
 			reason: "Its XR brings itself what it composes; the list for the restore has it all.", cluster: clusterOf(xr, mine), item: bound,
@@ -44,9 +46,9 @@ func TestTreeOfAClaim(t *testing.T) {
 		"SomebodyElses": {
 			reason: "A claim can name any XR; one that belongs to another claim stays out, with its whole tree.", item: bound,
 			cluster: clusterOf(xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))), xptest.Refs(mine)), mine),
-			want:    result{Left: []string{"XOrder x: it is not bound to this claim; if it should be, correct its spec.claimRef"}},
+			want:    result{Left: []string{none}},
 		},
-		"NoXR":   {reason: "An XR that is gone is named.", cluster: clusterOf(), item: bound, want: result{Left: []string{"XOrder x: it does not exist"}}},
+		"NoXR":   {reason: "An XR that is gone is named, with the same words as another's.", cluster: clusterOf(), item: bound, want: result{Left: []string{none}}},
 		"NewOne": {reason: "A claim without an XR has nothing.", cluster: clusterOf(), item: plain},
 		"DyingXR": {
 			reason:  "An XR that is being deleted is not in the backup, nor must its tree come back without it.",
@@ -76,12 +78,26 @@ func TestTreeOfAClaim(t *testing.T) {
 			reason: "What the XR references and is not there is not in the list; the XR's own copy says so.", cluster: clusterOf(xr), item: bound,
 			want: result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x")}},
 		},
-		"API": {reason: "An XR that could not be read is an error.", cluster: clusterOf(xr).without(xr), item: bound, want: result{Err: errAPI}},
+		"API": {
+			reason: "That an XR could not be read costs the backup the XR, and not the claim.", cluster: clusterOf(xr).without(xr), item: bound,
+			want: result{Left: []string{lost("XOrder x", "XOrder.example.org")}},
+		},
 		"APIOfSecret": {
 			reason:  "The same for the Secret.",
-			cluster: clusterOf().without(xptest.Secret("s")), item: xptest.With(plain, xptest.PublishesTo("", "s")), want: result{Err: errAPI},
+			cluster: clusterOf().without(xptest.Secret("s")), item: xptest.With(plain, xptest.PublishesTo("", "s")),
+			want: result{Left: []string{lost("Secret team-a/s", "Secret")}},
 		},
-		"APIBelow": {reason: "The same for anything below.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{Err: errAPI}},
+		"APIBelow": {
+			reason: "The same for anything below.", cluster: clusterOf(parent, child, mine).without(deep), item: bound, want: result{
+				Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child"), bucket("b")},
+				Left: []string{lost("Bucket deep", "Bucket.cloud.example.org")},
+			},
+		},
+		"ExcludedXR": {
+			reason: "What a person keeps out of backups stays out, with what would come back without it.", item: bound,
+			cluster: clusterOf(xptest.With(xr, xptest.Labelled("velero.io/exclude-from-backup", "true")), mine),
+			want:    result{Left: []string{"XOrder x: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"}},
+		},
 		"MalformedBelow": {
 			reason: "An XR below whose refs can't be read comes with the others, and its own backup names it.", item: bound,
 			want:    result{Items: []velero.ResourceIdentifier{xorder("x")}, Before: []velero.ResourceIdentifier{xorder("x"), xorder("child")}},

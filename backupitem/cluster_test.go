@@ -34,6 +34,8 @@ type cluster struct {
 	settled  int
 	// down makes lists, groups and settings fail.
 	down bool
+	// modern says that MRs are namespaced.
+	modern bool
 }
 
 func clusterOf(objects ...*unstructured.Unstructured) *cluster {
@@ -115,6 +117,9 @@ func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 		{Group: "cloud.example.org", Kind: "ProviderConfig"}: "v1beta1", {Group: "example.org", Kind: "ProviderConfig"}: "v1beta1",
 		{Group: "m.example.org", Kind: "ProviderConfig"}: "v1", {Group: "m.example.org", Kind: "ClusterProviderConfig"}: "v1",
 	}[gk]
+	if _, _, err := c.Resource(gk.WithVersion("v1")); err == nil && !ok && gk.Kind != "Usage" && gk.Kind != "ProviderConfig" && gk.Kind != "ClusterProviderConfig" {
+		version, ok = "v1", true
+	}
 
 	return gk.WithVersion(version), ok, nil
 }
@@ -133,15 +138,15 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		resource   string
 		namespaced bool
 	}{
-		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", false},
-		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
+		xptest.LegacyKind: {"xorders", false}, xptest.ClaimKind: {"orderclaims", true}, xptest.ModernKind: {"orders", true}, xptest.ManagedKind: {"buckets", c.modern},
+		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage":          {"usages", gvk.Group == xp.GroupProtection},
 		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
 	}
 	k, ok := kinds[gvk.Kind]
 	k.namespaced = k.namespaced || gvk.Group == "m.example.org" && gvk.Kind == "ProviderConfig"
-	if !ok {
+	if !ok || gvk.Version == "v0gone" {
 		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 	}
 

@@ -3,7 +3,6 @@ package backupitem
 import (
 	"context"
 
-	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,40 +11,28 @@ import (
 )
 
 // ofComposite finds what an XR composes, what it runs on, its claim and its connection secret.
-func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) error {
-	if err := l.platform(ctx, f, xr); err != nil {
-		return err
-	}
+func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
+	l.platform(ctx, f, xr)
 	f.before = append(f.before, f.shared...)
-
-	composed, err := l.composed(ctx, f, xr)
-	if err != nil {
-		return err
-	}
-	f.composed = composed
+	f.composed = l.composed(ctx, f, xr)
 	if _, err := xr.ResourceRefs(); err != nil {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: "its resourceRefs",
 			why: err.Error() + "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again",
 		})
 	}
-	for _, u := range composed {
-		item, err := l.item(u)
-		if err != nil {
-			return err
+	for _, u := range f.composed {
+		if item, ok := l.item(f, u); ok {
+			f.items = append(f.items, item)
 		}
-		f.items = append(f.items, item)
 	}
-	if err := l.claim(ctx, f, xr); err != nil {
-		return err
-	}
+	l.claim(ctx, f, xr)
 	l.leftovers(ctx, f, xr)
-
-	return l.secret(ctx, f, xr.Unstructured)
+	l.secret(ctx, f, xr.Unstructured)
 }
 
 // platform adds the CompositionRevision, Composition and XRD, of which each says itself that it is for this kind of XR.
-func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) error {
+func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
 	const version = xp.GroupAPIExtensions + "/v1"
 	for _, p := range []struct {
 		ref  xp.Ref
@@ -58,43 +45,53 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) error {
 			continue
 		}
 		u, err := l.get(ctx, p.ref)
-		if err != nil {
-			return err
-		}
 		switch {
-		case u == nil:
-			f.skip(xr.Unstructured, p.ref, "it does not exist")
-		case !xp.Composes(u, xr):
-			f.skip(xr.Unstructured, p.ref, "it is for another kind of XR")
+		case err != nil:
+			f.lose(p.ref, err)
+		case u == nil || !xp.Composes(u, xr):
+			f.skip(xr.Unstructured, p.ref, "it does not exist, or is for another kind of XR")
 		default:
-			f.shared = append(f.shared, p.item)
+			f.share(xr.Unstructured, u, p.item)
 		}
 	}
-	gvr, _, err := l.reader.Resource(xr.GroupVersionKind())
+	gvr, _, err := l.resource(xr.GroupVersionKind())
 	if err != nil {
-		return err
-	}
-	xrd := xp.Ref{APIVersion: version, Kind: "CompositeResourceDefinition", Name: gvr.GroupResource().String()}
-	u, err := l.get(ctx, xrd)
-	if err != nil {
-		return err
-	}
-	if u == nil {
-		f.skip(xr.Unstructured, xrd, "it does not exist, so a restore has nothing that reconciles the XR")
+		f.unknown = append(f.unknown, gap{
+			of: xp.RefTo(xr.Unstructured), what: "its XRD", why: err.Error() + ". It is stored without what defines it, as Velero alone would. Have the API server " +
+				"answer for its kind, then back up again",
+		})
 
-		return nil
+		return
 	}
-	f.shared = append(f.shared, xp.Item{GroupResource: xp.ResourceXRD, Name: xrd.Name})
+	ref := xp.Ref{APIVersion: version, Kind: "CompositeResourceDefinition", Name: gvr.GroupResource().String()}
+	switch u, err := l.get(ctx, ref); {
+	case err != nil:
+		f.lose(ref, err)
+	case u == nil:
+		f.skip(xr.Unstructured, ref, "it does not exist, so a restore has nothing that reconciles the XR")
+	default:
+		f.share(xr.Unstructured, u, xp.Item{GroupResource: xp.ResourceXRD, Name: ref.Name})
+	}
+}
 
-	return nil
+// share adds what others need too, unless a label keeps it out of backups.
+func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
+	if isKeptOut(u) {
+		f.skip(of, xp.RefTo(u), leavesOut(u))
+
+		return false
+	}
+	f.shared = append(f.shared, item)
+
+	return true
 }
 
 // composed returns what the XR references and controls. What it references and does not find, or what another owner controls, was no part of it
 // when it was backed up either, and is remembered as dangling. Refs that can't be read lead nowhere: the XR itself would be missing in the backup otherwise.
-func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) ([]*unstructured.Unstructured, error) {
+func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
-		return nil, nil //nolint:nilerr // The XR's own backup warns of it.
+		return nil // The XR's own backup warns of it.
 	}
 	options := metav1.ListOptions{LabelSelector: xp.LabelComposite}
 	if claim, ok := xr.ClaimRef(); ok {
@@ -102,53 +99,88 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) ([]*uns
 	}
 	var composed []*unstructured.Unstructured
 	for _, r := range refs {
-		u, err := l.listed(ctx, r, options)
-		if err != nil {
-			return nil, err
-		}
+		kind, ok, err := l.resolve(r.GroupVersionKind())
 		switch {
-		case u == nil:
-			f.dangling = append(f.dangling, r)
-			f.skip(xr.Unstructured, r, "it does not exist")
-		case u.GetDeletionTimestamp() != nil:
-			f.dangling = append(f.dangling, r)
-			f.skip(xr.Unstructured, r, "it is being deleted, so Velero does not back it up")
-		case u.GetLabels()[velerov1.ExcludeFromBackupLabel] == "true":
-			f.skip(xr.Unstructured, r, "its label "+velerov1.ExcludeFromBackupLabel+" keeps it out of backups; a restored XR waits for it")
-		case xp.Composed(xr, u):
+		case err == nil && !ok:
+			f.dangle(xr, r, "it does not exist")
+
+			continue
+		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
+			f.dangle(xr, r, "its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it")
+
+			continue
+		case !f.follows(r.GroupVersionKind().GroupKind()):
+			continue
+		}
+		var u *unstructured.Unstructured
+		if err == nil {
+			u, err = l.listed(ctx, kind.at(r), options)
+		}
+		if err != nil {
+			f.lose(r, err)
+
+			continue
+		}
+		if f.composes(xr, r, u) {
 			composed = append(composed, u)
-		default:
-			if _, ok := xp.Controller(u); ok {
-				f.dangling = append(f.dangling, r)
-			}
-			f.skip(xr.Unstructured, r, "it is not controlled by this XR")
 		}
 	}
 
-	return composed, nil
+	return composed
 }
 
-func (l *Links) claim(ctx context.Context, f *found, xr xp.Composite) error {
-	ref, ok := xr.ClaimRef()
-	if !ok {
-		return nil
-	}
-	u, err := l.get(ctx, ref)
-	if err != nil {
-		return err
-	}
+// dangle remembers a ref of an XR of which nothing is composed.
+func (f *found) dangle(xr xp.Composite, r xp.Ref, why string) {
+	f.dangling = append(f.dangling, r)
+	f.skipListed(xr.Unstructured, r, why)
+}
+
+// composes tells whether a backup takes along what an XR lists, which is nil if it does not exist. Of what is outside of the XR's namespace, and not its own,
+// it does not tell what there is.
+func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured) bool {
+	out := r.Namespace != xr.GetNamespace()
 	switch {
+	case u == nil && out:
+		f.dangle(xr, r, "it does not exist, or is not controlled by this XR")
 	case u == nil:
-		f.skip(xr.Unstructured, ref, "it does not exist")
-	case !xp.Bound(xp.ClaimFrom(u), xr):
-		f.skip(xr.Unstructured, ref, "it is bound to another XR")
-	default:
-		item, err := l.item(u)
-		if err != nil {
-			return err
+		f.dangle(xr, r, "it does not exist")
+	case !xp.Composed(xr, u):
+		if _, ok := xp.Controller(u); ok || u.GetDeletionTimestamp() != nil {
+			f.dangling = append(f.dangling, r)
 		}
-		f.items = append(f.items, item)
+		why := "it is not controlled by this XR"
+		if out {
+			why = "it does not exist, or is not controlled by this XR"
+		}
+		f.skipListed(xr.Unstructured, r, why)
+	case u.GetDeletionTimestamp() != nil:
+		f.dangle(xr, r, leavesOut(u))
+	case isKeptOut(u):
+		f.skipListed(xr.Unstructured, r, "its label "+excludeLabel+" keeps it out of backups; a restored XR waits for it")
+	default:
+		return true
 	}
 
-	return nil
+	return false
+}
+
+// claim adds an XR's claim. An XR can name any claim, so nothing tells one that is not there from another's.
+func (l *Links) claim(ctx context.Context, f *found, xr xp.Composite) {
+	ref, ok := xr.ClaimRef()
+	if !ok {
+		return
+	}
+	u, err := l.get(ctx, ref)
+	switch {
+	case err != nil:
+		f.lose(ref, err)
+	case u == nil || !xp.Bound(xp.ClaimFrom(u), xr):
+		f.skip(xr.Unstructured, ref, "it does not exist, or is bound to another XR")
+	case isKeptOut(u):
+		f.skip(xr.Unstructured, ref, leavesOut(u))
+	default:
+		if item, ok := l.item(f, u); ok {
+			f.items = append(f.items, item)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,6 +27,15 @@ func TestTreeOfAComposite(t *testing.T) {
 	modernItems := append(slices.Clone(platformItems[:2]), id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "orders.example.org"))
 	theirTree := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "m"))
 	const again = "; it is stored as it is, without what it composes, and a restore refuses it. Have its spec list references again, then back up again"
+	const none = ": it does not exist, or is for another kind of XR"
+	const label = "its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	outside := result{
+		Items: modernItems, Before: modernItems, Dangling: []xp.Ref{{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Namespace: "team-a", Name: "b"}},
+		Left: []string{"Bucket team-a/b: its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it"},
+	}
+	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
+	elsewhere := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-b", "l")
+	const notHere = "LocalBucket team-b/l: it does not exist, or is not controlled by this XR"
 	with := func(items ...velero.ResourceIdentifier) []velero.ResourceIdentifier {
 		return append(slices.Clip(platformItems), items...)
 	}
@@ -63,12 +71,12 @@ func TestTreeOfAComposite(t *testing.T) {
 		"ForgedClusterRef": {
 			reason:  "A namespaced XR of the name of another's tree brings nothing that is not in its namespace.",
 			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Refs(theirTree)),
-			want: result{Items: modernItems, Before: modernItems, Left: []string{"Bucket team-a/b: it is not controlled by this XR"}},
+			want: outside,
 		},
 		"ForgedClusterRefByLabel": {
 			reason:  "Nor does one that has the label of the tree.",
 			cluster: modernOn(theirTree), item: xptest.With(modern, xptest.Labelled(xp.LabelComposite, "m"), xptest.Refs(theirTree)),
-			want: result{Items: modernItems, Before: modernItems, Left: []string{"Bucket team-a/b: it is not controlled by this XR"}},
+			want: outside,
 		},
 		"Excluded": {
 			reason:  "What a person keeps out of backups is named; a restore waits for it, or else Crossplane would make it anew.",
@@ -101,30 +109,37 @@ func TestTreeOfAComposite(t *testing.T) {
 			reason:  "A claim that names another XR is somebody else's.",
 			cluster: on(xptest.Claim("o", xptest.OfXR(xptest.XR("y")))),
 			item:    xptest.XR("x", xptest.ClaimedBy(claim)),
-			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it is bound to another XR"}},
+			want:    result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
 		},
 		"NoClaim": {
 			reason: "A claim that is gone is named.", cluster: on(), item: xptest.XR("x", xptest.ClaimedBy(claim)),
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist"}},
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: it does not exist, or is bound to another XR"}},
 		},
 		"Secret": {
 			reason: "Its connection secret comes with it.", cluster: on(xptest.Secret("s", xptest.ControlledBy(published))), item: published,
 			want: result{Items: with(id("", "secrets", "team-a", "s")), Before: platformItems},
 		},
 		"SomebodyElsesSecret": {
-			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")), item: published,
-			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
+			reason: "A Secret that the XR names and does not control can be any Secret of the cluster.", cluster: on(xptest.Secret("s")),
+			item: published,
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
 		},
 		"NoSecret": {
-			reason:  "A Secret that was not published yet is nothing to warn of.",
-			cluster: on(),
-			item:    published,
-			want:    result{Items: platformItems, Before: platformItems},
+			reason: "A Secret in another namespace that is not there is not told from another's.", cluster: on(), item: published,
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: it does not exist, or is not controlled by it"}},
+		},
+		"NoSecretBeside": {
+			reason: "A Secret that was not published yet is nothing to warn of.", cluster: modernOn(local), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			want: result{Items: modernItems, Before: modernItems},
+		},
+		"SomebodyElsesSecretBeside": {
+			reason: "Beside it another's is named.", cluster: modernOn(xptest.Secret("s")), item: xptest.With(modern, xptest.PublishesTo("", "s")),
+			want: result{Items: modernItems, Before: modernItems, Left: []string{"Secret team-a/s: it is not controlled by it"}},
 		},
 		"NoPlatform": {
 			reason: "What it should run on and does not exist is named.", cluster: clusterOf(), item: plain,
 			want: result{Left: []string{
-				"CompositionRevision orders-1a2b3c: it does not exist", "Composition orders: it does not exist",
+				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
 				"CompositeResourceDefinition xorders.example.org: it does not exist, so a restore has nothing that reconciles the XR",
 			}},
 		},
@@ -133,7 +148,7 @@ func TestTreeOfAComposite(t *testing.T) {
 			cluster: clusterOf(xptest.Revision(xptest.RevisionName, modern), xptest.Composition("orders", modern), runsOn[2]), item: plain,
 			want: result{
 				Items: platformItems[2:], Before: platformItems[2:],
-				Left: []string{"CompositionRevision orders-1a2b3c: it is for another kind of XR", "Composition orders: it is for another kind of XR"},
+				Left: []string{"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none},
 			},
 		},
 		"NeverComposed": {
@@ -165,20 +180,80 @@ func TestTreeOfAComposite(t *testing.T) {
 				Items: platformItems, Before: platformItems, Left: []string{"its resourceRefs: cannot read the resourceRefs of XOrder x: they are a string, not a list" + again},
 			},
 		},
+		"KeptOutClaim": {
+			reason: "The label counts for all that it is on.", cluster: on(xptest.With(claim, keptOut)), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{"OrderClaim team-a/o: " + label}},
+		},
+		"KeptOutSecret": {
+			reason: "Credentials that a person keeps out of backups stay out.", item: published,
+			cluster: on(xptest.Secret("s", xptest.ControlledBy(published), keptOut)),
+			want:    result{Items: platformItems, Before: platformItems, Left: []string{"Secret team-a/s: " + label}},
+		},
+		"KeptOutComposition": {
+			reason: "A restore does without it then.", item: plain, cluster: clusterOf(runsOn[0], xptest.With(runsOn[1], keptOut), runsOn[2]),
+			want: result{
+				Items: slices.Concat(platformItems[:1], platformItems[2:]), Before: slices.Concat(platformItems[:1], platformItems[2:]),
+				Left: []string{"Composition orders: " + label},
+			},
+		},
+		"KeptOutAndSomebodyElses": {
+			reason: "Whether another's has the label is not told.", cluster: on(xptest.With(theirs, keptOut)), item: xptest.XR("x", xptest.Refs(theirs)),
+			want: result{
+				Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(theirs)}, Left: []string{"Bucket t: it is not controlled by this XR"},
+			},
+		},
+		"ElsewhereAndNotThere": {
+			reason: "What is in a namespace and not there is not told from what is another's.", cluster: on(), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
+		},
+		"ElsewhereAndSomebodyElses": {
+			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.ControlledBy(xptest.XR("y")))), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
+		},
+		"ElsewhereAndGoing": {
+			reason: "The same words.", cluster: on(xptest.With(elsewhere, xptest.Deleting())), item: xptest.XR("x", xptest.Refs(elsewhere)),
+			want: result{Items: platformItems, Before: platformItems, Dangling: []xp.Ref{xp.RefTo(elsewhere)}, Left: []string{notHere}},
+		},
+		"OldVersion": {
+			reason: "A kind of which a ref has a version that is not served any more is read in one that is.", cluster: on(mine),
+			item: xptest.XR("x", xptest.Refs(xptest.With(mine, xptest.JSON(`{"apiVersion":"cloud.example.org/v0gone"}`)))),
+			want: result{Items: with(bucket("b")), Before: platformItems},
+		},
 		"APIOfComposed": {
-			reason:  "A tree that could not be read whole is an error.",
-			cluster: on(mine).without(mine), item: xptest.XR("x", xptest.Refs(mine)), want: result{Err: errAPI},
+			reason:  "That something could not be read costs the backup that, and not the XR.",
+			cluster: on(mine).without(mine), item: xptest.XR("x", xptest.Refs(mine)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("Bucket b", "Bucket.cloud.example.org")}},
 		},
 		"APIOfClaim": {
 			reason:  "The same for the claim.",
-			cluster: on(claim).without(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)), want: result{Err: errAPI},
+			cluster: on(claim).without(claim), item: xptest.XR("x", xptest.ClaimedBy(claim)),
+			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("OrderClaim team-a/o", "OrderClaim.example.org")}},
 		},
-		"APIOfSecret":   {reason: "The same for the Secret.", cluster: on().without(xptest.Secret("s")), item: published, want: result{Err: errAPI}},
-		"APIOfRevision": {reason: "The same for the revision.", cluster: on().without(runsOn[0]), item: plain, want: result{Err: errAPI}},
-		"APIOfXRD":      {reason: "The same for the XRD.", cluster: on().without(runsOn[2]), item: plain, want: result{Err: errAPI}},
+		"APIOfSecret": {
+			reason: "The same for the Secret.", cluster: on().without(xptest.Secret("s")), item: published,
+			want: result{Items: platformItems, Before: platformItems, Left: []string{lost("Secret team-a/s", "Secret")}},
+		},
+		"APIOfRevision": {
+			reason: "The same for the revision.", cluster: on().without(runsOn[0]), item: plain,
+			want: result{
+				Items: platformItems[1:], Before: platformItems[1:],
+				Left: []string{lost("CompositionRevision orders-1a2b3c", "CompositionRevision.apiextensions.crossplane.io")},
+			},
+		},
+		"APIOfXRD": {
+			reason: "The same for the XRD.", cluster: on().without(runsOn[2]), item: plain,
+			want: result{
+				Items: platformItems[:2], Before: platformItems[:2],
+				Left: []string{lost("CompositeResourceDefinition xorders.example.org", "CompositeResourceDefinition.apiextensions.crossplane.io")},
+			},
+		},
 		"UnservedXRItself": {
-			reason:  "An XR of a kind that is not served can't be there.",
-			cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)), want: result{Err: cmpopts.AnyError, Left: nil},
+			reason: "An XR is stored even if nobody knows its kind any more.", cluster: on(), item: xptest.XR("x", xptest.JSON(`{"kind":"XGone"}`)),
+			want: result{Left: []string{
+				"CompositionRevision orders-1a2b3c" + none, "Composition orders" + none,
+				`its XRD: no matches for kind "XGone" in group "example.org"` + ". It is stored without what defines it, as Velero alone would. Have the API server answer for its kind, " +
+					"then back up again",
+			}},
 		},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -89,5 +90,103 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The mark that has Velero look beyond a backup's filters has it look beyond the label too that keeps things out of backups.
+func TestTreeHonoursTheLabel(t *testing.T) {
+	const label = "velero.io/exclude-from-backup"
+	out := xptest.Labelled(label, "true")
+	space := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("v1", "Namespace", "", "infra", o...)
+	}
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
+	published := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
+	config := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"infra","name":"s"}}}}`))
+	teamA, excluded := []string{"team-a"}, []string{"infra"}
+	const byLabel = "secrets infra/s: the label " + label + " of its namespace keeps it out of backups; take that label off infra, then back up again, if it can't be made anew"
+	const byItself = "Secret infra/s: its label " + label + " keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	const byFilter = "secrets infra/s: its namespace is not in the backup; add infra to --include-namespaces if it can't be made anew"
+	cases := map[string]struct {
+		reason  string
+		item    *unstructured.Unstructured
+		cluster *cluster
+		spec    velerov1.BackupSpec
+		want    []string
+	}{
+		"Unlabelled": {reason: "It is taken from where it is.", item: mr, cluster: clusterOf(published, space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA}},
+		"False": {
+			reason: "Only the value true counts.", item: mr, spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
+			cluster: clusterOf(xptest.With(published, xptest.Labelled(label, "false")), space(xptest.Labelled(label, "false"))),
+		},
+		"Secret": {
+			reason: "A connection secret that has it stays out.", item: mr, cluster: clusterOf(xptest.With(published, out), space()),
+			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byItself},
+		},
+		"SecretInside": {
+			reason: "Also where Velero would leave it out, but not say so.", item: mr, cluster: clusterOf(xptest.With(published, out), space()), want: []string{byItself},
+		},
+		"Credentials": {
+			reason: "The same for credentials.", item: config, cluster: clusterOf(xptest.With(published, out), space()),
+			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byItself},
+		},
+		"Namespace": {
+			reason: "All that is in a namespace with it stays out.", item: mr, cluster: clusterOf(published, space(out)),
+			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byLabel},
+		},
+		"CredentialsNamespace": {
+			reason: "The same for credentials.", item: config, cluster: clusterOf(published, space(out)),
+			spec: velerov1.BackupSpec{IncludedNamespaces: teamA}, want: []string{byLabel},
+		},
+		"Velero": {
+			reason: "Velero has excluded it because of the label, so to include it would not help.", item: mr, cluster: clusterOf(published, space(out)),
+			spec: velerov1.BackupSpec{IncludedNamespaces: append(teamA, "infra"), ExcludedNamespaces: excluded}, want: []string{byLabel},
+		},
+		"Excluded": {
+			reason: "A person has excluded it.", item: mr, cluster: clusterOf(published, space()),
+			spec: velerov1.BackupSpec{IncludedNamespaces: teamA, ExcludedNamespaces: excluded}, want: []string{byFilter},
+		},
+		"Unknown": {
+			reason: "What may have it stays out.", item: mr, cluster: clusterOf(published, space()).without(space()), spec: velerov1.BackupSpec{IncludedNamespaces: teamA},
+			want: []string{"secrets infra/s: whether the label " + label + " of its namespace keeps it out of backups can't be found out: " + errAPI.Error() +
+				". Back up again when the API server answers"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.cluster.settings = map[string]string{"provider-credentials": "include"}
+			got := backUp(tc.cluster, tc.item, &velerov1.Backup{Spec: tc.spec})
+			if diff := cmp.Diff(tc.want, got.Left); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			asked := slices.Contains(got.Items, id("", "secrets", "infra", "s"))
+			_, beyond := got.Stored.GetAnnotations()[xp.AnnotationMustInclude]
+			if asked != (len(tc.want) == 0) || beyond && !asked {
+				t.Errorf("%s\nasked for: %v, beyond the filters: %v", tc.reason, asked, beyond)
+			}
+			tc.cluster.checkCost(t)
+		})
+	}
+}
+
+// A backup reads a namespace once, however many Secrets are in it.
+func TestNamespacesAreReadOnce(t *testing.T) {
+	space := xptest.Object("v1", "Namespace", "", "infra")
+	var objects []*unstructured.Unstructured
+	for _, name := range []string{"a", "b", "c"} {
+		mr := xptest.MR(name, xptest.PublishesTo("infra", name))
+		objects = append(objects, mr, xptest.Secret(name, xptest.In("infra"), xptest.ControlledBy(mr)))
+	}
+	c := clusterOf(append(objects, space)...)
+	log, _ := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for n := 0; n < len(objects); n += 2 {
+		_, items, _, _, err := tree.Execute(objects[n].DeepCopy(), &velerov1.Backup{Spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}})
+		if err != nil || len(items) != 1 {
+			t.Fatalf("got %v, error %v", items, err)
+		}
+	}
+	if n := c.asked[xp.RefTo(space).ID()]; n != 1 {
+		t.Errorf("read %d times", n)
 	}
 }

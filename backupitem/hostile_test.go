@@ -1,11 +1,18 @@
 package backupitem
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -41,5 +48,117 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 	}
 	if dangling, _ := xp.Dangling(xr); !found || len(dangling) != many-1 {
 		t.Errorf("of %d refs one is found; got %d that dangle, %v", many, len(dangling), items[max(0, len(items)-3):])
+	}
+}
+
+// A vast cluster serves every kind whose name begins with K.
+type vast struct{ *cluster }
+
+func (v vast) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	if strings.HasPrefix(gk.Kind, "K") {
+		return gk.WithVersion("v1"), true, nil
+	}
+
+	return v.cluster.Served(gk)
+}
+
+func (v vast) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if strings.HasPrefix(gvk.Kind, "K") {
+		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), false, nil
+	}
+
+	return v.cluster.Resource(gvk)
+}
+
+func (v vast) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
+	if strings.HasPrefix(gvk.Kind, "K") {
+		v.lists = append(v.lists, gvk.Kind)
+
+		return nil
+	}
+
+	return v.cluster.Each(ctx, gvk, namespace, options, do)
+}
+
+// listing returns an XR that lists objects of so many kinds.
+func listing(name string, kinds int) *unstructured.Unstructured {
+	refs := make([]any, kinds)
+	for n := range refs {
+		refs[n] = map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": fmt.Sprint("K", n), "name": "k"}
+	}
+
+	return xptest.XR(name, xptest.Field(refs, "spec", "resourceRefs"))
+}
+
+// An XR can list thousands of kinds, each of which would be a list.
+func TestKindsOfOneXRAreBounded(t *testing.T) {
+	const many = 1000
+	objects, _ := platform()
+	c := vast{clusterOf(objects...)}
+	log, hook := logtest.NewNullLogger()
+	xr := listing("x", many)
+	if _, _, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.lists) > mostKinds {
+		t.Errorf("%d kinds made %d lists", many, len(c.lists))
+	}
+	dangling, err := xp.Dangling(xr)
+	if err != nil || len(dangling) != mostKinds {
+		t.Errorf("What was not looked at may be there, so a restore waits for it; got %d that dangle, error %v", len(dangling), err)
+	}
+	const want = "Not all of what belongs to XOrder x is known: what it lists of 744 more kinds (such as K256.cloud.example.org, K257.cloud.example.org, " +
+		"K258.cloud.example.org) could not be looked at: of one XR no more than 256 kinds are looked at. Divide what it composes between several XRs, then back up again"
+	if diff := cmp.Diff(want, hook.LastEntry().Message); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// Thousands of refs that lead nowhere are not thousands of lines.
+func TestWarningsAreSummedUp(t *testing.T) {
+	const many = 14_000
+	objects, _ := platform()
+	log, hook := logtest.NewNullLogger()
+	xr := listing("x", many)
+	if _, _, _, _, err := NewTree(NewLinks(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "References are not followed into the backup: XOrder x names 13980 more like the 20 before. To see all that it lists, run: " +
+		"kubectl get XOrder.example.org x -o yaml"
+	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != mostNamed+1 || diff != "" {
+		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	}
+	if dangling, err := xp.Dangling(xr); err != nil || len(dangling) != many {
+		t.Errorf("A restore must not wait for any of them; got %d that dangle, error %v", len(dangling), err)
+	}
+}
+
+// What is noted on the copy of an item must not keep Velero from storing or restoring it: a call of a plugin takes 4 MiB.
+func TestNotesLeaveRoom(t *testing.T) {
+	const length = 100
+	objects, _ := platform()
+	for _, many := range []int{100, 4_000, 12_000} {
+		refs := make([]any, many)
+		for n := range refs {
+			refs[n] = map[string]any{"apiVersion": "cloud.example.org/v1alpha1", "kind": "Gone", "name": fmt.Sprintf("%0*d", length, n)}
+		}
+		xr := xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"))
+		log, hook := logtest.NewNullLogger()
+		stored, _, _, _, err := NewTree(NewLinks(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(stored.UnstructuredContent())
+		if err != nil || len(b) > longestCopy {
+			t.Errorf("%d refs make a copy of %d bytes, error %v", many, len(b), err)
+		}
+		dangling, err := xp.Dangling(xr)
+		if err != nil || len(dangling) == 0 || len(dangling) > many {
+			t.Fatalf("%d of %d dangle, error %v", len(dangling), many, err)
+		}
+		want := fmt.Sprintf("the %d that do are too long for a call of a plugin beside all else of it, so a restore waits for %d of them", many, many-len(dangling))
+		if warned := strings.Contains(hook.LastEntry().Message, want); warned != (len(dangling) < many) {
+			t.Errorf("%d of %d dangle, and the last line is %s", len(dangling), many, hook.LastEntry().Message)
+		}
 	}
 }

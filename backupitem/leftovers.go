@@ -89,15 +89,15 @@ func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
 }
 
 func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
-	gvk, ok, err := l.reader.Served(gk)
+	gvk, ok, err := l.served(gk)
 	if err != nil || !ok {
 		return err
 	}
-	if _, namespaced, err := l.reader.Resource(gvk); err != nil || namespace != "" && !namespaced {
+	if _, namespaced, err := l.resource(gvk); err != nil || namespace != "" && !namespaced {
 		return err // An XR in a namespace composes nothing outside of it.
 	}
 
-	return l.reader.Each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
+	return l.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
 // leave remembers a Usage to warn of.

@@ -2,13 +2,10 @@ package backupitem
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,10 +32,12 @@ type Reader interface {
 // ask for the same, one right after the other.
 type Links struct {
 	reader  Reader
-	read    *lru.Cache
+	read    *memory
 	shelves *lru.Cache
 	// missed counts what was not on a shelf.
-	missed map[shelf]int
+	missed *lru.Cache
+	// failed is why something could not be read, and keptOut tells of namespaces whether they have the label that keeps what is in them out of backups.
+	failed, keptOut *lru.Cache
 	// asked counts how often Velero was asked for what many objects run on.
 	asked map[xp.Item]int
 	// begun are the items that Velero has begun to back up.
@@ -50,10 +49,11 @@ type Links struct {
 	packer  *pack.Packer
 }
 
-// Objects and lists of them that are remembered. It bounds the memory for a backup of any size.
+// Objects and lists of them that are remembered. It bounds the memory for a backup of any size, whatever names are in it.
 const (
 	remembered = 256
 	shelves    = 64
+	counted    = 4096
 	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
 	patience = 50
 	// often is how often Velero is asked for what many objects run on. An item that it fails to get costs it the object that asked, so one time is
@@ -64,41 +64,44 @@ const (
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
 	return &Links{
-		reader: reader, read: lru.New(remembered), shelves: lru.New(shelves), missed: map[shelf]int{}, asked: map[xp.Item]int{}, begun: map[xp.Item]bool{},
-		packer: pack.New(),
+		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), keptOut: lru.New(counted),
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, packer: pack.New(),
 	}
 }
 
-func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) (*found, error) {
-	f := &found{published: map[xp.Item]bool{}}
-	var err error
+// of returns what belongs to an item. What can't be found out is part of it: the item itself is backed up in any case, as Velero alone would.
+func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) *found {
+	f := newFound(u)
 	switch {
 	case xp.IsClaim(u):
 		l.remember(u)
-		err = l.ofClaim(ctx, f, xp.ClaimFrom(u))
+		l.ofClaim(ctx, f, xp.ClaimFrom(u))
 	case xp.IsComposite(u):
 		l.remember(u)
-		err = l.ofComposite(ctx, f, xp.CompositeFrom(u))
+		l.ofComposite(ctx, f, xp.CompositeFrom(u))
 	case xp.IsManaged(u):
-		if err = l.secret(ctx, f, u); err == nil {
-			err = l.providerConfig(ctx, f, u)
-		}
+		l.secret(ctx, f, u)
+		l.providerConfig(ctx, f, u)
 	}
 
-	if err != nil {
-		return nil, fmt.Errorf("cannot find what belongs to %s: %w", xp.String(u), err)
-	}
-
-	return f, nil
+	return f
 }
 
 // get returns nil if the object does not exist, or its kind is not served.
 func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	if u, ok := l.read.Get(r.ID()); ok {
-		return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
+	kind, ok, err := l.resolve(r.GroupVersionKind())
+	if err != nil || !ok {
+		return nil, err
 	}
-	u, err := l.reader.Get(ctx, r)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+	r = kind.at(r)
+	if u, ok := l.read.get(r.ID()); ok {
+		return u, nil
+	}
+	if len(r.Name) > longestName || len(r.Namespace) > longestName {
+		return nil, nil //nolint:nilnil // Not there is an answer.
+	}
+	u, err := l.fetch(ctx, r)
+	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // Not there is an answer.
 	}
 	if err != nil {
@@ -109,17 +112,20 @@ func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, 
 	return u, nil
 }
 
-// remember keeps an object for those that ask for it next, without what none of them does: who manages which field, and of its status all but how well it is.
+// remember keeps an object for those that ask for it next, without what none of them does: data, who manages which field, and of its status all but how well
+// it is.
 func (l *Links) remember(u *unstructured.Unstructured) {
 	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
-	delete(kept.Object, "status")
+	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
+		delete(kept.Object, unread)
+	}
 	keepConditions(kept, u)
 	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "managedFields")
 		kept.Object["metadata"] = metadata
 	}
-	l.read.Add(xp.RefTo(u).ID(), kept)
+	l.read.put(kept)
 }
 
 // A shelf is what was listed at once.
@@ -133,23 +139,31 @@ type shelf struct {
 // listed returns one of many objects of a kind, which are read with one list for all that the options select. What is not among them is
 // read by itself. It returns nil as get does.
 func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	if u, ok := l.read.Get(r.ID()); ok {
-		return u.(*unstructured.Unstructured), nil //nolint:forcetypeassert // Nothing else is put in.
+	if u, ok := l.read.get(r.ID()); ok {
+		return u, nil
 	}
 	u, err := l.onShelf(ctx, r, options)
 	if err != nil || u != nil {
 		return u, err
 	}
-	key := shelf{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
-	l.mu.Lock()
-	l.missed[key]++
-	whole := l.missed[key] > patience
-	l.mu.Unlock()
-	if !whole {
+	if l.misses(shelf{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= patience {
 		return l.get(ctx, r)
 	}
 
 	return l.onShelf(ctx, r, metav1.ListOptions{})
+}
+
+// misses counts one more that was not on a shelf.
+func (l *Links) misses(key shelf) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 1
+	if before, ok := l.missed.Get(key); ok {
+		n += before.(int) //nolint:forcetypeassert // Nothing else is put in.
+	}
+	l.missed.Add(key, n)
+
+	return n
 }
 
 // onShelf returns an object if it is among those that the options select of its kind in its namespace, or else nil.
@@ -174,12 +188,12 @@ func (l *Links) shelf(ctx context.Context, gvk schema.GroupVersionKind, namespac
 		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := map[xp.ID]pack.Object{}
-	err := l.reader.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
+	err := l.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
 		l.packing.Lock()
 		defer l.packing.Unlock()
 		all[xp.RefTo(u).ID()] = l.packer.Pack(trimmed(u).Object)
 	})
-	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) && !apierrors.IsMethodNotSupported(err) {
+	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
 	l.shelves.Add(key, all)
@@ -209,7 +223,7 @@ func (l *Links) begin(u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
 		return
 	}
-	if i, err := l.item(u); err == nil {
+	if i, ok := l.item(newFound(u), u); ok {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.begun[i] = true
@@ -233,12 +247,14 @@ func (l *Links) due(items, shared []xp.Item) []xp.Item {
 	})
 }
 
-// item returns a live object as Velero names it.
-func (l *Links) item(u *unstructured.Unstructured) (xp.Item, error) {
-	gvr, _, err := l.reader.Resource(u.GroupVersionKind())
+// item returns a live object as Velero names it; ok is false if that can't be found out, which is what f then says.
+func (l *Links) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
+	gvr, _, err := l.resource(u.GroupVersionKind())
 	if err != nil {
-		return xp.Item{}, fmt.Errorf("cannot find the resource of %s: %w", xp.String(u), err)
+		f.lose(xp.RefTo(u), err)
+
+		return xp.Item{}, false
 	}
 
-	return xp.Item{GroupResource: gvr.GroupResource(), Namespace: u.GetNamespace(), Name: u.GetName()}, nil
+	return xp.Item{GroupResource: gvr.GroupResource(), Namespace: u.GetNamespace(), Name: u.GetName()}, true
 }

@@ -2,7 +2,6 @@ package backupitem
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/sirupsen/logrus"
@@ -16,9 +15,9 @@ import (
 
 // identify warns of an MR that nothing says for sure which external resource it manages. If it is known that what its provider calls that is the
 // external-name, it writes it onto the stored copy. The live MR is its owner's to mend.
-func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) error {
+func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) {
 	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
-		return nil
+		return
 	}
 	identity := xp.IdentityOf(u)
 	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
@@ -30,21 +29,18 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 			"when it is created; if it stays like that, look for the external resource yourself, and remove its annotation " + xp.AnnotationCreatePending)
 	case xp.Unknown:
 		if !xp.MayCreate(u) {
-			return nil
+			return
 		}
 		log.Warn(xp.String(u) + " has no external-name, so nothing says which external resource it manages. " + danger + needed)
 	case xp.Recoverable:
 		id, _ := xp.ProviderID(u)
-		why, err := t.mistrust(ctx, u, id, backup)
-		if err != nil {
-			return err
-		}
+		why := t.mistrust(ctx, u, id, backup)
 		if why == "" {
 			xp.SetExternalName(u, id)
 			log.WithField("externalName", id).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id. Its provider, when it is " +
 				"restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + id)
 
-			return nil
+			return
 		}
 		if xp.MayCreate(u) {
 			kind := u.GroupVersionKind().GroupKind().String()
@@ -52,33 +48,34 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 				". " + danger + needed + "; or, if the id is the external-name of all of its kind, add " + kind + " to the setting " + setting.NameFromID)
 		}
 	}
-
-	return nil
 }
 
 // mistrust tells why the id of an MR can't be taken for its external-name, "" if it can: the settings say so of its kind, or all others of the kind
 // that have both have the same for both.
-func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, backup *velerov1.Backup) (string, error) {
+func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, backup *velerov1.Backup) string {
 	settings, err := t.settings(backup)
 	if err != nil {
-		return "", fmt.Errorf("cannot back up %s: %w", xp.String(u), err)
+		gap{
+			of: xp.RefTo(u), what: "the setting " + setting.NameFromID,
+			why: err.Error() + ". It is stored as without the setting. Correct the settings, then back up again",
+		}.warn(t.log)
 	}
 	if slices.Contains(settings.FromID, u.GroupVersionKind().GroupKind()) {
-		return "", nil
+		return ""
 	}
 	p, err := t.links.peersOf(ctx, u)
 	if err != nil {
-		return "the others of its kind can't be read: " + err.Error(), nil //nolint:nilerr // It is backed up all the same.
+		return "the others of its kind can't be read: " + err.Error()
 	}
 	switch {
 	case p.named[id]:
-		return "another of its kind has that for its external-name", nil
+		return "another of its kind has that for its external-name"
 	case p.differ != "":
-		return p.differ + " has another external-name than its id", nil
+		return p.differ + " has another external-name than its id"
 	case !p.agree:
-		return "no other of its kind has an external-name that could tell", nil
+		return "no other of its kind has an external-name that could tell"
 	default:
-		return "", nil
+		return ""
 	}
 }
 
@@ -114,7 +111,7 @@ func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured) (peer
 		return p.(peers), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	p := peers{named: map[string]bool{}}
-	if err := l.reader.Each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
+	if err := l.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
 		return peers{}, err
 	}
 	l.shelves.Add(key, p)

@@ -188,15 +188,18 @@ func TestTreeBacksUpWithoutPeers(t *testing.T) {
 	}
 }
 
-// A setting that can't be read fails what it would have been for, and nothing else.
-func TestTreeFailsOnBadSettings(t *testing.T) {
-	c := clusterOf()
+// A setting that can't be read costs what it would have been for, and nothing else.
+func TestTreeWarnsOfBadSettings(t *testing.T) {
+	c := clusterOf(named("o", "vpc-2", "vpc-2"))
 	c.settings = fromID("vpcs")
-	if got := backUp(c, unnamed("vpc-1"), &velerov1.Backup{}); got.Err == nil || !strings.HasPrefix(got.Err.Error(), "cannot back up Bucket b: ") {
-		t.Errorf("got error %v", got.Err)
+	got := backUp(c, unnamed("vpc-1"), &velerov1.Backup{})
+	if got.Err != nil || got.Stored == nil || len(got.Left) != 2 || !strings.HasPrefix(got.Left[0], "the setting external-name-from-id: cannot read the ConfigMap of settings: ") {
+		t.Errorf("It is named: got error %v, warnings %q", got.Err, got.Left)
+	} else if name := got.Stored.GetAnnotations()[xp.AnnotationExternalName]; name != "vpc-1" {
+		t.Errorf("What the others of the kind say counts all the same; got the name %q", name)
 	}
-	if got := backUp(c, xptest.MR("b"), &velerov1.Backup{}); got.Err != nil {
-		t.Errorf("got error %v", got.Err)
+	if got := backUp(c, xptest.MR("b"), &velerov1.Backup{}); got.Err != nil || len(got.Left) > 0 {
+		t.Errorf("got error %v, warnings %q", got.Err, got.Left)
 	}
 }
 

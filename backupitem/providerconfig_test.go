@@ -1,11 +1,12 @@
 package backupitem
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -67,13 +68,22 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 		"Malformed": {reason: "What is not a reference names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured("default"))},
 		"Nameless":  {reason: "What has no name names nothing.", cluster: clusterOf(own), item: xptest.MR("b", configured(map[string]any{"kind": "ProviderConfig"}))},
 		"API": {
-			reason: "What could not be read is an error.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName), want: result{Err: errAPI},
+			reason: "That it could not be read costs the backup that, and not the MR.", cluster: clusterOf(own).without(own), item: xptest.MR("b", byName),
+			want: result{Left: []string{lost("ProviderConfig default", "ProviderConfig.cloud.example.org")}},
+		},
+		"KeptOut": {
+			reason: "What a person keeps out of backups stays out.", item: xptest.MR("b", byName),
+			cluster: clusterOf(xptest.With(own, xptest.Labelled("velero.io/exclude-from-backup", "true"))),
+			want: result{Left: []string{
+				"ProviderConfig default: its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again",
+			}},
 		},
 	})
 	c := clusterOf(own)
 	c.down = true
-	if got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{}); !errors.Is(got.Err, errAPI) {
-		t.Errorf("Groups that could not be asked for are an error; got %v", got.Err)
+	got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{})
+	if diff := cmp.Diff([]string{lost("ProviderConfig default", "ProviderConfig.cloud.example.org")}, got.Left); got.Stored == nil || diff != "" {
+		t.Errorf("Groups that could not be asked for are named: -want, +got:\n%s", diff)
 	}
 }
 
@@ -102,7 +112,7 @@ func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
 		annotations map[string]string
 		down        bool
 		want        []velero.ResourceIdentifier
-		err         string
+		left        []string
 	}{
 		"Default":   {reason: "Credentials are in no backup unless somebody wants them there.", item: config("", named)},
 		"Included":  {reason: "The cluster says so.", item: config("", named), config: include, want: secret("infra")},
@@ -116,9 +126,22 @@ func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
 		"Malformed": {reason: "Malformed names nothing.", item: config("", `{"secretRef":"creds"}`), config: include},
 		"Unknown": {
 			reason: "A setting that is not understood must not look as if it were.", item: config("", named), config: map[string]string{"credentials": "include"},
-			err: `cannot back up ProviderConfig default: cannot read the ConfigMap of settings: there is no setting "credentials"`,
+			left: []string{`the setting provider-credentials: cannot read the ConfigMap of settings: there is no setting "credentials"`},
 		},
-		"API": {reason: "Nor one that can't be read.", item: config("", named), down: true, err: "cannot back up ProviderConfig default: " + errAPI.Error()},
+		"API": {
+			reason: "Nor one that can't be read.", item: config("", named), down: true,
+			left: []string{"the setting provider-credentials: " + errAPI.Error() + ". It is stored without its credentials"},
+		},
+		"UnknownAndUnused": {
+			reason: "It matters to nothing else.", item: config("", `{"source":"InjectedIdentity"}`), config: map[string]string{"credentials": "include"},
+		},
+		"NotThere": {
+			reason: "What is not there is named.", item: config("elsewhere", named), config: include, left: []string{"Secret elsewhere/creds: it does not exist"},
+		},
+		"KeptOut": {
+			reason: "Credentials that a person keeps out of backups stay out.", item: config("locked", named), config: include,
+			left: []string{"Secret locked/creds: its label velero.io/exclude-from-backup keeps it out of backups"},
+		},
 		"Other": {
 			reason: "Only a ProviderConfig has credentials.",
 			item:   xptest.Object("m.example.org/v1", "Thing", "", "t", xptest.JSON(`{"spec":{"credentials":`+named+`}}`)), config: include,
@@ -126,18 +149,15 @@ func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := clusterOf()
+			c := clusterOf(xptest.Secret("creds", xptest.In("infra")), xptest.Secret("creds", xptest.In("team-a")),
+				xptest.Secret("creds", xptest.In("locked"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
 			c.settings, c.down = tc.config, tc.down
 			got := backUp(c, tc.item, &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}})
-			if tc.err != "" {
-				if got.Err == nil || !strings.HasPrefix(got.Err.Error(), tc.err) {
-					t.Errorf("%s\ngot error %v, want %s", tc.reason, got.Err, tc.err)
-				}
-
-				return
-			}
-			if diff := cmp.Diff(tc.want, got.Items); got.Err != nil || diff != "" {
+			if diff := cmp.Diff(tc.want, got.Items, cmpopts.EquateEmpty()); got.Stored == nil || got.Err != nil || diff != "" {
 				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
+			}
+			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
+				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
 			}
 		})
 	}
@@ -147,8 +167,9 @@ func TestTreeReadsTheSettingsOnce(t *testing.T) {
 	c := clusterOf()
 	log, _ := logtest.NewNullLogger()
 	tree := NewTree(NewLinks(c), log)
+	item := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"n","name":"s"}}}}`))
 	for range 3 {
-		for _, item := range []*unstructured.Unstructured{xptest.Object("m.example.org/v1", "ProviderConfig", "", "default"), xptest.MR("b")} {
+		for _, item := range []*unstructured.Unstructured{item, xptest.MR("b")} {
 			if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
 				t.Fatal(err)
 			}
@@ -160,12 +181,12 @@ func TestTreeReadsTheSettingsOnce(t *testing.T) {
 	c = clusterOf()
 	c.down = true
 	tree = NewTree(NewLinks(c), log)
-	item := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default")
-	if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); !errors.Is(err, errAPI) {
-		t.Errorf("got error %v", err)
+	for range 3 {
+		if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
+			t.Error(err)
+		}
 	}
-	c.down = false
-	if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
-		t.Errorf("A failure is not remembered; got %v", err)
+	if c.settled != 1 {
+		t.Errorf("A failure is waited for once; read %d times", c.settled)
 	}
 }

@@ -99,7 +99,7 @@ func TestTreeTakesCredentialsFromElsewhere(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := clusterOf()
+			c := clusterOf(xptest.Secret("creds", xptest.In("infra")), xptest.Secret("creds", xptest.In("team-a")))
 			c.settings = tc.config
 			res := backUp(c, xptest.With(tc.item, xp.SetMustInclude), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: tc.spec})
 			if res.Err != nil {

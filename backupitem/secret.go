@@ -10,27 +10,41 @@ import (
 )
 
 // secret adds the Secret that an object publishes its connection details in, which must be controlled by it. One that was not published yet
-// is nothing to warn of.
-func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructured) error {
+// into the object's own namespace is nothing to warn of.
+func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	ref, ok := xp.SecretRef(u)
 	if !ok {
-		return nil
+		return
 	}
 	s, err := l.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
-	if err != nil || s == nil {
-		return err
-	}
-	if !xp.Controls(u, s) {
-		f.skip(u, ref, "it is not controlled by it")
-
-		return nil
-	}
-	item, err := l.item(s)
 	if err != nil {
-		return err
-	}
-	f.items = append(f.items, item)
-	f.published[item] = true
+		f.lose(ref, err)
 
-	return nil
+		return
+	}
+	if s == nil || !xp.Controls(u, s) {
+		f.skipSecret(u, ref, s != nil)
+
+		return
+	}
+	if why := leavesOut(s); why != "" {
+		f.skip(u, ref, why)
+
+		return
+	}
+	if item, ok := l.item(f, s); ok {
+		f.items = append(f.items, item)
+		f.published[item] = true
+	}
+}
+
+// skipSecret warns of a connection secret that is not the object's own. Of one in another namespace it does not tell whether it exists, and so it warns if
+// there is none too.
+func (f *found) skipSecret(u *unstructured.Unstructured, ref xp.Ref, exists bool) {
+	switch {
+	case u.GetNamespace() != ref.Namespace:
+		f.skip(u, ref, "it does not exist, or is not controlled by it")
+	case exists:
+		f.skip(u, ref, "it is not controlled by it")
+	}
 }

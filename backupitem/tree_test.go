@@ -50,6 +50,11 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	return got
 }
 
+// lost is the warning of what the API server does not give.
+func lost(ref, kind string) string {
+	return ref + ": " + errAPI.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server answer for " + kind + ", then back up again"
+}
+
 type treeCase struct {
 	reason  string
 	cluster *cluster
@@ -82,11 +87,16 @@ func TestTreeOfAnythingElse(t *testing.T) {
 			reason:  "A Secret that another MR controls stays out.",
 			cluster: clusterOf(xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c")))),
 			item:    mr,
-			want:    result{Left: []string{"Secret infra/s: it is not controlled by it"}},
+			want:    result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
+		},
+		"MRsSecretIsGone": {
+			reason:  "In another namespace that is not told from one that there is not.",
+			cluster: clusterOf(), item: mr,
+			want: result{Left: []string{"Secret infra/s: it does not exist, or is not controlled by it"}},
 		},
 		"APIOfMR": {
-			reason:  "A Secret that could not be read is an error.",
-			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Err: errAPI},
+			reason:  "That a Secret could not be read costs the backup the Secret, and not the MR.",
+			cluster: clusterOf().without(xptest.Secret("s", xptest.In("infra"))), item: mr, want: result{Left: []string{lost("Secret infra/s", "Secret")}},
 		},
 		"Unrelated": {
 			reason:  "A resource that Crossplane has nothing to do with brings nothing, and nothing is left in the place of our notes.",

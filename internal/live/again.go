@@ -39,7 +39,10 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 		}
 		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
 			c.asking.Lock()
-			c.silent[of] = passing
+			delete(c.silent, of)
+			if passing {
+				c.silent[of] = true
+			}
 			c.asking.Unlock()
 			if passing {
 				err = gaveUpError{fmt.Errorf("%w; it has failed %d times, so try again when %s answers", err, tries, of)}

@@ -5,18 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -50,9 +48,12 @@ type Cluster struct {
 	metadata metadata.Interface
 	name     string
 
+	// now is the clock.
+	now func() time.Time
+
 	mu          sync.Mutex
-	groups      *metav1.APIGroupList
-	kinds       map[schema.GroupVersion]*metav1.APIResourceList
+	groups      served
+	kinds       map[schema.GroupVersion]kinds
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
 	definitions definitions
@@ -61,7 +62,7 @@ type Cluster struct {
 
 	asking sync.Mutex
 	pauses wait.Backoff
-	// silent are those that did not answer when they were last asked.
+	// silent are those that did not answer when they were last asked. Each serves something, so they are as many as the cluster has.
 	silent map[string]bool
 }
 
@@ -143,118 +144,14 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		client:      client,
 		pages:       pagesOf(client),
 		discovery:   resources,
-		kinds:       map[schema.GroupVersion]*metav1.APIResourceList{},
+		now:         time.Now,
+		kinds:       map[schema.GroupVersion]kinds{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
 		markKeys:    map[string]adoption.Key{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},
 	}
-}
-
-// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that meta.IsNoMatchError knows if the API server
-// does not serve the kind. One request for each group and version is made, and one more for each time that a kind is not found: a CRD
-// may have come since.
-func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if list, ok := c.kinds[gvk.GroupVersion()]; ok {
-		if r, ok := find(list, gvk.Kind); ok {
-			return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
-		}
-	}
-	if !wellFormed(gvk.GroupVersion()) {
-		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	}
-	list, err := c.ask(gvk.GroupVersion())
-	if apierrors.IsNotFound(err) {
-		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	}
-	if err != nil {
-		return schema.GroupVersionResource{}, false, fmt.Errorf("cannot ask which kinds %s serves: %w", gvk.GroupVersion(), err)
-	}
-	c.kinds[gvk.GroupVersion()] = list
-	r, ok := find(list, gvk.Kind)
-	if !ok {
-		return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	}
-
-	return gvk.GroupVersion().WithResource(r.Name), r.Namespaced, nil
-}
-
-// Served returns the version, the one that the group prefers if that has the kind, in which the API server served a kind when it was first asked
-// about the group; ok is false if it didn't serve it.
-func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
-	groups, err := c.groupList()
-	if err != nil {
-		return gvk, false, err
-	}
-	for _, g := range groups.Groups {
-		if g.Name != gk.Group {
-			continue
-		}
-		for _, v := range append([]metav1.GroupVersionForDiscovery{g.PreferredVersion}, g.Versions...) {
-			gvk = gk.WithVersion(v.Version)
-			list, err := c.kindsOf(gvk.GroupVersion())
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return gvk, false, err
-			}
-			if _, ok = find(list, gvk.Kind); ok {
-				return gvk, true, nil
-			}
-		}
-	}
-
-	return gvk, false, nil
-}
-
-// kindsOf returns what a group and version served when it was first asked for.
-func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if list, ok := c.kinds[gv]; ok {
-		return list, nil
-	}
-	list, err := c.ask(gv)
-	if err != nil {
-		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
-	}
-	c.kinds[gv] = list
-
-	return list, nil
-}
-
-// whatServes names what answers for a group and version.
-func whatServes(gv schema.GroupVersion) string { return "what serves " + gv.String() }
-
-// ask asks which kinds a group and version serves. Another server than that of the others may be the one to answer.
-func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
-	err = c.again(nil, whatServes(gv), func() error {
-		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
-
-		return err
-	})
-
-	return list, err
-}
-
-// wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
-func wellFormed(gv schema.GroupVersion) bool {
-	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
-}
-
-func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) {
-	for _, r := range list.APIResources {
-		// A subresource, such as deployments/scale, can have the kind of another resource.
-		if r.Kind == kind && !strings.Contains(r.Name, "/") {
-			return r, true
-		}
-	}
-
-	return metav1.APIResource{}, false
 }
 
 // Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be

@@ -3,10 +3,12 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,6 +44,8 @@ func TestResource(t *testing.T) {
 func TestResourceThatComesLater(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
+	now := time.Now()
+	c.now = func() time.Time { return now }
 	for _, gvk := range []schema.GroupVersionKind{
 		{Group: "new.org", Version: "v1", Kind: "New"}, {Group: "example.org", Version: "v1alpha1", Kind: "New"},
 	} {
@@ -50,9 +54,93 @@ func TestResourceThatComesLater(t *testing.T) {
 		}
 		gv := gvk.GroupVersion().String()
 		s.kinds[gv] = append(s.kinds[gv], metav1.APIResource{Name: "news", Kind: "New"})
+		now = now.Add(unservedFor)
 		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
 			t.Errorf("A CRD can come while a restore is under way; got %v, %v", gvr, err)
 		}
+	}
+}
+
+// A tenant's references can name any number of kinds that there are not, and a backup or restore comes to them again and again.
+func TestResourceOfMadeUpKinds(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		kind   func(n int) schema.GroupVersionKind
+		want   []string
+	}{
+		"Groups": {
+			reason: "The list of groups does not have them.",
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Group: fmt.Sprintf("g%d.org", n), Version: "v1", Kind: "K"}
+			},
+		},
+		"Versions": {
+			reason: "Nor the versions.",
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Group: "example.org", Version: fmt.Sprint("v", n), Kind: "K"}
+			},
+		},
+		"Core": {
+			reason: "The core group has one version.",
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Version: fmt.Sprint("v", n+2), Kind: "K"}
+			},
+		},
+		"Kinds": {
+			reason: "The list of a group and version has all kinds of it.", want: []string{xptest.LegacyVersion},
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.FromAPIVersionAndKind(xptest.LegacyVersion, fmt.Sprint("K", n))
+			},
+		},
+		"CoreKinds": {
+			reason: "The same in the core group.", want: []string{"v1"},
+			kind: func(n int) schema.GroupVersionKind {
+				return schema.GroupVersionKind{Version: "v1", Kind: fmt.Sprint("K", n)}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer()
+			c := s.cluster()
+			now := time.Now()
+			c.now = func() time.Time { return now }
+			for n := range 1000 {
+				if _, _, err := c.Resource(tc.kind(n)); !meta.IsNoMatchError(err) {
+					t.Fatalf("%v is served by nobody; got error %v", tc.kind(n), err)
+				}
+			}
+			if diff := cmp.Diff(tc.want, s.asked); s.groupings > 1 || diff != "" {
+				t.Errorf("%s\nasked %d times for groups; -want, +asked:\n%s", tc.reason, s.groupings, diff)
+			}
+			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
+				t.Errorf("what is remembered grows with what is named: %v, %v", c.silent, c.kinds)
+			}
+			now = now.Add(unservedFor)
+			for n := range 1000 {
+				_, _, _ = c.Resource(tc.kind(n)) // How often it asks is what matters.
+			}
+			if s.groupings > 2 || len(s.asked) > 2*len(tc.want) {
+				t.Errorf("%s\nLater it asks once more; asked %d times for groups, and for %v", tc.reason, s.groupings, s.asked)
+			}
+		})
+	}
+}
+
+// A server that does not answer for a group that is served is no group that is not.
+func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
+	s := newServer()
+	s.undiscoverable = map[string]error{xptest.ManagedVersion: errDown}
+	c := s.cluster()
+	gvk := schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind)
+	for range 2 {
+		if _, _, err := c.Resource(gvk); !errors.Is(err, errDown) || meta.IsNoMatchError(err) {
+			t.Errorf("got error %v", err)
+		}
+	}
+	s.undiscoverable = nil
+	if _, _, err := c.Resource(gvk); err != nil {
+		t.Errorf("A failure is not remembered; got %v", err)
 	}
 }
 

@@ -2,7 +2,6 @@ package live
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,7 @@ type allResources interface {
 func (c *Cluster) Discover() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.groups, c.kinds = nil, map[schema.GroupVersion]*metav1.APIResourceList{}
+	c.groups, c.kinds = served{}, map[schema.GroupVersion]kinds{}
 	all, ok := c.discovery.(allResources)
 	if !ok {
 		return nil
@@ -41,16 +40,17 @@ func (c *Cluster) Discover() error {
 		c.silent[whatServes(gv)] = true
 	}
 	c.asking.Unlock()
-	c.groups = &metav1.APIGroupList{}
+	found := &metav1.APIGroupList{}
 	for _, g := range groups {
-		c.groups.Groups = append(c.groups.Groups, *g)
+		found.Groups = append(found.Groups, *g)
 	}
+	c.setGroups(found)
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
 			return fmt.Errorf("cannot read which kinds are served: %w", err)
 		}
-		c.kinds[gv] = list
+		c.kinds[gv] = kinds{list: list, read: c.now()}
 	}
 
 	return nil
@@ -60,10 +60,7 @@ func (c *Cluster) Discover() error {
 func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	list, ok := c.kinds[gvk.GroupVersion()]
-	if ok {
-		_, ok = find(list, gvk.Kind)
-	}
+	_, ok := c.kinds[gvk.GroupVersion()].find(gvk.Kind)
 
 	return ok
 }
@@ -71,14 +68,11 @@ func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 // lookUp fails with an error that isUnserved knows if a kind is not among those that were served when that was last asked. It asks only for groups and
 // versions that are served, if these did not answer or the server could not tell all at once.
 func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
-	groups, err := c.groupList()
-	if err != nil {
+	if _, err := c.groupList(); err != nil {
 		return err
 	}
 	unknown := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	if !slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool {
-		return g.Name == gvk.Group && slices.ContainsFunc(g.Versions, func(v metav1.GroupVersionForDiscovery) bool { return v.Version == gvk.Version })
-	}) {
+	if !c.hasListed(gvk.GroupVersion()) {
 		return unknown
 	}
 	list, err := c.kindsOf(gvk.GroupVersion())
@@ -90,4 +84,12 @@ func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	}
 
 	return nil
+}
+
+// hasListed tells whether a group and version was among those that were served when they were last asked for.
+func (c *Cluster) hasListed(gv schema.GroupVersion) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return gv == schema.GroupVersion{Version: "v1"} || c.groups.versions[gv]
 }

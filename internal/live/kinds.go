@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,9 +30,6 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 			}
 			gv := schema.GroupVersion{Group: g.Name, Version: v.Version}
 			list, err := c.kindsOf(gv)
-			if apierrors.IsNotFound(err) {
-				continue // It has gone since the groups were asked for.
-			}
 			if err != nil {
 				unread[gv.String()] = err.Error()
 
@@ -70,22 +66,15 @@ func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (
 	return xp.AreReconciled(r.Categories), nil
 }
 
-// groupList returns the groups that were served when they were first asked for.
+// groupList returns the groups that were served when they were last asked for.
 func (c *Cluster) groupList() (*metav1.APIGroupList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.groups == nil {
-		var groups *metav1.APIGroupList
-		err := c.again(nil, answering, func() (err error) {
-			groups, err = c.discovery.ServerGroups()
-
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("cannot ask which groups are served: %w", err)
+	if c.groups.list == nil {
+		if err := c.readGroups(); err != nil {
+			return nil, err
 		}
-		c.groups = groups
 	}
 
-	return c.groups, nil
+	return c.groups.list, nil
 }

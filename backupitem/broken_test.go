@@ -1,0 +1,168 @@
+package backupitem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A halfBroken cluster can't give some of what it is asked for. It counts how often it is asked for that.
+type halfBroken struct {
+	*cluster
+
+	// kinds can't be read, groups can't be asked which kinds they serve, and names are refused.
+	kinds, groups, names string
+	tries                int
+}
+
+func (h *halfBroken) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	switch {
+	case r.Kind == h.kinds:
+		h.tries++
+
+		return nil, errAPI
+	case h.names != "" && r.Name == h.names:
+		return nil, apierrors.NewBadRequest("no such name")
+	default:
+		return h.cluster.Get(ctx, r)
+	}
+}
+
+func (h *halfBroken) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
+	if gvk.Kind == h.kinds {
+		h.tries++
+
+		return errAPI
+	}
+
+	return h.cluster.Each(ctx, gvk, namespace, options, do)
+}
+
+func (h *halfBroken) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, error) {
+	if h.groups != "" && gk.Group == h.groups {
+		h.tries++
+
+		return schema.GroupVersionKind{}, false, errAPI
+	}
+
+	return h.cluster.Served(gk)
+}
+
+func (h *halfBroken) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if h.groups != "" && gvk.Group == h.groups {
+		h.tries++
+
+		return schema.GroupVersionResource{}, false, errAPI
+	}
+
+	return h.cluster.Resource(gvk)
+}
+
+// What fails is waited for, for 16 s each time, and a tree comes to each kind several times: a provider whose webhook is down would hold a backup up for hours.
+func TestBrokenKindsAreAskedForOnce(t *testing.T) {
+	const trees = 20
+	objects, _ := platform()
+	var items []*unstructured.Unstructured
+	for n := range trees {
+		claim := xptest.Claim(fmt.Sprint("o", n), xptest.In(fmt.Sprint("team-", n)))
+		xr := xptest.XR(fmt.Sprint("x", n))
+		mr := xptest.MR(fmt.Sprint("b", n), xptest.ControlledBy(xr), configured(map[string]any{"name": "default"}), xptest.PublishesTo("infra", fmt.Sprint("s", n)))
+		claim = xptest.With(claim, xptest.OfXR(xr))
+		xr = xptest.With(xr, xptest.ClaimedBy(claim), xptest.Refs(mr), xptest.PublishesTo("infra", fmt.Sprint("x", n)))
+		items = append(items, claim, xr, mr)
+	}
+	cases := map[string]struct {
+		reason string
+		broken halfBroken
+		most   int
+	}{
+		"Composed":       {reason: "What XRs compose.", broken: halfBroken{kinds: xptest.ManagedKind}, most: 1},
+		"XRs":            {reason: "The XRs of claims.", broken: halfBroken{kinds: xptest.LegacyKind}, most: 1},
+		"Secrets":        {reason: "Connection secrets.", broken: halfBroken{kinds: "Secret"}, most: 1},
+		"Compositions":   {reason: "Compositions.", broken: halfBroken{kinds: "Composition"}, most: 1},
+		"ProviderConfig": {reason: "ProviderConfigs.", broken: halfBroken{kinds: "ProviderConfig"}, most: 1},
+		"Group":          {reason: "A group of which nobody says what it serves.", broken: halfBroken{groups: "cloud.example.org"}, most: 2},
+		"Crossplane":     {reason: "The same of Crossplane's own.", broken: halfBroken{groups: xp.GroupAPIExtensions}, most: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := tc.broken
+			c.cluster = clusterOf(slices.Concat(objects, items, []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")})...)
+			links := NewLinks(&c)
+			log, hook := logtest.NewNullLogger()
+			for _, item := range items {
+				if _, err := NewBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+					t.Fatal(err)
+				}
+				stored, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
+				if err != nil || stored == nil {
+					t.Fatalf("%s is not stored: %v", xp.String(item), err)
+				}
+			}
+			if c.tries > tc.most {
+				t.Errorf("%s\nasked %d times", tc.reason, c.tries)
+			}
+			named := 0
+			for _, e := range hook.AllEntries() {
+				if strings.Contains(e.Message, errAPI.Error()) && strings.HasSuffix(e.Message, "then back up again") {
+					named++
+				}
+			}
+			if named < trees || len(hook.AllEntries()) > len(items)*2 {
+				t.Errorf("%s\n%d of %d trees are named, with %d lines", tc.reason, named, trees, len(hook.AllEntries()))
+			}
+		})
+	}
+}
+
+// Whoever writes a reference chooses the name, and must not have a kind taken for broken with it.
+func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
+	mine := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("metadata", "labels"))
+	runsOn, _ := platform()
+	c := &halfBroken{cluster: clusterOf(append(runsOn, mine)...), names: "refused"}
+	long := strings.Repeat("l", longestName+1)
+	log, hook := logtest.NewNullLogger()
+	xr := xptest.XR("x", xptest.Refs(xptest.MR("refused"), xptest.MR(long), mine))
+	_, items, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{})
+	if err != nil || !slices.Contains(items, bucket("b")) {
+		t.Errorf("what comes after it is found: got %v, error %v", items, err)
+	}
+	if c.asked[xp.RefTo(xptest.MR(long)).ID()] > 0 {
+		t.Error("no API server has an object of that name")
+	}
+	if len(hook.AllEntries()) != 2 {
+		t.Errorf("both are named; got %v", hook.AllEntries())
+	}
+}
+
+// One XR with a kind that can't be read, and thousands of objects of it, is one line.
+func TestBrokenKindsAreNamedOnce(t *testing.T) {
+	var refs []*unstructured.Unstructured
+	for n := range 1000 {
+		refs = append(refs, xptest.MR(fmt.Sprint("b", n)))
+	}
+	objects, _ := platform()
+	c := &halfBroken{cluster: clusterOf(objects...), kinds: xptest.ManagedKind}
+	log, hook := logtest.NewNullLogger()
+	if _, _, _, _, err := NewTree(NewLinks(c), log).Execute(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{}); err != nil {
+		t.Fatal(err)
+	}
+	want := "Not all of what belongs to XOrder x is known: Bucket b0 and 999 more of its kind could not be looked at: " + errAPI.Error() +
+		". It is stored without what it names there, as Velero alone would. Have the API server answer for Bucket.cloud.example.org, then back up again"
+	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != 1 || diff != "" {
+		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	}
+}

@@ -1,0 +1,114 @@
+package backupitem
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// excludeLabel keeps an object out of backups, or all that is in a namespace.
+const excludeLabel = velerov1.ExcludeFromBackupLabel
+
+// leaveOut takes off what the backup's filters leave out, which Velero would drop without a word, and warns of it. A connection secret belongs to what
+// published it wherever that was told to write it, and a password may be nowhere else: it is taken from any namespace that is not
+// excluded, unless the backup is of some resources only. It tells whether there is one, for which Velero must be told to look beyond its filters. Velero then
+// looks at no label either, so what has the one that keeps it out of backups must not be among the items.
+func (l *Links) leaveOut(ctx context.Context, f *found, backup *velerov1.Backup) bool {
+	beyond, of := false, f.of
+	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
+		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
+		switch why := l.leftOut(ctx, backup, i, f.published[i]); {
+		case why != "":
+			f.skip(of, to, why)
+
+			return true
+		case i.Namespace == "" && !ptr.Deref(backup.Spec.IncludeClusterResources, true):
+			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
+
+			return true
+		default:
+			beyond = beyond || i.Namespace != "" && !included(backup, i.Namespace)
+
+			return false
+		}
+	})
+	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool { return l.leftOut(ctx, backup, i, f.published[i]) != "" })
+
+	return beyond
+}
+
+// leftOut tells why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
+func (l *Links) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
+	if i.Namespace == "" || included(backup, i.Namespace) {
+		return ""
+	}
+	reached := published && reaches(backup, i.Namespace)
+	// Velero adds the namespaces with the label to those that are excluded (velero pkg/controller/backup_controller.go, prepareBackupRequest).
+	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
+		switch kept, err := l.isKeptOut(ctx, i.Namespace); {
+		case kept:
+			return "the label " + excludeLabel + " of its namespace keeps it out of backups; take that label off " + i.Namespace +
+				", then back up again, if it can't be made anew"
+		case err != nil && reached:
+			return "whether the label " + excludeLabel + " of its namespace keeps it out of backups can't be found out: " + err.Error() +
+				". Back up again when the API server answers"
+		}
+	}
+	if reached {
+		return ""
+	}
+
+	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
+}
+
+// isKeptOut tells whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
+func (l *Links) isKeptOut(ctx context.Context, namespace string) (bool, error) {
+	if kept, ok := l.keptOut.Get(namespace); ok {
+		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
+	}
+	u, err := l.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
+	if err != nil {
+		return false, err
+	}
+	kept := u != nil && isKeptOut(u)
+	l.keptOut.Add(namespace, kept)
+
+	return kept, nil
+}
+
+// isKeptOut tells whether a label says that an object is to be in no backup.
+func isKeptOut(u *unstructured.Unstructured) bool {
+	return u.GetLabels()[excludeLabel] == "true"
+}
+
+// reaches tells whether a backup takes connection secrets from a namespace that is not among those it includes.
+func reaches(backup *velerov1.Backup, namespace string) bool {
+	s := backup.Spec
+	filters := slices.Concat(s.IncludedResources, s.ExcludedResources, s.IncludedClusterScopedResources, s.ExcludedClusterScopedResources,
+		s.IncludedNamespaceScopedResources, s.ExcludedNamespaceScopedResources)
+	// Velero itself excludes VolumeSnapshots and what belongs to them from every backup (velero pkg/controller/backup_controller.go).
+	ofResources := slices.ContainsFunc(filters, func(f string) bool { return !strings.HasSuffix(f, ".snapshot.storage.k8s.io") })
+
+	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
+}
+
+// included tells whether a backup takes a namespace.
+func included(backup *velerov1.Backup, namespace string) bool {
+	return (len(backup.Spec.IncludedNamespaces) == 0 || matches(backup.Spec.IncludedNamespaces, namespace)) && !matches(backup.Spec.ExcludedNamespaces, namespace)
+}
+
+// matches tells whether one of the patterns matches. Velero allows globs in its lists.
+func matches(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, namespace)
+
+		return ok && err == nil
+	})
+}

@@ -1,0 +1,245 @@
+package backupitem
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	// mostNamed is how many things of a sort are warned of by name for one item. There can be tens of thousands, and a tenant chooses how many.
+	mostNamed = 20
+	// mostKinds is how many kinds are followed of what one XR lists. Each is at least one list, and there can be thousands in a cluster.
+	mostKinds = 256
+	// longestCopy is how long the copy of an item may become by what is noted on it. A call of a plugin takes 4 MiB, and in a restore the copy is in it twice,
+	// beside the Restore.
+	longestCopy = 2<<20 - 64<<10
+)
+
+// found is what belongs to an item.
+type found struct {
+	of *unstructured.Unstructured
+	// shared are what it runs on, as others do too, and items its own, without those that they bring along themselves. Both are to be backed up
+	// with it.
+	shared, items []xp.Item
+	// before is what a restore must bring back before it, in order.
+	before []xp.Item
+	// published are those of the items that are connection secrets or credentials.
+	published map[xp.Item]bool
+	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
+	dangling []xp.Ref
+	// composed are what an XR composes.
+	composed []*unstructured.Unstructured
+	// warnings say what was not followed and why, and listed the same of what an XR lists.
+	warnings, listed warnings
+	// left are the Usages of an XR that a restore would not bring back.
+	left []warning
+	// unknown is what could not be found out, and is not worth to lose the item for; lost are the kinds of what could not be read.
+	unknown []gap
+	lost    map[schema.GroupKind]*loss
+	// followed are the kinds of what an XR lists that are looked at, and beyond those that are not.
+	followed, beyond map[schema.GroupKind]bool
+}
+
+func newFound(of *unstructured.Unstructured) *found {
+	return &found{
+		of: of, published: map[xp.Item]bool{}, lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
+	}
+}
+
+// apart returns one for what has a backup of its own, which warns of it. What could not be read is the same for both.
+func (f *found) apart() *found {
+	other := newFound(f.of)
+	other.published, other.lost = f.published, f.lost
+
+	return other
+}
+
+// A gap is what is not known of an object.
+type gap struct {
+	of        xp.Ref
+	what, why string
+}
+
+// A loss is what could not be read of a kind.
+type loss struct {
+	first  xp.Ref
+	others map[xp.ID]bool
+	err    error
+}
+
+type warning struct {
+	of, to xp.Ref
+	why    string
+}
+
+// warnings are of one sort and item; more is how many there are beside the first few.
+type warnings struct {
+	first []warning
+	more  int
+}
+
+func (w *warnings) add(one warning) {
+	if len(w.first) == mostNamed {
+		w.more++
+
+		return
+	}
+	w.first = append(w.first, one)
+}
+
+// skip says why what an object names is not followed.
+func (f *found) skip(of *unstructured.Unstructured, to xp.Ref, why string) {
+	f.warnings.add(warning{of: xp.RefTo(of), to: to, why: why})
+}
+
+// skipListed says the same of what an XR lists.
+func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why string) {
+	f.listed.add(warning{of: xp.RefTo(of), to: to, why: why})
+}
+
+// lose says that what is named could not be read.
+func (f *found) lose(r xp.Ref, err error) {
+	gk := r.GroupVersionKind().GroupKind()
+	switch l := f.lost[gk]; {
+	case l == nil:
+		f.lost[gk] = &loss{first: r, others: map[xp.ID]bool{}, err: err}
+	case r.ID() != l.first.ID():
+		l.others[r.ID()] = true
+	}
+}
+
+// follows tells whether what an XR lists of a kind is looked at.
+func (f *found) follows(gk schema.GroupKind) bool {
+	if !f.followed[gk] && len(f.followed) == mostKinds {
+		f.beyond[gk] = true
+
+		return false
+	}
+	f.followed[gk] = true
+
+	return true
+}
+
+// note writes onto the copy that is stored what a restore must know.
+func (f *found) note(u *unstructured.Unstructured) {
+	xp.SetTree(u, f.before)
+	xp.SetWell(u, f.composed)
+	xp.SetDangling(u, f.dangling)
+	if len(f.dangling) <= mostNamed {
+		return
+	}
+	over := lengthOf(u.Object) - longestCopy
+	kept := len(f.dangling)
+	for ; over > 0 && kept > 0; kept-- {
+		over -= lengthOf(f.dangling[kept-1]) + 1
+	}
+	if kept == len(f.dangling) {
+		return
+	}
+	xp.SetDangling(u, f.dangling[:kept])
+	f.unknown = append(f.unknown, gap{
+		of: xp.RefTo(u), what: "which of its references lead nowhere",
+		why: fmt.Sprintf("the %d that do are too long for a call of a plugin beside all else of it, so a restore waits for %d of them as if they existed. "+
+			"Take them off the list in its spec, then back up again", len(f.dangling), len(f.dangling)-kept),
+	})
+}
+
+// lengthOf returns how long something is in a backup.
+func lengthOf(v any) int {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return 0 // What can't be encoded can't be stored either.
+	}
+
+	return len(b)
+}
+
+// warn says in the backup's log all that a person has to know.
+func (f *found) warn(log logrus.FieldLogger) {
+	for _, w := range []struct {
+		warnings
+
+		rest string
+	}{{f.warnings, "what belongs to it"}, {f.listed, "all that it lists"}} {
+		for _, one := range w.first {
+			log.WithFields(logrus.Fields{"object": one.of.String(), "reference": one.to.String(), "reason": one.why}).
+				Warn("A reference is not followed into the backup: " + one.of.String() + " names " + one.to.String() + ", but " + one.why)
+		}
+		if w.more > 0 {
+			see := "kubectl get " + f.of.GroupVersionKind().GroupKind().String() + " " + f.of.GetName() + inNamespace(f.of) + " -o yaml"
+			log.WithFields(logrus.Fields{"object": xp.String(f.of), "reference": fmt.Sprint(w.more, " more"), "reason": w.rest}).
+				Warnf("References are not followed into the backup: %s names %d more like the %d before. To see %s, run: %s",
+					xp.String(f.of), w.more, mostNamed, w.rest, see)
+		}
+	}
+	for _, w := range f.left {
+		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
+			Warn("A Usage is left behind: " + w.to.String() + ": " + w.why)
+	}
+	for _, g := range slices.Concat(f.unknown, f.gaps()) {
+		g.warn(log)
+	}
+}
+
+func (g gap) warn(log logrus.FieldLogger) {
+	log.WithFields(logrus.Fields{"object": g.of.String(), "reference": g.what, "reason": g.why}).
+		Warn("Not all of what belongs to " + g.of.String() + " is known: " + g.what + " could not be looked at: " + g.why)
+}
+
+// gaps are what could not be read and what was not looked at.
+func (f *found) gaps() []gap {
+	var gaps []gap
+	of := xp.RefTo(f.of)
+	kinds := sorted(f.lost)
+	for _, gk := range kinds[:min(len(kinds), mostNamed)] {
+		l := f.lost[gk]
+		what := l.first.String()
+		if n := len(l.others); n > 0 {
+			what += fmt.Sprintf(" and %d more of its kind", n)
+		}
+		gaps = append(gaps, gap{
+			of: of, what: what, why: l.err.Error() + ". It is stored without what it names there, as Velero alone would. Have the API server " +
+				"answer for " + gk.String() + ", then back up again",
+		})
+	}
+	if more := kinds[min(len(kinds), mostNamed):]; len(more) > 0 {
+		gaps = append(gaps, gap{
+			of: of, what: fmt.Sprintf("what it names of %d more kinds", len(more)),
+			why: "they can't be read either. Have the API server answer for them, then back up again",
+		})
+	}
+	if kinds := sorted(f.beyond); len(kinds) > 0 {
+		const few = 3
+		var names []string
+		for _, gk := range kinds[:min(len(kinds), few)] {
+			names = append(names, gk.String())
+		}
+		gaps = append(gaps, gap{
+			of: of, what: fmt.Sprintf("what it lists of %d more kinds (such as %s)", len(kinds), strings.Join(names, ", ")),
+			why: fmt.Sprintf("of one XR no more than %d kinds are looked at. Divide what it composes between several XRs, then back up again", mostKinds),
+		})
+	}
+
+	return gaps
+}
+
+func sorted[V any](of map[schema.GroupKind]V) []schema.GroupKind {
+	return slices.SortedFunc(maps.Keys(of), func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) })
+}
+
+func inNamespace(u *unstructured.Unstructured) string {
+	if u.GetNamespace() == "" {
+		return ""
+	}
+
+	return " -n " + u.GetNamespace()
+}

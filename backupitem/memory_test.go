@@ -1,0 +1,39 @@
+package backupitem
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What is remembered is bounded whatever tenants write.
+func TestMemoryIsBounded(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		length int
+		most   int
+	}{
+		"Light":    {reason: "Small ones are as many as they may be.", length: 1 << 10, most: 100},
+		"Heavy":    {reason: "Of long ones there are fewer.", length: 250 << 10, most: heavy / (250 << 10)},
+		"Heaviest": {reason: "What is too long is not remembered.", length: heaviest},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := newMemory(100)
+			for round := range 2 { // What is put in again counts once.
+				for n := range 200 {
+					m.put(xptest.XR(fmt.Sprint("x", n), xptest.Field([]any{strings.Repeat("x", tc.length-round)}, "spec", "long")))
+				}
+			}
+			if n, weight := m.objects.Len(), m.weight.Load(); n > tc.most || n < tc.most*9/10 || weight > heavy || (n == 0) != (weight == 0) {
+				t.Errorf("%s\n%d are remembered, of a weight of %d", tc.reason, n, weight)
+			}
+			if _, ok := m.get(xp.RefTo(xptest.XR("x199")).ID()); ok != (tc.most > 0) {
+				t.Errorf("%s\nthe last one is remembered: %v", tc.reason, ok)
+			}
+		})
+	}
+}

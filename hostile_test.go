@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/backupitem"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A catalogue serves XRs, and what they run on, and counts how often it is asked what it serves.
+type catalogue struct{ asked int }
+
+func (c *catalogue) ServerGroups() (*metav1.APIGroupList, error) {
+	c.asked++
+	list := &metav1.APIGroupList{}
+	for _, g := range []schema.GroupVersion{{Version: "v1"}, {Group: "example.org", Version: "v1alpha1"}, {Group: xp.GroupAPIExtensions, Version: "v1"}} {
+		v := metav1.GroupVersionForDiscovery{GroupVersion: g.String(), Version: g.Version}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: g.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v})
+	}
+
+	return list, nil
+}
+
+func (c *catalogue) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceList, error) {
+	c.asked++
+	kinds, ok := map[string][]metav1.APIResource{
+		"v1": {{Name: "secrets", Kind: "Secret", Namespaced: true}}, xptest.LegacyVersion: {{Name: "xorders", Kind: xptest.LegacyKind}},
+		xp.GroupAPIExtensions + "/v1": {
+			{Name: "compositeresourcedefinitions", Kind: "CompositeResourceDefinition"},
+			{Name: "compositions", Kind: "Composition"},
+			{Name: "compositionrevisions", Kind: "CompositionRevision"},
+		},
+	}[gv]
+	if !ok {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, gv)
+	}
+
+	return &metav1.APIResourceList{GroupVersion: gv, APIResources: kinds}, nil
+}
+
+// A tenant's XRs that list kinds that nobody serves cost a backup a few requests, and none of its memory.
+func TestMadeUpKindsCostABackupNothing(t *testing.T) {
+	const xrs, kinds = 20, 15_000
+	const mostRequests, mostBytes = 10, 20 << 20
+	served := &catalogue{}
+	client := fake.NewSimpleDynamicClient(kruntime.NewScheme())
+	links := backupitem.NewLinks(live.NewCluster(client, served))
+	log, hook := logtest.NewNullLogger()
+	tree, block := backupitem.NewTree(links, log), backupitem.NewBlock(links, log)
+	before := heap()
+	for x := range xrs {
+		refs := make([]any, kinds)
+		for n := range refs {
+			ref := map[string]any{"apiVersion": fmt.Sprintf("g%d.x%d.org/v1", n, x), "kind": "K", "name": "n"}
+			switch n % 3 {
+			case 1:
+				ref["apiVersion"], ref["kind"] = xptest.LegacyVersion, fmt.Sprintf("K%dx%d", n, x)
+			case 2:
+				ref["apiVersion"], ref["kind"] = fmt.Sprintf("example.org/v%d", n+x*kinds), xptest.LegacyKind+"s"
+			}
+			refs[n] = ref
+		}
+		xr := xptest.XR(fmt.Sprint("x", x), xptest.Field(refs, "spec", "resourceRefs"))
+		if _, err := block.GetRelatedItems(xr.DeepCopy(), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, _, _, err := tree.Execute(xr, &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+		if dangling, err := xp.Dangling(xr); err != nil || len(dangling) != kinds {
+			t.Fatalf("a restore would wait for %d of %d, error %v", kinds-len(dangling), kinds, err)
+		}
+	}
+	if lines := len(hook.AllEntries()); lines > xrs*30 {
+		t.Errorf("%d lines were written for %d XRs", lines, xrs)
+	}
+	hook.Reset()
+	if after := heap(); after > before+mostBytes {
+		t.Errorf("%d bytes more are in use", after-before)
+	}
+	perXR := len(client.Actions()) / xrs
+	const asksFor = 8 // The CompositionRevision, the Composition and the XRD, which are not there, each time.
+	if served.asked > mostRequests || perXR > asksFor {
+		t.Errorf("%d requests for what is served, and %d for each XR", served.asked, perXR)
+	}
+	runtime.KeepAlive(links)
+}
+
+// heap returns how many bytes are in use.
+func heap() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+
+	return stats.HeapAlloc
+}

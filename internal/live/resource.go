@@ -1,0 +1,203 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// unservedFor is for how long nobody asks again for a kind that is not served. A CRD may come while a restore waits for it, and whoever writes references can
+// name any number of kinds.
+const unservedFor = 250 * time.Millisecond
+
+// served are the groups and versions that an API server has.
+type served struct {
+	list     *metav1.APIGroupList
+	versions map[schema.GroupVersion]bool
+	read     time.Time
+}
+
+// kinds are those that a group and version serves.
+type kinds struct {
+	list *metav1.APIResourceList
+	read time.Time
+}
+
+func (k kinds) find(kind string) (metav1.APIResource, bool) {
+	if k.list == nil {
+		return metav1.APIResource{}, false
+	}
+
+	return find(k.list, kind)
+}
+
+// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that meta.IsNoMatchError knows if the API server
+// does not serve the kind. What is served is asked for once for each group and version. A kind that is not found is looked for again after a moment, with one
+// request for all kinds of its group and version, or for all groups: a CRD may have come since, and a tenant can name any number of kinds.
+func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gv := gvk.GroupVersion()
+	if r, ok := c.kinds[gv].find(gvk.Kind); ok {
+		return gv.WithResource(r.Name), r.Namespaced, nil
+	}
+	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	if !wellFormed(gv) || c.isRecent(c.kinds[gv].read) {
+		return schema.GroupVersionResource{}, false, unserved
+	}
+	if ok, err := c.serves(gv); err != nil || !ok {
+		if err == nil {
+			err = unserved
+		}
+
+		return schema.GroupVersionResource{}, false, err
+	}
+	list, err := c.ask(gv)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, err
+	}
+	r, ok := find(list, gvk.Kind)
+	if !ok {
+		return schema.GroupVersionResource{}, false, unserved
+	}
+
+	return gv.WithResource(r.Name), r.Namespaced, nil
+}
+
+func (c *Cluster) isRecent(read time.Time) bool {
+	return !read.IsZero() && c.now().Sub(read) < unservedFor
+}
+
+// serves tells whether the API server has a group and version. It asks for the groups again if it is not among those that there were a moment ago.
+func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
+	if gv.Group == "" {
+		return gv.Version == "v1", nil // Every API server has it.
+	}
+	if c.groups.versions[gv] || c.isRecent(c.groups.read) {
+		return c.groups.versions[gv], nil
+	}
+	if err := c.readGroups(); err != nil {
+		return false, err
+	}
+
+	return c.groups.versions[gv], nil
+}
+
+// readGroups asks which groups and versions there are.
+func (c *Cluster) readGroups() error {
+	var groups *metav1.APIGroupList
+	err := c.again(nil, answering, func() (err error) {
+		groups, err = c.discovery.ServerGroups()
+
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("cannot ask which groups are served: %w", err)
+	}
+	c.setGroups(groups)
+
+	return nil
+}
+
+func (c *Cluster) setGroups(groups *metav1.APIGroupList) {
+	c.groups = served{list: groups, versions: map[schema.GroupVersion]bool{}, read: c.now()}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			c.groups.versions[schema.GroupVersion{Group: g.Name, Version: v.Version}] = true
+		}
+	}
+}
+
+// Served returns the version, the one that the group prefers if that has the kind, in which the API server served a kind when it was first asked
+// about the group; ok is false if it didn't serve it.
+func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
+	versions := []string{"v1"}
+	if gk.Group != "" {
+		groups, err := c.groupList()
+		if err != nil {
+			return gvk, false, err
+		}
+		versions = versionsOf(groups, gk.Group)
+	}
+	for _, v := range versions {
+		gvk = gk.WithVersion(v)
+		list, err := c.kindsOf(gvk.GroupVersion())
+		if err != nil {
+			return gvk, false, err
+		}
+		if _, ok = find(list, gvk.Kind); ok {
+			return gvk, true, nil
+		}
+	}
+
+	return gvk, false, nil
+}
+
+// versionsOf returns the versions of a group, the preferred one first.
+func versionsOf(groups *metav1.APIGroupList, group string) []string {
+	n := slices.IndexFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == group })
+	if n < 0 {
+		return nil
+	}
+	versions := []string{groups.Groups[n].PreferredVersion.Version}
+	for _, v := range groups.Groups[n].Versions {
+		versions = append(versions, v.Version)
+	}
+
+	return versions
+}
+
+// kindsOf returns what a group and version, which is among those that are served, served when it was first asked for: nothing if it has gone since.
+func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.kinds[gv]; k.list != nil {
+		return k.list, nil
+	}
+
+	return c.ask(gv)
+}
+
+// whatServes names what answers for a group and version.
+func whatServes(gv schema.GroupVersion) string { return "what serves " + gv.String() }
+
+// ask asks which kinds a group and version serves, and keeps the answer. Another server than that of the others may be the one to answer.
+func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
+	err = c.again(nil, whatServes(gv), func() error {
+		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
+
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		list, err = &metav1.APIResourceList{}, nil // It has gone since the groups were asked for.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask which kinds %s serves: %w", gv, err)
+	}
+	c.kinds[gv] = kinds{list: list, read: c.now()}
+
+	return list, nil
+}
+
+// wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
+func wellFormed(gv schema.GroupVersion) bool {
+	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
+}
+
+func find(list *metav1.APIResourceList, kind string) (metav1.APIResource, bool) {
+	for _, r := range list.APIResources {
+		// A subresource, such as deployments/scale, can have the kind of another resource.
+		if r.Kind == kind && !strings.Contains(r.Name, "/") {
+			return r, true
+		}
+	}
+
+	return metav1.APIResource{}, false
+}
