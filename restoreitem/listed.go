@@ -48,7 +48,7 @@ func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restor
 	if !ok {
 		return nil, false
 	}
-	if !isXR(item) && !isClaim(item) && !(isInstance(item) && xp.IsManaged(item)) {
+	if !isInstance(item) || !xp.IsComposite(item) && !xp.IsClaim(item) && !xp.IsManaged(item) {
 		o.log.WithField("object", xp.String(item)).Warn("The list of what to restore first on " + xp.String(item) + " is not this plugin's, which writes none on " +
 			"what is no claim, XR or managed resource; find out who has written to the backup")
 
@@ -170,8 +170,9 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.asks.leftFor(gk, i.Group, i.Name); left {
-		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " + strconv.Quote(i.String()) +
-			", which Velero has come to before, when only " + by + " had named it, which is of another kind; restore again with --include-cluster-resources=true")
+		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " +
+			strconv.Quote(i.String()) + ", which Velero has come to before, when only " + by + " had named it, which is of another kind; restore again with " +
+			"--include-cluster-resources=true")
 
 		return false
 	}

@@ -237,7 +237,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	return items, nil
 }
 
-// asksAlone tells whether an item's word for something cluster-scoped is enough to ask for it, in a restore of namespaces, and takes note that it was asked for.
+// asksAlone tells whether an item's word is enough to ask for something cluster-scoped in a restore of namespaces, and takes note of it.
 func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
 	gvk := r.GroupVersionKind()
 	switch {

@@ -19,13 +19,13 @@ import (
 
 const (
 	admin    = "clusterrolebindings.rbac.authorization.k8s.io//admin"
-	password = "secrets/team-b/password"
+	anothers = "secrets/team-b/s"
 	config   = "providerconfigs.cloud.example.org//default"
 )
 
 // Whoever can write to the bucket can write the list of what comes first onto any stored copy. A restore of one namespace must not become one of others by it.
 func TestOrderBelievesNoForgedList(t *testing.T) {
-	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", password, "localbuckets.cloud.example.org/team-b/b",
+	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
 		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
 		"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org", "buckets.cloud.example.org//theirs", config)
 	theirs, provider := id("cloud.example.org", "buckets", "", "theirs"), id("cloud.example.org", "providerconfigs", "", "default")
@@ -48,7 +48,7 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 				lists + strings.Join(runsOn, ", ") + ", and such comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true",
 				lists + `"` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", and what is of no namespace is not asked for; to restore it, ` +
 					"add --include-cluster-resources=true",
-				"leaves out " + password + ", localbuckets.cloud.example.org/team-b/b",
+				"leaves out " + anothers + ", localbuckets.cloud.example.org/team-b/b",
 			},
 		}
 	}
@@ -71,7 +71,7 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 			want: ordering{
 				First: []velero.ResourceIdentifier{provider},
 				Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", "` +
-					password + `", "localbuckets.cloud.example.org/team-b/b" and 4 more` + configs},
+					anothers + `", "localbuckets.cloud.example.org/team-b/b" and 4 more` + configs},
 			},
 		},
 		"NamespacedMR": {
@@ -118,8 +118,8 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 			want: ordering{First: []velero.ResourceIdentifier{id("", "configmaps", "infra", "c")}, Warned: []string{"leaves out configmaps/team-b/c"}},
 		},
 		"OfAll": {
-			reason: "A restore of everything has everything.", item: xptest.Claim("o", xptest.Tree(admin, password)),
-			want: ordering{First: []velero.ResourceIdentifier{id("rbac.authorization.k8s.io", "clusterrolebindings", "", "admin"), id("", "secrets", "team-b", "password")}},
+			reason: "A restore of everything has everything.", item: xptest.Claim("o", xptest.Tree(admin, anothers)),
+			want: ordering{First: []velero.ResourceIdentifier{id("rbac.authorization.k8s.io", "clusterrolebindings", "", "admin"), id("", "secrets", "team-b", "s")}},
 		},
 		"Composes": {
 			reason: "An XR of a backup without lists can't bring what nobody is asked about.", spec: teamA(),
