@@ -75,8 +75,8 @@ type release struct {
 	cluster *live.Cluster
 	adopter *live.Adopter
 	// key tells the marks that the plugin wrote.
-	key     adoption.Key
-	holds   *holds
+	key   adoption.Key
+	holds *holds
 	// busy are the Restores under way, which may bring back what is missing.
 	busy []string
 }

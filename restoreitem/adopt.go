@@ -36,8 +36,8 @@ type Cluster interface {
 type Inventory interface {
 	// Exists tells whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
-	// Named returns the objects of a kind that had the external-name when it was first asked about the kind.
-	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error)
+	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
+	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }

@@ -19,10 +19,19 @@ const choices = "to choose what becomes of copies, delete them, set the annotati
 // fieldOriginal is in what is logged of a copy: what it is a copy of.
 const fieldOriginal = "original"
 
+// A rival is something alive that does what an item is about to do.
+type rival struct {
+	xp.Ref
+
+	// foreign says that it is in another namespace than the one which the item is a copy from: then whoever may write there can have made it so. An item may
+	// have to wait because of it, and nothing else.
+	foreign bool
+}
+
 // cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
 // does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
 // MR, besides, any other that manages the same external resource.
-func (a *Adopt) cloneOf(i *item) (*xp.Ref, error) {
+func (a *Adopt) cloneOf(i *item) (*rival, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
 	}
@@ -41,7 +50,7 @@ func (a *Adopt) cloneOf(i *item) (*xp.Ref, error) {
 			return nil, fmt.Errorf("cannot find out whether %s is a copy of something alive: %w", self, err)
 		}
 		if live {
-			return &o, nil
+			return &rival{Ref: o}, nil
 		}
 	}
 	name := i.GetAnnotations()[xp.AnnotationExternalName]
@@ -52,20 +61,45 @@ func (a *Adopt) cloneOf(i *item) (*xp.Ref, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
-	named = slices.DeleteFunc(named, func(r xp.Ref) bool { return r.ID() == i.self().ID() })
-	if len(named) == 0 {
-		return nil, nil //nolint:nilnil // Nobody else.
+
+	return i.rivalAmong(named), nil
+}
+
+// rivalAmong returns one of the MRs of a kind and external-name that manages the item's external resource, nil if none does. An external-name says that only in
+// an account, and who only observes does no harm. In the namespace that the item is a copy from it is enough: the original may have been given another name or
+// account there.
+func (i *item) rivalAmong(named []xp.Managing) *rival {
+	var found *rival
+	account := i.account()
+	for _, m := range named {
+		switch {
+		case m.ID() == i.self().ID(): // What is restored again is no copy of itself.
+		case m.Namespace == i.GetNamespace():
+			return &rival{Ref: m.Ref}
+		case m.Account == account && !m.Observes && found == nil:
+			found = &rival{Ref: m.Ref, foreign: true}
+		}
 	}
 
-	return &named[0], nil
+	return found
+}
+
+// account is the ProviderConfig of an MR where that is restored to.
+func (i *item) account() xp.Ref {
+	account := xp.AccountOf(i.original)
+	account.Namespace = targetNamespace(account.Namespace, i.restore)
+
+	return account
 }
 
 // clone restores a copy of something alive.
-func (a *Adopt) clone(i *item, of xp.Ref, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
 	switch {
+	case of.foreign:
+		return a.holdBeside(i, of.Ref)
 	case mode == setting.New:
-		return a.cloneNew(i, of)
+		return a.cloneNew(i, of.Ref)
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		if err := adoption.TakeOff(i.Unstructured); err != nil {
 			return nil, err
@@ -77,9 +111,9 @@ func (a *Adopt) clone(i *item, of xp.Ref, mode setting.Clone) (*velero.RestoreIt
 
 		return a.adopt(i)
 	case mode == setting.Observe && xp.IsComposite(i.original):
-		return a.holdClone(i, of, "it is a copy of "+of.String()+", and what it composes only observes")
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and what it composes only observes")
 	case i.isHeld() || xp.IsManaged(i.original):
-		out, err := a.holdClone(i, of, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
+		out, err := a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
 		if err == nil && i.isHeld() {
 			out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete.
 		}
@@ -99,6 +133,29 @@ func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreIte
 			return nil, err
 		}
 	}
+
+	return a.holdFor(i, of, reason)
+}
+
+// holdBeside restores an MR that does nothing until somebody has found out whether another, which is not of the namespace that it is a copy from, manages
+// its external resource. In all else it is as any other.
+func (a *Adopt) holdBeside(i *item, other xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
+	if refused, err := a.refuses(i); err != nil || refused {
+		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
+	}
+	i.keepGenerateName()
+	with := i.account().String()
+	if i.account().Name == "" {
+		with = "names no ProviderConfig either"
+	}
+
+	return a.holdFor(i, other, other.String()+" has the same external-name and "+with+", so both may manage the same external resource; find out "+
+		"whose that is. If it is this one's, have the other observe only, or delete it with its external resource kept; then delete this one, which does nothing to "+
+		"the external resource, and restore again")
+}
+
+// holdFor puts a hold on an item because of something alive.
+func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if _, err := a.put(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
 		return nil, err
 	}

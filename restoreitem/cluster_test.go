@@ -75,16 +75,16 @@ func (c *cluster) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	return false, c.err
 }
 
-func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	c.asked = append(c.asked, "named "+gvk.Kind+" "+externalName)
-	var named []xp.Ref
+	var named []xp.Managing
 	for _, u := range c.objects {
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {
 			name, _ = xp.ProviderID(u)
 		}
 		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && name == externalName {
-			named = append(named, xp.RefTo(u))
+			named = append(named, xp.ManagingOf(u))
 		}
 	}
 

@@ -30,6 +30,9 @@ func hostileRestore(n uint8) *velerov1.Restore {
 	case 0:
 	case 1:
 		r.Spec.IncludedNamespaces = []string{xptest.Namespace}
+		if n/5%2 == 1 {
+			r.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+		}
 	case 2:
 		r.Spec.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	case 3:
@@ -44,7 +47,7 @@ func hostileRestore(n uint8) *velerov1.Restore {
 	return r
 }
 
-// FuzzOrder asks what comes before an object in which anything can be.
+// FuzzOrder asks what comes before an object in which anything can be, as it is and with a list on it that whoever writes to the bucket has made.
 func FuzzOrder(f *testing.F) {
 	hostileSeeds(f)
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
@@ -52,30 +55,46 @@ func FuzzOrder(f *testing.F) {
 		if !ok {
 			return
 		}
-		before := u.DeepCopy()
-		log, _ := logtest.NewNullLogger()
-		out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(u, hostileRestore(restore)))
-		if diff := cmp.Diff(before, u); diff != "" {
-			t.Errorf("the backed-up item was changed: %s", diff)
-		}
-		if err != nil {
-			checkNames(t, err, u)
-
-			return
-		}
-		if out.UpdatedItem != nil {
-			checkKept(t, u, &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}, false)
-		}
-		_, listed, _ := xp.Tree(u) // Nobody but this plugin can write it.
-		for _, i := range out.AdditionalItems {
-			if !xp.CanExist(i.Namespace, i.Name) {
-				t.Errorf("%s asks for %s", xp.String(u), i)
-			}
-			if own := u.GetNamespace(); !listed && own != "" && i.Namespace != "" && i.Namespace != own {
-				t.Errorf("%s asks for %s in another namespace", xp.String(u), i)
-			}
-		}
+		checkOrder(t, u, hostileRestore(restore))
+		checkOrder(t, xptest.With(u, xptest.Tree("clusterrolebindings.rbac.authorization.k8s.io//admin", "secrets/team-b/password", "secrets/team-a/s",
+			"localbuckets.cloud.example.org/team-b/b", "localbuckets.cloud.example.org/team-a/b", "buckets.cloud.example.org//b", "namespaces//kube-public",
+			"compositions.apiextensions.crossplane.io//another", "compositions.apiextensions.crossplane.io//"+xptest.CompositionName, "providers.pkg.crossplane.io//p",
+			"providerconfigs.cloud.example.org//default", "secrets/../password")), hostileRestore(restore))
 	})
+}
+
+func checkOrder(t *testing.T, u *unstructured.Unstructured, restore *velerov1.Restore) {
+	t.Helper()
+	before := u.DeepCopy()
+	log, _ := logtest.NewNullLogger()
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(u, restore))
+	if diff := cmp.Diff(before, u); diff != "" {
+		t.Errorf("the backed-up item was changed: %s", diff)
+	}
+	if err != nil {
+		checkNames(t, err, u)
+
+		return
+	}
+	if out.UpdatedItem != nil {
+		checkKept(t, u, &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}, false)
+	}
+	_, listed, _ := xp.Tree(u)
+	narrow := len(restore.Spec.IncludedNamespaces) > 0
+	for _, i := range out.AdditionalItems {
+		own := u.GetNamespace()
+		outside := own != "" && i.Namespace != "" && i.Namespace != own
+		switch {
+		case !xp.CanExist(i.Namespace, i.Name):
+			t.Errorf("%s asks for %s", xp.String(u), i)
+		case narrow && i.Namespace == "" && !xp.IsCustom(i.Group):
+			t.Errorf("in a restore of namespaces %s asks for %s, which this plugin is not asked about", xp.String(u), i)
+		case narrow && i.Namespace != "" && i.Namespace != xptest.Namespace:
+			t.Errorf("in a restore of namespaces %s asks for %s, which is in none of them", xp.String(u), i)
+		case outside && (!listed || xp.IsManaged(u) && !isXR(u) && !isClaim(u) || !isInstance(u)):
+			t.Errorf("%s asks for %s in another namespace", xp.String(u), i)
+		}
+	}
 }
 
 // FuzzAdopt brings back an object in which anything can be, with and without what it belongs to.

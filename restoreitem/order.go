@@ -43,38 +43,6 @@ type Order struct {
 	awaited  sync.Map // Of definedKind.
 }
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
-// the owners that it has found live. A nil one has none.
-type Asks struct {
-	items   sync.Map
-	secrets sync.Map
-	live    sync.Map
-}
-
-// brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
-func (a *Asks) brings(secret xp.Ref) bool {
-	if a == nil {
-		return false
-	}
-	_, ok := a.secrets.Load(secret.ID())
-
-	return ok
-}
-
-// found takes note of an object that is live.
-func (a *Asks) found(u *unstructured.Unstructured) {
-	if a != nil {
-		a.live.Store(xp.RefTo(u).ID(), true)
-	}
-}
-
-// has tells whether an object was found live.
-func (a *Asks) has(r xp.Ref) bool {
-	_, ok := a.live.Load(r.ID())
-
-	return ok
-}
-
 var _ riav2.RestoreItemAction = &Order{}
 
 // NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same Asks.
@@ -107,10 +75,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
 		o.asks.secrets.Store(r.ID(), true)
 	}
-	if reason := o.foreign(item, input.Restore); reason != "" {
-		o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "name": item.GetName(), "reason": reason}).
-			Warn("Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored")
-
+	if o.refuses(item, input.Restore) {
 		return out.WithoutRestore(), nil
 	}
 	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
@@ -134,6 +99,27 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 
 	return out, nil
+}
+
+// refuses tells whether a restore must not take an item, and says why.
+func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
+	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
+	if o.isForged(item, restore) {
+		log.Warn("Not restored: " + xp.String(item) + " is in a file that is called like one of another kind; find out who has written to the backup")
+
+		return true
+	}
+	reason := o.foreign(item, restore)
+	switch {
+	case reason == "":
+		return false
+	case xp.IsPlatform(item):
+		log.WithField("reason", reason).Warn("Not restored: " + xp.String(item) + " is for none of the XRs that have named it")
+	default:
+		log.WithField("reason", reason).Warn("Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored")
+	}
+
+	return true
 }
 
 // inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it.
@@ -162,44 +148,19 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	return in
 }
 
-// foreign tells why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
-// namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
-// writes.
-func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
-	if _, asked := o.asks.items.Load(xp.RefTo(item).ID()); !asked || item.GetNamespace() != "" || !ofNamespaces(restore) || xp.IsProviderConfig(item) {
-		return ""
-	}
-	namespace := item.GetLabels()[xp.LabelClaimNamespace]
-	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {
-		namespace = claim.Namespace
-	}
-	switch {
-	case namespace == "":
-		return "no claim in them brought it about; to restore it, add --include-cluster-resources=true"
-	case !included(restore, namespace):
-		return "it is of a claim in the namespace " + namespace + "; to restore it, restore that one too"
-	default:
-		return ""
-	}
-}
-
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.named(item, restore), restore)
+	first, err := o.ask(item, o.named(item), restore)
 	if err != nil {
 		return nil, err
 	}
-	more, listed, err := xp.Tree(item)
-	if err != nil {
-		// A backup that this plugin took part in has one that can be read.
-		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
-	}
+	more, listed := o.listed(item, restore)
 	if !listed {
 		if more, err = o.unlisted(item, restore); err != nil {
 			return nil, err
 		}
 	}
 	first = append(first, more...)
-	if !xp.IsComposite(item) || !bringsComposed(xp.CompositeFrom(item), listed, restore) {
+	if !isXR(item) || !bringsComposed(xp.CompositeFrom(item), listed, restore) {
 		return first, nil
 	}
 	// They come back before the XR then, without it as their owner. It is paused from the moment it exists, and takes them over when it is not.
@@ -213,7 +174,7 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 }
 
 // named returns the owners of an item and what it uses.
-func (o *Order) named(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Ref {
+func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	var refs []xp.Ref
 	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
 		refs = append(refs, xp.Owners(item)...)
@@ -224,14 +185,6 @@ func (o *Order) named(item *unstructured.Unstructured, restore *velerov1.Restore
 	published, publishes := xp.SecretRef(item)
 
 	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
-		if ofNamespaces(restore) && xp.IsPlatformKind(r.GroupVersionKind()) {
-			// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it would be without it.
-			o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
-				r.Kind + " " + r.Name + ", which comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true")
-
-			return true
-		}
-
 		return publishes && r.ID() == published.ID() // The Secret comes after what publishes in it: else it would be without its controller.
 	})
 }
@@ -242,47 +195,6 @@ func bringsComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) boo
 	_, claimed := xr.ClaimRef()
 
 	return selective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
-}
-
-// unlisted is what is best known to come before an item without the plugin at backup time.
-func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	switch {
-	case xp.IsComposite(item):
-		return o.prerequisites(xp.CompositeFrom(item))
-	case xp.IsClaim(item):
-		return o.composite(item, restore)
-	default:
-		return nil, nil
-	}
-}
-
-// composite returns the XR that a claim names. Only a custom resource of the claim's own group can be one.
-func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	ref, ok := xp.ClaimFrom(claim).CompositeRef()
-	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
-		return nil, nil // An XRD has one group for both.
-	}
-
-	return o.ask(claim, []xp.Ref{ref}, restore)
-}
-
-func (o *Order) prerequisites(c xp.Composite) ([]xp.Item, error) {
-	var items []xp.Item
-	if name := c.Revision(); name != "" {
-		items = append(items, xp.Item{GroupResource: xp.ResourceRevision, Name: name})
-	}
-	if name := c.Composition(); name != "" {
-		items = append(items, xp.Item{GroupResource: xp.ResourceComposition, Name: name})
-	}
-	gvr, _, err := o.mapper.Resource(c.GroupVersionKind())
-	if meta.IsNoMatchError(err) {
-		return items, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the XRD of %s: %w", xp.String(c.Unstructured), err)
-	}
-
-	return append(items, xp.Item{GroupResource: xp.ResourceXRD, Name: gvr.GroupResource().String()}), nil
 }
 
 // ask returns what an item names as Velero names it. Which resource a kind is that is not served can't be known. What a namespaced
@@ -311,8 +223,8 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 
 			continue
 		}
-		if !namespaced {
-			o.asks.items.Store(r.ID(), true)
+		if ofNamespaces(restore) && !namespaced && !o.asksAlone(item, r, log) {
+			continue
 		}
 		target := r
 		target.Namespace = targetNamespace(r.Namespace, restore)
@@ -323,6 +235,27 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	}
 
 	return items, nil
+}
+
+// asksAlone tells whether an item's word is enough to ask for something cluster-scoped in a restore of namespaces, and takes note of it.
+func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
+	gvk := r.GroupVersionKind()
+	switch {
+	case xp.IsPlatformKind(gvk):
+		// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it would be without it.
+		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedXRs)
+
+		return false
+	case !xp.IsCustom(gvk.Group):
+		// This plugin is not asked about it when it comes.
+		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedCluster)
+
+		return false
+	case !xp.IsProviderConfigKind(r.Kind):
+		o.asks.add(item, gvk.Group, r.Name)
+	}
+
+	return true // Only what is cluster-scoped itself can have asked for a ProviderConfig.
 }
 
 // isShared tells whether cluster-scoped objects of a kind are never of one namespace only.

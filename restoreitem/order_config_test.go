@@ -47,6 +47,9 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 		},
 		"Usage":        {reason: "A Usage can name any too.", item: usage("Usage", "team-a"), want: outside("Usage team-a/u", "ProviderConfig")},
 		"ClusterUsage": {reason: "What is cluster-scoped is the platform's.", item: usage("ClusterUsage", ""), want: first(group, "providerconfigs", "")},
+		"ClusterUsageOfNamespace": {
+			reason: "Also in a restore of namespaces.", item: usage("ClusterUsage", ""), spec: teamA(), want: first(group, "providerconfigs", ""),
+		},
 		"XR": {
 			reason: "What a namespaced XR composes is in its namespace.", spec: labels, item: xptest.ModernXR("x", xptest.Tree(), xptest.Refs(own)),
 			want: outside("Order team-a/x", "ProviderConfig"),
@@ -55,9 +58,14 @@ func TestOrderOfProviderConfigs(t *testing.T) {
 			reason: "A cluster-scoped XR can compose one.", spec: labels, item: xptest.XR("x", xptest.Tree(), xptest.Refs(own)),
 			want: first(group, "providerconfigs", ""),
 		},
-		"Asked": {reason: "Only what is cluster-scoped can have asked for it, so it comes.", item: own, asked: asked, spec: teamA()},
-		"AskedModern": {
-			reason: "The same for Crossplane v2.", item: asked[1], asked: asked, spec: teamA(),
+		"Unlisted":       {reason: "Only what is cluster-scoped can have asked for it, so it comes.", item: own, spec: teamA()},
+		"UnlistedModern": {reason: "The same for Crossplane v2.", item: asked[1], spec: teamA()},
+		"Listed": {
+			reason: "What a claim's list has is the claim's own, or must not come.", item: own, asked: asked, spec: teamA(),
+			want: ordering{Skipped: true, Warned: []string{"no claim in them brought it about; to restore it, add --include-cluster-resources=true"}},
+		},
+		"ListedOwn": {
+			reason: "An XR can compose one.", item: xptest.With(own, xptest.Labelled(xp.LabelClaimNamespace, "team-a")), asked: asked, spec: teamA(),
 		},
 		"AskedOther": {
 			reason: "What is none must say whose it is, as ever.", item: asked[2], asked: asked, spec: teamA(),

@@ -42,7 +42,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 			log, hook := logtest.NewNullLogger()
 			asks := &Asks{}
 			for _, u := range tc.asked {
-				asks.items.Store(xp.RefTo(u).ID(), true)
+				asks.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
 			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
@@ -93,8 +93,8 @@ func TestOrderRefusesForeignItems(t *testing.T) {
 	cases := map[string]orderCase{
 		"XR": {
 			reason: "The XR of a claim in it.",
-			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("a.b//c")), spec: teamA(),
-			want: ordering{First: []velero.ResourceIdentifier{id("b", "a", "", "c")}},
+			item:   xptest.XR("x", xptest.ClaimedBy(mine), xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
+			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 		"MR":      {reason: "Crossplane labels all of a claim's tree.", item: xptest.MR("b", labelled("team-a")), spec: teamA()},
 		"TheirXR": {reason: "A claim can name any XR.", item: xptest.XR("x", xptest.ClaimedBy(theirs)), spec: teamA(), want: refused(anothers)},
@@ -296,8 +296,8 @@ func TestOrderBringsWhatAnXRComposes(t *testing.T) {
 		},
 		"OldBackupByLabel": {reason: "The same.", item: claimed, spec: both, want: ordering{First: platform(bucketB())}},
 		"NewBackup": {
-			reason: "The list of the claim has all of its tree.", item: xptest.With(claimed, xptest.Tree("a.b//c")), spec: teamA(),
-			want: ordering{First: []velero.ResourceIdentifier{id("b", "a", "", "c")}},
+			reason: "The list of the claim has all of its tree.", item: xptest.With(claimed, xptest.Tree("buckets.cloud.example.org//b")), spec: teamA(),
+			want: ordering{First: []velero.ResourceIdentifier{bucketB()}},
 		},
 	})
 }

@@ -171,7 +171,8 @@ func TestOrder(t *testing.T) {
 			mapper: failing, item: xptest.Object("example.org/v1", "Thing", "team-a", "t", xptest.Field(map[string]any{"a": "b"}, "spec")),
 		},
 		"MRWithTree": {
-			reason: "After its ProviderConfig, which the backup has found.", mapper: failing, item: xptest.MR("b", xptest.Tree("providerconfigs.example.org//default")),
+			reason: "After its ProviderConfig, which the backup has found.", mapper: failing,
+			item: xptest.MR("b", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`), xptest.Tree("providerconfigs.example.org//default")),
 			want: want{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "", "default")}},
 		},
 		"FreeMR": {reason: "An MR that nothing composed is after nothing.", mapper: failing, item: xptest.MR("b")},

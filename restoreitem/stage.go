@@ -181,7 +181,7 @@ func (s *stage) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 }
 
 // Named returns what is live and has an external-name.
-func (s *stage) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+func (s *stage) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	if s.scenery == nil {
 		return nil, nil
 	}

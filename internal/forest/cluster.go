@@ -158,15 +158,15 @@ func (v *view) Exists(_ context.Context, r xp.Ref) (bool, error) {
 }
 
 // Named returns what had an external-name then.
-func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
-	var refs []xp.Ref
+func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	var refs []xp.Managing
 	for _, u := range v.kept(gvk.GroupKind()) {
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {
 			name, _ = xp.ProviderID(u)
 		}
 		if name == externalName {
-			refs = append(refs, xp.RefTo(u))
+			refs = append(refs, xp.ManagingOf(u))
 		}
 	}
 

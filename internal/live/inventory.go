@@ -20,7 +20,7 @@ type inventory struct {
 	// deleting are those of the objects that are being deleted.
 	deleting map[xp.ID]bool
 	// named are the objects by external-name, or what their provider calls it if they have none.
-	named map[string][]xp.Ref
+	named map[string][]xp.Managing
 }
 
 // Exists tells whether the object that r names was there when it was first asked about the kind, which it lists once.
@@ -37,8 +37,8 @@ func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	return i.deleting[r.ID()], err
 }
 
-// Named returns the objects of a kind that had the external-name when it was first asked about the kind, which it lists once.
-func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Ref, error) {
+// Named returns the MRs of a kind that had the external-name when it was first asked about the kind, which it lists once.
+func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	i, err := c.inventoryOf(ctx, gvk)
 
 	return i.named[externalName], err
@@ -51,7 +51,8 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
-	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Ref{}}
+	accounts := map[xp.Ref]xp.Ref{} // Thousands share one, and one copy of its strings.
+	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
 		i.objects[r.ID()] = true
@@ -63,7 +64,12 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 			name, _ = xp.ProviderID(u) // It manages that, though nothing but its provider's memory says so.
 		}
 		if name != "" {
-			i.named[name] = append(i.named[name], r)
+			m := xp.ManagingOf(u)
+			if _, ok := accounts[m.Account]; !ok {
+				accounts[m.Account] = m.Account
+			}
+			m.Account = accounts[m.Account]
+			i.named[name] = append(i.named[name], m)
 		}
 	})
 	if err != nil && !isUnserved(err) {

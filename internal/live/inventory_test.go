@@ -22,7 +22,8 @@ func gvkOf(u *unstructured.Unstructured) schema.GroupVersionKind { return u.Grou
 
 // However many objects of a kind are asked about, the API server is asked once.
 func TestInventoryListsOnce(t *testing.T) {
-	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared")), xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"))
+	a, b := xptest.MR("a", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.JSON(`{"spec":{"providerConfigRef":{"name":"cloud"}}}`)),
+		xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "shared"), xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))
 	nameless, absent := xptest.MR("c", xptest.Without("metadata", "annotations")), xptest.MR("d")
 	lost := xptest.MR("lost", xptest.Without("metadata", "annotations"), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
 	other := xptest.MR("other", xptest.Deleting(), xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`))
@@ -41,8 +42,8 @@ func TestInventoryListsOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]bool{"a": true, "b": true, "c": true, "d": false}, exists); diff != "" {
 		t.Errorf("Exists: -want, +got:\n%s", diff)
 	}
-	for name, want := range map[string][]xp.Ref{
-		"shared": {xp.RefTo(a), xp.RefTo(b)}, "c": nil, "": nil, "vpc-1": {xp.RefTo(lost)}, "other": {xp.RefTo(other)},
+	for name, want := range map[string][]xp.Managing{
+		"shared": {xp.ManagingOf(a), xp.ManagingOf(b)}, "c": nil, "": nil, "vpc-1": {xp.ManagingOf(lost)}, "other": {xp.ManagingOf(other)},
 	} {
 		got, err := c.Named(context.Background(), gvkOf(a), name)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -253,7 +253,5 @@ func IsPaused(u *unstructured.Unstructured) bool {
 
 // Composes tells whether a Composition or CompositionRevision is for XRs of xr's kind.
 func Composes(composition *unstructured.Unstructured, xr Composite) bool {
-	m, _, err := unstructured.NestedStringMap(composition.Object, "spec", "compositeTypeRef")
-
-	return err == nil && m["kind"] == xr.GetKind() && Ref{APIVersion: m["apiVersion"]}.GroupVersionKind().Group == xr.GroupVersionKind().Group
+	return slices.Contains(RunBy(composition), xr.GroupVersionKind().GroupKind())
 }

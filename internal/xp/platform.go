@@ -61,6 +61,19 @@ func Defines(xrd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return slices.Contains(DefinitionKinds(xrd), gk)
 }
 
+// RunBy returns the kinds of XRs that an XRD, a Composition or a revision of one is for, and with an XRD that of their claims.
+func RunBy(platform *unstructured.Unstructured) []schema.GroupKind {
+	if IsDefinition(platform) {
+		return DefinitionKinds(platform)
+	}
+	m, _, err := unstructured.NestedStringMap(platform.Object, "spec", "compositeTypeRef")
+	if err != nil || m["kind"] == "" {
+		return nil
+	}
+
+	return []schema.GroupKind{schema.FromAPIVersionAndKind(m["apiVersion"], m["kind"]).GroupKind()}
+}
+
 // Finalizers of an XRD (crossplane internal/controller/apiextensions/definition and offered): as long as it has them, Crossplane is deleting every
 // XR and every claim of its kinds.
 const (

@@ -1,0 +1,157 @@
+package restoreitem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
+// the owners that it has found live. A nil one has none.
+type Asks struct {
+	mu      sync.Mutex
+	items   map[scopeless]*asking
+	secrets sync.Map
+	live    sync.Map
+}
+
+// A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of
+// what is not served yet. So two kinds of a group that have an object of the same name are taken for one, and both are judged.
+type scopeless struct{ group, name string }
+
+// An asking is what is known of a name that was asked for.
+type asking struct {
+	// by has one of each kind of those that have asked.
+	by map[schema.GroupKind]xp.Ref
+	// left are the kinds of XRs that run on an item of the name, if it was left out because none of them had asked.
+	left []schema.GroupKind
+}
+
+// add takes note that an item asks for what is cluster-scoped.
+func (a *Asks) add(asker *unstructured.Unstructured, group, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.items == nil {
+		a.items = map[scopeless]*asking{}
+	}
+	key := scopeless{group, name}
+	if a.items[key] == nil {
+		a.items[key] = &asking{by: map[schema.GroupKind]xp.Ref{}}
+	}
+	if gk := asker.GroupVersionKind().GroupKind(); a.items[key].by[gk].Name == "" {
+		a.items[key].by[gk] = xp.RefTo(asker)
+	}
+}
+
+// asked tells whether something has asked for a cluster-scoped item.
+func (a *Asks) asked(item *unstructured.Unstructured) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.items[nameOf(item)] != nil
+}
+
+func nameOf(item *unstructured.Unstructured) scopeless {
+	return scopeless{item.GroupVersionKind().Group, item.GetName()}
+}
+
+// unfit tells why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
+func (a *Asks) unfit(item *unstructured.Unstructured) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asking, kinds := a.items[nameOf(item)], xp.RunBy(item)
+	var by []string
+	for gk, asker := range asking.by {
+		if slices.Contains(kinds, gk) {
+			return ""
+		}
+		by = append(by, asker.String())
+	}
+	asking.left = append(asking.left, kinds...)
+	slices.Sort(by)
+	is := "it is for no kind of XR"
+	if len(kinds) > 0 {
+		is = fmt.Sprintf("it is for the kind %s", kinds[0])
+	}
+
+	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
+}
+
+// leftFor tells whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
+func (a *Asks) leftFor(kind schema.GroupKind, group, name string) (by string, left bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asking := a.items[scopeless{group, name}]
+	if asking == nil || !slices.Contains(asking.left, kind) {
+		return "", false
+	}
+	for gk, asker := range asking.by {
+		if gk != kind && (by == "" || asker.String() < by) {
+			by = asker.String()
+		}
+	}
+
+	return by, true
+}
+
+// brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
+func (a *Asks) brings(secret xp.Ref) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.secrets.Load(secret.ID())
+
+	return ok
+}
+
+// found takes note of an object that is live.
+func (a *Asks) found(u *unstructured.Unstructured) {
+	if a != nil {
+		a.live.Store(xp.RefTo(u).ID(), true)
+	}
+}
+
+// has tells whether an object was found live.
+func (a *Asks) has(r xp.Ref) bool {
+	_, ok := a.live.Load(r.ID())
+
+	return ok
+}
+
+// foreign tells why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
+// namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
+// writes; and what XRs run on, that it is for the kind of one that has named it.
+func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
+	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.asks.asked(item) {
+		return ""
+	}
+	if xp.IsPlatform(item) {
+		return o.asks.unfit(item)
+	}
+	namespace := item.GetLabels()[xp.LabelClaimNamespace]
+	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {
+		namespace = claim.Namespace
+	}
+	switch {
+	case namespace == "":
+		return "no claim in them brought it about; to restore it, add --include-cluster-resources=true"
+	case !included(restore, namespace):
+		return "it is of a claim in the namespace " + namespace + "; to restore it, restore that one too"
+	default:
+		return ""
+	}
+}
+
+// isForged tells whether a restore of namespaces has come to something of Kubernetes' own that no labels select, which are not what the action is for: so
+// its file is called like one of another kind. Velero believes what is in a file, and creates that.
+func (o *Order) isForged(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
+	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustom(item.GroupVersionKind().Group) &&
+		item.GroupVersionKind().GroupKind() != schema.GroupKind{Kind: "Secret"}
+}

@@ -1,0 +1,281 @@
+package restoreitem
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	admin    = "clusterrolebindings.rbac.authorization.k8s.io//admin"
+	anothers = "secrets/team-b/s"
+	config   = "providerconfigs.cloud.example.org//default"
+)
+
+// Whoever can write to the bucket can write the list of what comes first onto any stored copy. A restore of one namespace must not become one of others by it.
+func TestOrderBelievesNoForgedList(t *testing.T) {
+	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
+		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
+		"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org", "buckets.cloud.example.org//theirs", config)
+	theirs, provider := id("cloud.example.org", "buckets", "", "theirs"), id("cloud.example.org", "providerconfigs", "", "default")
+	uses := xptest.JSON(`{"spec":{"providerConfigRef":{"name":"default"}}}`)
+	configs := `, and a managed resource comes only after the ProviderConfig that it names itself; find out who has written to the backup`
+	none := func(who string) ordering {
+		return ordering{Warned: []string{"The list of what to restore first on " + who + " is not this plugin's, which writes none on what is no claim, XR or managed " +
+			"resource; find out who has written to the backup"}}
+	}
+	runsOn := []string{
+		`"compositions.apiextensions.crossplane.io//another"`, `"compositionrevisions.apiextensions.crossplane.io//another-1"`,
+		`"compositeresourcedefinitions.apiextensions.crossplane.io//things.other.org"`,
+	}
+	instance := func(who string) ordering {
+		lists := "Not restored first: the stored copy of " + who + " lists "
+
+		return ordering{
+			First: []velero.ResourceIdentifier{theirs, provider},
+			Warned: []string{
+				lists + strings.Join(runsOn, ", ") + ", and such comes only with the XRs that run on it; to restore it, add --include-cluster-resources=true",
+				lists + `"` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", and what is of no namespace is not asked for; to restore it, ` +
+					"add --include-cluster-resources=true",
+				"leaves out " + anothers + ", localbuckets.cloud.example.org/team-b/b",
+			},
+		}
+	}
+	runOrders(t, map[string]orderCase{
+		"Secret": {reason: "The plugin writes none on Secrets.", item: xptest.Secret("s", forged), spec: teamA(), want: none("Secret team-a/s")},
+		"AnySecret": {
+			reason: "Nor on those of other types.", item: xptest.Secret("s", forged, xptest.Field("Opaque", "type")), spec: teamA(), want: none("Secret team-a/s"),
+		},
+		"SecretOfAnXR": {
+			reason: "A finalizer makes no XR of a Secret.", spec: teamA(), want: none("Secret team-a/s"),
+			item: xptest.Secret("s", forged, xptest.Finalizers(xp.FinalizerComposite), xptest.JSON(`{"spec":{"compositionRef":{"name":"another"}}}`)),
+		},
+		"SecretOfAll": {reason: "In no restore.", item: xptest.Secret("s", forged), want: none("Secret team-a/s")},
+		"Thing":       {reason: "Nor on what is none of Crossplane's.", item: xptest.Object("example.org/v1", "Thing", "team-a", "t", forged), spec: teamA(), want: none("Thing team-a/t")},
+		"Usage": {
+			reason: "Nor on what is Crossplane's own.", item: xptest.Object("apiextensions.crossplane.io/v1beta1", "Usage", "", "u", forged), spec: teamA(), want: none("Usage u"),
+		},
+		"MR": {
+			reason: "That of an MR has its ProviderConfig only.", item: xptest.MR("b", forged, uses), spec: teamA(),
+			want: ordering{
+				First: []velero.ResourceIdentifier{provider},
+				Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + admin + `", "namespaces//kube-public", "providers.pkg.crossplane.io//evil", "` +
+					anothers + `", "localbuckets.cloud.example.org/team-b/b" and 4 more` + configs},
+			},
+		},
+		"NamespacedMR": {
+			reason: "Which is the platform's if it is cluster-scoped.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses), spec: teamA(),
+			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "` + config +
+				`", and what is of no namespace is not asked for; to restore it, add --include-cluster-resources=true`}},
+		},
+		"NamespacedMROfAll": {
+			reason: "A restore of everything has it, and has to bring it first.", item: xptest.NamespacedMR("b", xptest.Tree(config), uses),
+			want: ordering{First: []velero.ResourceIdentifier{provider}},
+		},
+		"LocalConfig": {
+			reason: "That of its own namespace is the tenant's.", spec: teamA(),
+			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-a/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
+			want: ordering{First: []velero.ResourceIdentifier{id("example.org", "providerconfigs", "team-a", "own")}},
+		},
+		"AnothersConfig": {
+			reason: "One of another namespace is nobody's of here.", spec: teamA(),
+			item: xptest.NamespacedMR("b", xptest.Tree("providerconfigs.example.org/team-b/own"), xptest.JSON(`{"spec":{"providerConfigRef":{"kind":"ProviderConfig","name":"own"}}}`)),
+			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket team-a/b lists "providerconfigs.example.org/team-b/own"` + configs}},
+		},
+		"OtherConfig": {
+			reason: "It names its ProviderConfig itself.", item: xptest.MR("b", xptest.Tree(config)), spec: teamA(),
+			want: ordering{Warned: []string{`Not restored first: the stored copy of Bucket b lists "` + config + `"` + configs}},
+		},
+		"Claim": {
+			reason: "What an XR can compose is asked of itself when it comes.", item: xptest.Claim("o", forged), spec: teamA(), want: instance("OrderClaim team-a/o"),
+		},
+		"XR":       {reason: "An XR says itself what it runs on.", item: xptest.XR("x", forged), spec: teamA(), want: instance("XOrder x")},
+		"ModernXR": {reason: "The same.", item: xptest.ModernXR("x", forged), spec: teamA(), want: instance("Order team-a/x")},
+		"Own": {
+			reason: "What is in the claim's own namespace is the claim's, and a connection Secret can be in any of the restore.",
+			item: xptest.Claim("o", xptest.Tree("secrets/team-a/s", "configmaps/team-a/c", "secrets/infra/s", "configmaps/infra/c", "clusterusages.protection.crossplane.io//u",
+				"environmentconfigs.apiextensions.crossplane.io//e", "usages.apiextensions.crossplane.io//u")),
+			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}},
+			want: ordering{First: []velero.ResourceIdentifier{
+				id("", "secrets", "team-a", "s"), id("", "configmaps", "team-a", "c"), id("", "secrets", "infra", "s"), id("protection.crossplane.io", "clusterusages", "", "u"),
+				id("apiextensions.crossplane.io", "environmentconfigs", "", "e"), id("apiextensions.crossplane.io", "usages", "", "u"),
+			}},
+		},
+		"OwnByLabel": {
+			reason: "What a tree has in another namespace may have no labels of its own.", item: xptest.Claim("o", xptest.Tree("configmaps/infra/c", "configmaps/team-b/c")),
+			spec: velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a", "infra"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+			want: ordering{First: []velero.ResourceIdentifier{id("", "configmaps", "infra", "c")}, Warned: []string{"leaves out configmaps/team-b/c"}},
+		},
+		"OfAll": {
+			reason: "A restore of everything has everything.", item: xptest.Claim("o", xptest.Tree(admin, anothers)),
+			want: ordering{First: []velero.ResourceIdentifier{id("rbac.authorization.k8s.io", "clusterrolebindings", "", "admin"), id("", "secrets", "team-b", "s")}},
+		},
+		"Composes": {
+			reason: "An XR of a backup without lists can't bring what nobody is asked about.", spec: teamA(),
+			item: xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o")), xptest.Refs(xptest.Object("v1", "Node", "", "n"), xptest.MR("b"))),
+			want: ordering{First: platform(bucketB()), Warned: []string{"Not restored first: XOrder x names Node n, which is of no namespace; to restore it, " +
+				"add --include-cluster-resources=true"}},
+		},
+	})
+}
+
+// A bucket is what Velero finds in a backup: it restores what an action asks for before it goes on, and comes to each item once (velero
+// pkg/restore/restore.go, restoreItem).
+type bucket struct {
+	order  *Order
+	spec   velerov1.RestoreSpec
+	files  map[velero.ResourceIdentifier]*unstructured.Unstructured
+	seen   map[velero.ResourceIdentifier]bool
+	kept   []string
+	warned *logtest.Hook
+}
+
+func newBucket(spec velerov1.RestoreSpec, files map[velero.ResourceIdentifier]*unstructured.Unstructured) *bucket {
+	log, hook := logtest.NewNullLogger()
+
+	return &bucket{
+		order: NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
+	}
+}
+
+func (b *bucket) restore(t *testing.T, i velero.ResourceIdentifier) {
+	t.Helper()
+	u := b.files[i]
+	if u == nil || b.seen[i] || i.Namespace == "" && !ptr.Deref(b.spec.IncludeClusterResources, true) {
+		return
+	}
+	b.seen[i] = true
+	out, err := b.order.Execute(inputFor(u, &velerov1.Restore{Spec: b.spec}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.SkipRestore {
+		return
+	}
+	for _, first := range out.AdditionalItems {
+		b.restore(t, first)
+	}
+	b.kept = append(b.kept, xp.String(u))
+}
+
+func (b *bucket) said(parts ...string) bool {
+	for _, e := range b.warned.AllEntries() {
+		line, _ := e.String()
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// An XR can name any Composition, revision or XRD; they come only if they are for its kind.
+func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
+	legacy, modern := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o"))), xptest.ModernXR("m")
+	first, then := id("example.org", "xorders", "", "x"), id("example.org", "orders", "team-a", "m")
+	composition, revision := id(xp.GroupAPIExtensions, "compositions", "", xptest.CompositionName), id(xp.GroupAPIExtensions, "compositionrevisions", "", xptest.RevisionName)
+	xrd := id(xp.GroupAPIExtensions, "compositeresourcedefinitions", "", "xorders.example.org")
+	definition := xptest.XRD("xorders.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder","plural":"xorders"},"claimNames":{"kind":"OrderClaim"}}}`))
+	files := map[velero.ResourceIdentifier]*unstructured.Unstructured{
+		first: legacy, then: modern, composition: xptest.Composition(xptest.CompositionName, legacy), revision: xptest.Revision(xptest.RevisionName, legacy), xrd: definition,
+	}
+	others := map[velero.ResourceIdentifier]*unstructured.Unstructured{
+		then:        xptest.With(modern, xptest.Tree("compositions.apiextensions.crossplane.io//orders", "compositeresourcedefinitions.apiextensions.crossplane.io//xorders.example.org")),
+		composition: files[composition], xrd: definition,
+	}
+	cases := map[string]struct {
+		reason string
+		files  map[velero.ResourceIdentifier]*unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		order  []velero.ResourceIdentifier
+		want   []string
+		// said are what the log has to name together.
+		said [][]string
+	}{
+		"OfItsKind": {
+			reason: "An XR brings what it runs on.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first},
+			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+		},
+		"OfAnother": {
+			reason: "One that names what another kind runs on does not.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
+			said: [][]string{
+				{"Composition orders is for none of the XRs that have named it", "XOrder.example.org", "Order team-a/m", "--include-cluster-resources=true"},
+				{"CompositionRevision orders-1a2b3c is for none of the XRs"},
+			},
+		},
+		"ListedOfAnother": {
+			reason: "The same for its list.", files: others, spec: teamA(), order: []velero.ResourceIdentifier{then}, want: []string{"Order team-a/m"},
+			said: [][]string{{"Composition orders is for none of the XRs"}, {"CompositeResourceDefinition xorders.example.org is for none of the XRs"}},
+		},
+		"FirstOfItsKind": {
+			reason: "What has come for one XR is there, whoever names it next.", files: files, spec: teamA(), order: []velero.ResourceIdentifier{first, then},
+			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "CompositeResourceDefinition xorders.example.org", "XOrder x", "Order team-a/m"},
+		},
+		"FirstOfAnother": {
+			reason: "Velero comes to an item only once, so the XR that runs on it is without it, and that is named.", files: files, spec: teamA(),
+			order: []velero.ResourceIdentifier{then, first},
+			want:  []string{"Order team-a/m", "CompositeResourceDefinition xorders.example.org", "XOrder x"},
+			said: [][]string{
+				{"XOrder x runs on", "compositions.apiextensions.crossplane.io//orders", "Order team-a/m", "--include-cluster-resources=true"},
+				{"XOrder x runs on", "compositionrevisions.apiextensions.crossplane.io//orders-1a2b3c", "Order team-a/m"},
+			},
+		},
+		"Everything": {
+			reason: "A restore of everything has everything.", files: files, order: []velero.ResourceIdentifier{then},
+			want: []string{"CompositionRevision orders-1a2b3c", "Composition orders", "Order team-a/m"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b := newBucket(tc.spec, tc.files)
+			for _, i := range tc.order {
+				b.restore(t, i)
+			}
+			if diff := cmp.Diff(tc.want, b.kept); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, said := range tc.said {
+				if !b.said(said...) {
+					t.Errorf("%s\nThe log names no %q: %v", tc.reason, said, b.warned.AllEntries())
+				}
+			}
+		})
+	}
+}
+
+// What a forged list names is asked whose it is, as what the claim names itself is.
+func TestOrderAsksWhoseTheListedAre(t *testing.T) {
+	claim := id("example.org", "orderclaims", "team-a", "o")
+	bucketOf := func(name string, o ...xptest.Option) (velero.ResourceIdentifier, *unstructured.Unstructured) {
+		return id("cloud.example.org", "buckets", "", name), xptest.MR(name, o...)
+	}
+	mine, mineMR := bucketOf("mine", xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+	theirs, theirsMR := bucketOf("theirs", xptest.Labelled(xp.LabelClaimNamespace, "team-b"))
+	nobodys, nobodysMR := bucketOf("nobodys")
+	shared := id("cloud.example.org", "providerconfigs", "", "default")
+	roles := id("example.org", "clusterrolebindings", "", "admin")
+	b := newBucket(teamA(), map[velero.ResourceIdentifier]*unstructured.Unstructured{
+		claim: xptest.Claim("o", xptest.Tree("buckets.cloud.example.org//theirs", "buckets.cloud.example.org//mine", "buckets.cloud.example.org//nobodys", config,
+			"clusterrolebindings.example.org//admin")),
+		mine: mineMR, theirs: theirsMR, nobodys: nobodysMR, shared: xptest.Object("cloud.example.org/v1", "ProviderConfig", "", "default"),
+		roles: xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "admin"),
+	})
+	b.restore(t, claim)
+	if diff := cmp.Diff([]string{"Bucket mine", "OrderClaim team-a/o"}, b.kept); diff != "" {
+		t.Errorf("A restore of a namespace has brought what is of others: -want, +got:\n%s", diff)
+	}
+	if !b.said("ClusterRoleBinding admin is in a file that is called like one of another kind") {
+		t.Errorf("What was left out must be named: %v", b.warned.AllEntries())
+	}
+}

@@ -1,0 +1,129 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Anybody can write anybody's external-name onto an MR of their own. That of another namespace may have an MR wait, if it can be the same external resource,
+// and nothing else: whatever the setting says, nothing is made in the cloud or left out because of it.
+func TestAdoptBesideSquatters(t *testing.T) {
+	external := xptest.Annotated(xp.AnnotationExternalName, "external")
+	uses := func(kind, name string) xptest.Option {
+		return xptest.Field(map[string]any{"kind": kind, "name": name}, "spec", "providerConfigRef")
+	}
+	wide, local := uses("ClusterProviderConfig", "cloud"), uses("ProviderConfig", "cloud")
+	xr := xptest.ModernXR("x")
+	free := xptest.NamespacedMR("b", external, wide)
+	mr, localMR := xptest.With(free, xptest.ControlledBy(xr)), xptest.With(free, local)
+	squatter := func(namespace string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.NamespacedMR("s", append([]xptest.Option{xptest.In(namespace), external, wide}, o...)...)
+	}
+	whole := copied{ExternalName: "external", Finalizers: []string{xp.FinalizerManaged}}
+	waits := func(namespace string) copied {
+		return copied{Held: true, Clone: "Bucket " + namespace + "/s", Paused: true, ExternalName: "external"}
+	}
+	every := func(c copied) map[string]copied { return map[string]copied{"hold": c, "observe": c, "new": c} }
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		live   []*unstructured.Unstructured
+		// want is what becomes of it with each choice of what becomes of copies.
+		want map[string]copied
+	}{
+		"SameAccount": {
+			reason: "Both may manage the same external resource.", item: free, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
+		},
+		"Composed": {
+			reason: "What an XR composes is not left out for it.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
+		},
+		"OtherConfig": {
+			reason: "External-names are unique in an account at most.", item: mr, live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other"))},
+			want: every(whole),
+		},
+		"OtherKindOfConfig": {
+			reason: "The kind tells ProviderConfigs apart.", item: free, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
+		},
+		"LocalConfigs": {
+			reason: "Two namespaces can have ProviderConfigs of one name.", item: localMR, live: []*unstructured.Unstructured{squatter("team-z", local)}, want: every(whole),
+		},
+		"LocalConfigThere": {
+			reason: "In the namespace that it is restored to there is one of them.", item: localMR, live: []*unstructured.Unstructured{squatter("copy", local)},
+			want: every(waits("copy")),
+		},
+		"Unsaid": {
+			reason: "A kind that is not said is that of the cluster.", item: xptest.With(free, xptest.Field(map[string]any{"name": "cloud"}, "spec", "providerConfigRef")),
+			live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
+		},
+		"Observes": {
+			reason: "Who only observes does no harm, and is the way out.", item: free, want: every(whole),
+			live: []*unstructured.Unstructured{squatter("team-z", xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))},
+		},
+		"OtherKind": {
+			reason: "Another kind is another external resource.", item: free, want: every(whole),
+			live: []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1alpha1", "LocalBucket", "team-z", "s", external, wide)},
+		},
+		"SameNamespace": {
+			reason: "What is in the namespace that is copied is its owner's, who may have renamed it.", item: free,
+			live: []*unstructured.Unstructured{squatter("team-a", uses("ClusterProviderConfig", "other"))},
+			want: map[string]copied{
+				"hold": waits("team-a"), "observe": {Policies: []string{"Observe"}, ExternalName: "external", Finalizers: whole.Finalizers}, "new": {Finalizers: whole.Finalizers},
+			},
+		},
+		"Both": {
+			reason: "The original counts, whoever else there is.", item: free, live: []*unstructured.Unstructured{squatter("copy"), squatter("team-z"), free},
+			want: map[string]copied{
+				"hold":    {Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external"},
+				"observe": {Policies: []string{"Observe"}, ExternalName: "external", Finalizers: whole.Finalizers}, "new": {Finalizers: whole.Finalizers},
+			},
+		},
+	}
+	for name, tc := range cases {
+		for choice, want := range tc.want {
+			t.Run(name+"/"+choice, func(t *testing.T) {
+				c := live(tc.live...)
+				c.config = set(choice)
+				out := adopt(t, c, tc.item, restoreOf(toCopy()))
+				if out.err != nil {
+					t.Fatal(out.err)
+				}
+				if diff := cmp.Diff(want, copyOf(out), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+				}
+				if !strings.HasSuffix(want.Clone, "/s") || want.Clone == "Bucket team-a/s" {
+					return
+				}
+				h, _ := adoption.HoldOf(out.object)
+				for _, part := range []string{want.Clone, "ClusterProviderConfig cloud", "observe only", "restore again"} {
+					if h == nil || !strings.Contains(strings.ReplaceAll(h.Reason, "ProviderConfig copy/", "ClusterProviderConfig "), part) {
+						t.Errorf("%s\nThe reason does not say %q: %+v", tc.reason, part, h)
+					}
+				}
+			})
+		}
+	}
+}
+
+// An MR that waits because of another is adopted by its XR as ever once it is let go, so it has its owner; and it is left out as ever if its XR is at work
+// without it.
+func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
+	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
+	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
+	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))))
+	out := adopt(t, live(squatter, xr), mr, restoreOf(toCopy()))
+	if out.err != nil || out.object == nil || len(out.object.GetOwnerReferences()) != 1 || out.object.GetOwnerReferences()[0].UID != "new" {
+		t.Errorf("It has no owner: %v, %v", out.object, out.err)
+	}
+	out = adopt(t, live(squatter, xptest.With(xr, xptest.Refs())), mr, restoreOf(toCopy()))
+	if out.err != nil || !out.SkipRestore {
+		t.Errorf("Its XR does not list it any more: %v, %v", out.object, out.err)
+	}
+}
