@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Name of the program.
-const Name = "velero-plugin-for-crossplane"
+const Name = xp.Program
 
 // defaultVelero is the namespace that Velero is in unless it was installed elsewhere.
 const defaultVelero = "velero"

@@ -100,7 +100,7 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
 	h := &Hold{}
-	if err := json.Unmarshal([]byte(xp.Annotation(u, mark)), h); err != nil {
+	if err := readMark(xp.Annotation(u, mark), h); err != nil {
 		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", key(u), xp.String(u), err)
 	}
 	if u.GetNamespace() != "" {

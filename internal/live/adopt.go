@@ -201,7 +201,7 @@ func (a *Adopter) GiveUp(ctx context.Context, ref xp.Ref, why string) error {
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". It is not held any more; mend that, and Crossplane carries on")
 		}
-		news, err := adoption.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+FieldManager+" release "+ref.Path())
+		news, err := adoption.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+xp.ReleaseCommand(ref).String())
 		if err != nil {
 			return err
 		}
