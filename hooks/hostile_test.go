@@ -189,7 +189,7 @@ func TestInspectSaysNothingForOthers(t *testing.T) {
 }
 
 // forgedFile is a name that is one of a file, too.
-var forgedFile = strings.NewReplacer("\x00", "", "/", "").Replace(forged) //nolint:gochecknoglobals // It is a constant.
+var forgedFile = strings.NewReplacer("\x00", "", "/", "").Replace(forged)
 
 func TestReleasedIsOneLine(t *testing.T) {
 	var b bytes.Buffer

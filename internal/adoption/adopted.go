@@ -18,7 +18,8 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	case h != nil && h.Quarantine:
 		return fmt.Sprintf("it is in quarantine since %s, where the Restore %s has put it", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
-		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
+		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
+			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = howByHand(h)
 		}

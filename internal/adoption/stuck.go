@@ -28,7 +28,7 @@ const LabelCrossplane = "app.kubernetes.io/part-of=crossplane"
 // Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what to do about it.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
-	restart := fmt.Sprintf(`run "%s"`, i.kubectl("rollout", "restart"))
+	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`
 	switch {
 	case IsProviders(u):
 		return "it is asked again; see whether the Deployment of its provider runs, and its log"
@@ -40,9 +40,9 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	case i.Name == "":
 		return "there is no Deployment with the label " + LabelCrossplane + " in any namespace; start Crossplane, or restart it where it runs"
 	case i.Replicas == 0:
-		return fmt.Sprintf(`Crossplane (Deployment %s) is scaled to zero; run "%s"`, deployment, i.kubectl("scale").Word("--replicas=1"))
+		return `Crossplane (Deployment ` + deployment + `) is scaled to zero; run "` + i.kubectl("scale").Word("--replicas=1").String() + `"`
 	case i.Ready == 0:
-		return fmt.Sprintf(`no replica of Crossplane (Deployment %s) is ready; see why with "%s" and start it`, deployment, i.kubectl("describe"))
+		return `no replica of Crossplane (Deployment ` + deployment + `) is ready; see why with "` + i.kubectl("describe").String() + `" and start it`
 	case isCircuitOpen(u):
 		return fmt.Sprintf("its circuit breaker is open, with which %s drops events of what changes often (crossplane #7703); it is asked again until it lets one "+
 			"pass. To have it at once, %s; for good, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)

@@ -76,7 +76,8 @@ func TestLongChain(t *testing.T) {
 	found := 0
 	for _, n := range trees {
 		for ; ; n = n.Children[0] {
-			if found++; len(n.Children) == 0 {
+			found++
+			if len(n.Children) == 0 {
 				break
 			}
 		}

@@ -98,7 +98,8 @@ func (o *Objects) addForged(self *object) {
 	o.malformed = append(o.malformed, report.Problem{
 		Code: report.Malformed, Severity: report.Grave, Object: self.Ref,
 		Reason: "it has what marks a claim and what marks an XR, and no object is both, so nothing that it refers to is followed",
-		Next:   "find out who has written it; take off the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim + ", and the fields of what it is not, or delete it",
+		Next: "find out who has written it; take off the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
+			", and the fields of what it is not, or delete it",
 	})
 }
 

@@ -73,23 +73,19 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// Encode returns data as JSON or YAML, in which nothing is lost and nothing obeyed by a terminal.
+// Encode returns data as YAML, or else as JSON, in which nothing is lost and nothing obeyed by a terminal.
 func Encode(data any, f Format) ([]byte, error) {
-	switch f { //nolint:exhaustive // The others are for people.
-	case JSON:
+	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
 
 		return append(escaped(b, true), '\n'), err
-	case YAML:
-		b, err := json.Marshal(data)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // Whoever calls it says what it is about.
-		}
-
-		return inParts(b)
-	default:
-		return nil, fmt.Errorf("cannot write data as %s", f)
 	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Whoever calls it says what it is about.
+	}
+
+	return inParts(b)
 }
 
 // inParts turns JSON into YAML, entry by entry of its lists: what is made of one in between takes many times the memory of what comes out. An entry with

@@ -154,7 +154,8 @@ func unrestored(restores []report.Restore) string {
 		if strings.HasSuffix(r.Phase, "Failed") { // Such as WaitingForPluginOperationsPartiallyFailed.
 			_, name, _ := strings.Cut(r.Name, "/")
 
-			return `what was not restored at all is not told here: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() + `", and restore again if anything is missing.`
+			return `what was not restored at all is not told here: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +
+				`", and restore again if anything is missing.`
 		}
 	}
 
