@@ -26,7 +26,8 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	for _, u := range usages.unread {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: u.kind,
-			why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: kubectl get " + u.kind + " -A",
+			why: u.err.Error() + ". A Usage that it has left behind would not be named here; look for it with: " +
+				xp.NewCommand("kubectl", "get").On(u.kind).Word("-A").String(),
 		})
 	}
 	for _, u := range usages.controlled[xr.GetUID()] {

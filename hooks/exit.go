@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"errors"
+	"strings"
 )
 
 // Exit codes. Scripts rely on them; docs/commands.md says what they mean.
@@ -18,6 +19,8 @@ const (
 type exit struct {
 	code int
 	err  error
+	// list are lines of their own below the error.
+	list []string
 }
 
 func (e *exit) Error() string {
@@ -25,7 +28,7 @@ func (e *exit) Error() string {
 		return ""
 	}
 
-	return e.err.Error()
+	return strings.Join(append([]string{e.err.Error()}, e.list...), "\n  ")
 }
 
 func (e *exit) Unwrap() error { return e.err }

@@ -52,7 +52,7 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 func (o *options) print(r *report.Report, out output) error {
 	width, terminal := widthOf(o.Out)
 
-	return printer.Print(o.Out, r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
+	return printer.Print(unwrapped(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
 // isColourful tells whether the user's environment allows colours on a terminal (no-color.org).
@@ -65,7 +65,7 @@ func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.
 func widthOf(w io.Writer) (width int, ok bool) {
-	f, isFile := w.(*os.File)
+	f, isFile := unwrapped(w).(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -115,7 +116,8 @@ func (r *release) wrapped(t string, indent int) string {
 
 // warn says what lifting holds by force can cost.
 func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
-	r.say("\nThese are held because not all is there or known that was in the backup. Without their holds:")
+	r.say("")
+	r.say("These are held because not all is there or known that was in the backup. Without their holds:")
 	for _, h := range roots {
 		f := foreseen[h.Object.ID()]
 		r.say("%s", h.Object)
@@ -127,7 +129,11 @@ func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
 			lines = append(lines, "its own setting comes back: "+setting)
 		}
 		for _, line := range lines {
-			r.say("  - %s", strings.ReplaceAll(r.wrapped(line, len("  - ")), "\n", "\n    "))
+			indent := "  - "
+			for part := range strings.SplitSeq(r.wrapped(printer.Clean(line), len(indent)), "\n") {
+				r.say("%s%s", indent, part)
+				indent = "    "
+			}
 		}
 	}
 }

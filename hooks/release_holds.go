@@ -139,17 +139,17 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 // judge finds out whether anything is to be done about a hold.
 func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
-	name := hold.Restore[strings.Index(hold.Restore, "/")+1:]
+	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()
 	switch {
 	case hold.Clone != "" && (!h.asked || !f.force), h.schedule && !h.asked, h.kept && !h.asked && f.restore == "":
 		h.apart, h.Reason, h.Next = true, hold.Reason, how
 	case f.restore != "":
 	case h.Phase == diagnosis.PhaseUnread:
 		h.apart, h.Reason = true, "whether its Restore is under way could not be read"
-		h.Next = "if it is not, run: " + Name + " release --restore " + name
+		h.Next = "if it is not, run: " + release
 	case known && diagnosis.IsUnderWay(h.Phase):
 		h.apart, h.Reason = true, "its Restore is "+cmp.Or(h.Phase, "New")+", and lifts the hold itself"
-		h.Next = "wait for it: " + Name + " wait; if nothing works on that Restore any more, run: " + Name + " release --restore " + name
+		h.Next = "wait for it: " + Name + " wait; if nothing works on that Restore any more, run: " + release
 	}
 	if h.apart {
 		h.Result = report.LeftAlone

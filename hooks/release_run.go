@@ -266,7 +266,7 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 			h.Next = afterMending(h)
 		case !h.schedule && !p.Done:
 			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.Few(p.Waiting)
-			h.Next = "see whether Crossplane and its provider run: " + Name + " validate " + h.Object.Path()
+			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
 		case l.forced[id]:
 			h.Result = report.Forced
 		default:
@@ -281,7 +281,7 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 const unreadable = "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
 
 func afterMending(h *held) string {
-	return "mend that, and run: " + Name + " release " + h.Object.Path() + " (to see what doing without it can cost, with --force --dry-run)"
+	return "mend that, and run: " + xp.ReleaseCommand(h.Object).String() + " (to see what doing without it can cost, with --force --dry-run)"
 }
 
 func whyHeld(p adoption.Plan, hold *adoption.Hold) string {

@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	gocmp "cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -24,6 +25,8 @@ import (
 // A releasing is what release was asked for, and what it said.
 type releasing struct {
 	restore, namespace string
+	// format is JSON unless another is asked for.
+	format             printer.Format
 	names              []string
 	dryRun, force, yes bool
 	timeout            time.Duration
@@ -37,7 +40,7 @@ type releasing struct {
 type results struct {
 	Results  map[string]report.Result
 	releases []report.Release
-	err      string
+	err, out string
 	Code     int
 }
 
@@ -45,9 +48,10 @@ func (s *server) release(t *testing.T, of releasing) results {
 	t.Helper()
 	var out bytes.Buffer
 	problems := &teller{heard: of.asked}
-	o := &options{Streams: Streams{In: of.in, Out: &out, Err: problems}, velero: "velero", namespace: of.namespace}
+	o := newOptions(Streams{In: of.in, Out: &out, Err: problems})
+	o.velero, o.namespace = "velero", of.namespace
 	r := &release{
-		options: o, out: output{format: printer.JSON}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
+		options: o, out: output{format: gocmp.Or(of.format, printer.JSON)}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
 		pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),
 	}
 	if of.timeout == 0 {
@@ -59,12 +63,9 @@ func (s *server) release(t *testing.T, of releasing) results {
 	} else {
 		err = failed(r.run(t.Context()))
 	}
-	got := results{err: problems.String(), Code: codeOf(err)}
-	var e *exit
-	if err != nil && (!errors.As(err, &e) || e.err != nil) {
-		got.err += err.Error()
-	}
-	if out.Len() == 0 {
+	o.sayError(err)
+	got := results{err: problems.String(), out: out.String(), Code: codeOf(err)}
+	if out.Len() == 0 || gocmp.Or(of.format, printer.JSON) != printer.JSON {
 		return got
 	}
 	rep := &report.Report{}

@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // Name of the program.
-const Name = "velero-plugin-for-crossplane"
+const Name = xp.Program
 
 // defaultVelero is the namespace that Velero is in unless it was installed elsewhere.
 const defaultVelero = "velero"
@@ -49,23 +50,34 @@ func WithVersion(v string) Option { return func(o *options) { o.version = v } }
 
 // Run runs the command with the arguments, and returns its exit code.
 func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
-	o := &options{Streams: s}
+	o := newOptions(s)
 	for _, option := range with {
 		option(o)
 	}
 	root := newRoot(o) //nolint:contextcheck // Cobra gives each command the context.
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	o.sayError(err)
+
+	return codeOf(err)
+}
+
+// sayError says why a command has failed, unless it has been told already.
+func (o *options) sayError(err error) {
 	var e *exit
 	switch {
 	case err == nil, errors.As(err, &e) && e.err == nil:
-	case codeOf(err) == ExitUsage:
-		fmt.Fprintf(s.Err, "Error: %v\nSee %q.\n", err, Name+" --help")
+	case errors.As(err, &e) && len(e.list) > 0:
+		fmt.Fprintln(o.Err, "Error:", e.err)
+		for _, line := range e.list {
+			fmt.Fprintln(o.Err, "  "+line)
+		}
 	default:
-		fmt.Fprintln(s.Err, "Error:", err)
+		fmt.Fprintln(o.Err, "Error:", err)
 	}
-
-	return codeOf(err)
+	if codeOf(err) == ExitUsage {
+		fmt.Fprintf(o.Err, "See %q.\n", Name+" --help")
+	}
 }
 
 func newRoot(o *options) *cobra.Command {
@@ -85,8 +97,8 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 		Args: cobra.NoArgs,
 	}
 	root.SetIn(o.In)
-	root.SetOut(o.Out)
-	root.SetErr(o.Err)
+	root.SetOut(unwrapped(o.Out)) // Cobra writes help and scripts, and nothing of a cluster.
+	root.SetErr(unwrapped(o.Err))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
 	flags := root.PersistentFlags()

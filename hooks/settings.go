@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
@@ -85,7 +83,7 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 	if of != nil {
 		e.Of = of.String()
 	}
-	if err := e.print(s.Out, s.out.format); err != nil {
+	if err := e.print(unwrapped(s.Out), s.out.format); err != nil {
 		return err
 	}
 
@@ -107,21 +105,14 @@ func (s *settings) of(ctx context.Context, cluster *live.Cluster) (*setting.Plac
 }
 
 func (e effective) print(w io.Writer, f printer.Format) error {
-	var err error
-	switch f { //nolint:exhaustive // These are those that there are.
-	case printer.JSON:
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(e)
-	case printer.YAML:
-		var b []byte
-		if b, err = yaml.Marshal(e); err == nil {
-			_, err = w.Write(b)
+	b := e.table()
+	if f != printer.Table {
+		var err error
+		if b, err = printer.Encode(e, f); err != nil {
+			return fmt.Errorf("cannot print the settings as %s: %w", f, err)
 		}
-	default:
-		err = e.table(w)
 	}
-	if err != nil {
+	if _, err := w.Write(b); err != nil {
 		return fmt.Errorf("cannot print the settings as %s: %w", f, err)
 	}
 
@@ -131,12 +122,12 @@ func (e effective) print(w io.Writer, f printer.Format) error {
 // nothing is what is shown for an empty value.
 const nothing = "-"
 
-func (e effective) table(w io.Writer) error {
+func (e effective) table() []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SETTING\tVALUE\tFROM\tFOR")
 	for _, s := range e.Settings {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(s.Value, nothing), s.Source, strings.Join(s.For, ", "))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", s.Name, cmp.Or(printer.Clean(s.Value), nothing), printer.Clean(s.Source), strings.Join(s.For, ", "))
 	}
 	_ = t.Flush() // A buffer takes everything.
 	if len(e.Faults) > 0 {
@@ -147,9 +138,8 @@ func (e effective) table(w io.Writer) error {
 		if f.Name != "" {
 			where += ", " + f.Name
 		}
-		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", where, f.Reason, f.Next)
+		fmt.Fprintf(&b, "  %s: %s\n    next: %s\n", printer.Clean(where), printer.Clean(f.Reason), printer.Clean(f.Next))
 	}
-	_, err := w.Write(b.Bytes())
 
-	return err //nolint:wrapcheck // Whoever calls it does.
+	return b.Bytes()
 }

@@ -145,8 +145,12 @@ func (v *validation) settled(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	before := map[told]bool{}
+	for _, p := range first.Problems {
+		before[told{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}] = true
+	}
 	second.Assemble(second.Trees, slices.DeleteFunc(second.Problems, func(p report.Problem) bool {
-		return isFleeting(p) && !slices.ContainsFunc(first.Problems, func(q report.Problem) bool { return p.Code == q.Code && p.Object == q.Object })
+		return isFleeting(p) && !before[told{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}]
 	}))
 
 	return second, nil

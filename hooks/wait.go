@@ -264,8 +264,8 @@ func (w *wait) say(of, what string) {
 func (w *wait) timedOut(left []pending) error {
 	lines := make([]string, 0, len(left))
 	for _, p := range left {
-		lines = append(lines, fmt.Sprintf("  %s; %s", p, p.next))
+		lines = append(lines, fmt.Sprintf("%s; %s", p, p.next))
 	}
 
-	return &exit{code: ExitTimeout, err: errors.New("cannot wait longer than " + w.timeout.String() + ", and this is not adopted:\n" + strings.Join(lines, "\n"))}
+	return &exit{code: ExitTimeout, err: errors.New("cannot wait longer than " + w.timeout.String() + ", and this is not adopted:"), list: lines}
 }

@@ -34,6 +34,7 @@ type liveView struct {
 }
 
 func newLiveView(out io.Writer) *liveView {
+	out = unwrapped(out)
 	v := &liveView{out: out, writer: progress.NewWriter()}
 	v.composed, v.free = &progress.Tracker{AutoStopDisabled: true}, &progress.Tracker{AutoStopDisabled: true}
 	v.writer.SetOutputWriter(out)

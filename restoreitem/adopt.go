@@ -258,8 +258,8 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 
 // holdSchedule puts a hold on what starts Operations, for a person to lift.
 func (a *Adopt) holdSchedule(i *item) error {
-	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: velero-plugin-for-crossplane release " +
-		i.GetName()
+	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
+		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
 	if _, err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}

@@ -40,8 +40,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 		return
 	}
 	progress.Completed = true
-	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: velero-plugin-for-crossplane release %s", ref, why,
-		ref.Path())
+	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: %s", ref, why, xp.ReleaseCommand(ref))
 }
 
 // arrival is when the time begins that an adoption may take: when the last of what the restore has brought was created, since Velero asks for operations only

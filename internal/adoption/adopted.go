@@ -18,7 +18,8 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	case h != nil && h.Quarantine:
 		return fmt.Sprintf("it is in quarantine since %s, where the Restore %s has put it", h.Since, h.Restore), HowToRelease(u, h)
 	case h != nil:
-		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason), "see what it waits for: validate "+xp.RefTo(u).Path()
+		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
+			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
 			next = howByHand(h)
 		}
@@ -31,7 +32,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		return "Crossplane has not reconciled it as it is", "see whether Crossplane runs, and its XRD is Established: validate " + xp.RefTo(u).Path()
+		return "Crossplane has not reconciled it as it is", "see whether Crossplane runs, and its XRD is Established: " + xp.ValidateCommand(xp.RefTo(u)).String()
 	case c.Status != "True":
 		return "Crossplane can't reconcile it: " + c.Message, "mend that; its events tell more: kubectl describe"
 	default:

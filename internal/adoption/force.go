@@ -75,7 +75,7 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	case h.ByHand:
 		return howByHand(h)
 	case xp.IsSchedule(u):
-		return "it starts Operations by itself; to let it, run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
+		return "it starts Operations by itself; to let it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
 		return ""
 	}

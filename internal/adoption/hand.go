@@ -11,10 +11,10 @@ import (
 // What is released by hand goes as far as it can without being let go: what it needs is waited for, MRs that are to be observed first are observed, and
 // Secrets get their controllers. Then a person lets it go, and not the restore.
 const (
-	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: velero-plugin-for-crossplane release --restore %s"
-	waitBelow = "%s: this composed XR stays held until a person lets it go; run: velero-plugin-for-crossplane release --restore %s"
+	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
+	waitBelow = "%s: this composed XR stays held until a person lets it go; run: %s"
 	// reasonLetGo is why something is held that a person has let go.
-	reasonLetGo = "a person has let it go, to have it adopted. If nothing works on that any more, run: velero-plugin-for-crossplane release "
+	reasonLetGo = "a person has let it go, to have it adopted. If nothing works on that any more, run: "
 )
 
 // byHand is the reason of a hold that a person lifts.
@@ -23,7 +23,7 @@ func byHand(h *Hold, reason string) string {
 }
 
 func howByHand(h *Hold) string {
-	return "when it says that all that it needs is there, run: velero-plugin-for-crossplane release --restore " + h.Restore
+	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
 // Kept tells whether nothing is let go until a person says so, and which step it is to say so.
@@ -64,7 +64,7 @@ func (t *tree) awaitHand(r xp.Ref, h *Hold) bool {
 
 // hand waits for a person.
 func (t *tree) hand(format string, r xp.Ref, h *Hold) {
-	t.wait(false, format, r, h.Restore)
+	t.wait(false, format, r, xp.ReleaseOf(h.Restore))
 	t.hands++
 }
 

@@ -105,7 +105,7 @@ func TestPut(t *testing.T) {
 		},
 		"ForgedMarker": {
 			reason: "A tenant's marker decides on the tenant's own settings, and on nothing that keeps the restore safe.",
-			object: xptest.XR("x", xptest.Refs(bucket), marker(AnnotationHold, Hold{Restore: "theirs", Since: "never", Reason: "none", Refs: []xp.Ref{}})),
+			object: xptest.XR("x", xptest.Refs(bucket), marker(AnnotationHold, Hold{Restore: "velero/theirs", Since: "never", Reason: "none", Refs: []xp.Ref{}})),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"NullMarker": {

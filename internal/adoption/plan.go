@@ -119,8 +119,13 @@ func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool)
 
 // howToClear says what to do about a mark that nobody can rely on.
 func howToClear(u *unstructured.Unstructured) string {
-	return "nothing is done on its word. If the object is held, look at what it says, and lift the hold with: velero-plugin-for-crossplane release " +
-		xp.RefTo(u).Path() + " --force; if not, remove the annotation"
+	return "nothing is done on its word. If the object is held, look at what it says, and lift the hold with: " + releaseByForce(u).String() +
+		"; if not, remove the annotation"
+}
+
+// releaseByForce is the command that lifts the hold of an object at once.
+func releaseByForce(u *unstructured.Unstructured) xp.Command {
+	return xp.NewCommand(xp.Program, "release", "--force").On(xp.RefTo(u).Path())
 }
 
 // nextForOther plans for an XR, an MR, or what nothing has reconciled yet, but for a claim.

@@ -10,12 +10,12 @@ import (
 // backed up in may be alive and manage the same external resources, which nothing in this one can tell.
 const (
 	reasonQuarantine = "restored into quarantine, as the Restore's setting hold says: nothing reconciles it until somebody releases it; "
-	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: velero-plugin-for-crossplane release "
+	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: "
 )
 
 // endQuarantine says how the quarantine of what a Restore has brought back ends.
 func endQuarantine(h *Hold) string {
-	return "make sure that no other cluster manages the same external resources, then run: velero-plugin-for-crossplane release --restore " + h.Restore
+	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()
 }
 
 // quarantined plans nothing for what is in quarantine.
@@ -25,7 +25,7 @@ func quarantined(h *Hold) Plan {
 
 // awaitEnd waits until somebody ends the quarantine of something that belongs to an XR.
 func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
-	t.wait(false, "%s: it is in quarantine; "+endQuarantine(h), r)
+	t.wait(false, "%s: it is in quarantine; %s", r, endQuarantine(h))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
@@ -37,9 +37,9 @@ func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	}
 	switch {
 	case h.Quarantine:
-		h.Reason = reasonEnded + xp.RefTo(u).Path()
+		h.Reason = reasonEnded + xp.ReleaseCommand(xp.RefTo(u)).String()
 	case h.ByHand:
-		h.Reason = reasonLetGo + xp.RefTo(u).Path()
+		h.Reason = reasonLetGo + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
 		return "", false
 	}

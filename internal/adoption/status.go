@@ -19,7 +19,7 @@ func (t *tree) checkStatus(u *unstructured.Unstructured) {
 
 func whyStatus(u *unstructured.Unstructured, missing []string) string {
 	return fmt.Sprintf("%s did not come back; write it with kubectl edit --subresource=status, or, if nothing reads it, lift the hold with "+
-		"velero-plugin-for-crossplane release %s --force", xp.StatusNames(missing), xp.RefTo(u).Path())
+		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
 // isSeenPaused tells whether the controller of u has said that u is paused. If it says something else later, it has reconciled u since: it

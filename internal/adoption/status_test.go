@@ -25,7 +25,7 @@ func TestNextWaitsForStatus(t *testing.T) {
 	address := xptest.JSON(`{"status":{"address":"a","zones":null}}`)
 	on := heldFor(x, Hold{Status: []string{"address", "zones"}}, xptest.SeenPaused())
 	const missing = " did not come back; write it with kubectl edit --subresource=status, or, if nothing reads it, lift the hold with " +
-		"velero-plugin-for-crossplane release x --force"
+		"velero-plugin-for-crossplane release --force x"
 	ownPause := heldFor(xptest.XR("x", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"address"}})
 	mr := heldFor(xptest.MR("b", xptest.Annotated(xp.AnnotationPaused, "true")), Hold{Status: []string{"atProvider"}})
 	runPlans(t, map[string]planCase{
@@ -63,7 +63,7 @@ func TestNextWaitsForStatus(t *testing.T) {
 			reason: "It is there.", world: world(xptest.With(ownPause, address)), ref: xp.RefTo(x), want: outcome{Step: stepRelease, Target: "XOrder x"},
 		},
 		"MR": {
-			reason: "An MR that nothing observes has nothing else.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "release x", "release b", 1)}},
+			reason: "An MR that nothing observes has nothing else.", world: world(mr), ref: xp.RefTo(mr), want: outcome{Waiting: []string{"Bucket b: status.atProvider" + strings.Replace(missing, "--force x", "--force b", 1)}},
 		},
 		"MRBack": {
 			reason: "It is there.", world: world(xptest.With(mr, xptest.JSON(`{"status":{"atProvider":{}}}`))), ref: xp.RefTo(mr),

@@ -28,7 +28,7 @@ const LabelCrossplane = "app.kubernetes.io/part-of=crossplane"
 // Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what to do about it.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
-	restart := fmt.Sprintf(`run "kubectl -n %s rollout restart deployment/%s"`, i.Namespace, i.Name)
+	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`
 	switch {
 	case IsProviders(u):
 		return "it is asked again; see whether the Deployment of its provider runs, and its log"
@@ -40,10 +40,9 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	case i.Name == "":
 		return "there is no Deployment with the label " + LabelCrossplane + " in any namespace; start Crossplane, or restart it where it runs"
 	case i.Replicas == 0:
-		return fmt.Sprintf(`Crossplane (Deployment %s) is scaled to zero; run "kubectl -n %s scale deployment/%s --replicas=1"`, deployment, i.Namespace, i.Name)
+		return `Crossplane (Deployment ` + deployment + `) is scaled to zero; run "` + i.kubectl("scale").Word("--replicas=1").String() + `"`
 	case i.Ready == 0:
-		return fmt.Sprintf(`no replica of Crossplane (Deployment %s) is ready; see why with "kubectl -n %s describe deployment/%s" and start it`,
-			deployment, i.Namespace, i.Name)
+		return `no replica of Crossplane (Deployment ` + deployment + `) is ready; see why with "` + i.kubectl("describe").String() + `" and start it`
 	case isCircuitOpen(u):
 		return fmt.Sprintf("its circuit breaker is open, with which %s drops events of what changes often (crossplane #7703); it is asked again until it lets one "+
 			"pass. To have it at once, %s; for good, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
@@ -57,6 +56,11 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 		return fmt.Sprintf("%s runs and says nothing of it; it is asked again. See Crossplane's log and the conditions of the XRD; if it stays so, %s",
 			running, restart)
 	}
+}
+
+// kubectl returns a command of kubectl's about its Deployment.
+func (i Installation) kubectl(verb ...string) xp.Command {
+	return xp.NewCommand("kubectl").With("-n", i.Namespace).Word(verb...).On("deployment/" + i.Name)
 }
 
 // IsDown tells whether no replica of a Crossplane that is installed is ready.

@@ -34,7 +34,7 @@ func (d *diagnosis) checkHeld() {
 			d.add(report.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
 		case h != nil:
 			d.add(report.HeldBack, report.Warning, xp.RefTo(u), "it was held by the Restore "+h.Restore+" when it was backed up: "+h.Reason,
-				"a restore holds it until it is adopted; in the source cluster, see what it waits for with: velero-plugin-for-crossplane validate "+xp.RefTo(u).Path())
+				"a restore holds it until it is adopted; in the source cluster, see what it waits for with: "+xp.ValidateCommand(xp.RefTo(u)).String())
 		}
 	}
 }

@@ -124,7 +124,7 @@ func (s *choosing) missing() []report.Problem {
 	}
 	if s.Restore != "" && !s.restored {
 		namespace, name, _ := strings.Cut(s.Restore, "/")
-		reason, next := "", "see what it did: velero restore describe --details "+name
+		reason, next := "", "see what it did: "+xp.DescribeRestore(name).String()
 		if s.Gone {
 			reason, next = "there is no such Restore, and ", "see which there are: velero restore get"
 		}

@@ -2,7 +2,7 @@ package diagnosis
 
 import (
 	"fmt"
-	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,23 +18,35 @@ func (d *diagnosis) checkControl() {
 		if d.isInBetween(xr) {
 			continue // What is being deleted may be gone before its XR.
 		}
+		whole := sync.OnceValue(xr.whole)
+		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(whole()) })
 		for _, r := range d.refs[xr.uid] {
 			switch u := d.get(r); {
 			case u != nil && xr.is(isMarked): // A backup has no news of what was not adopted yet.
 			case u != nil:
 				d.checkController(xr, u)
 			case !d.IsUnread(r):
-				d.dangling(xr.whole(), r)
+				d.dangling(whole(), r, noted)
 			}
 		}
 	}
 }
 
-func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref) {
-	noted, _ := xp.Dangling(xr) // What can't be read is not this plugin's note.
+// danglingOf returns what the note in a backup says that an XR lists in vain. What can't be read is not this plugin's.
+func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
+	refs, _ := xp.Dangling(xr)
+	noted := map[xp.ID]bool{}
+	for _, r := range refs {
+		noted[r.ID()] = true
+	}
+
+	return noted
+}
+
+func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref, noted func() map[xp.ID]bool) {
 	switch {
 	case d.of == Cluster:
-	case slices.ContainsFunc(noted, func(n xp.Ref) bool { return n.ID() == r.ID() }):
+	case noted()[r.ID()]:
 		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and it did not exist, was being deleted or was somebody else's when the XR was backed up",
 			"a restore does not wait for it, and then Crossplane makes it anew; if it manages something outside of the cluster, find that in the cloud before")
 

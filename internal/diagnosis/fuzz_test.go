@@ -69,7 +69,20 @@ func TestLongChain(t *testing.T) {
 		next = xr
 	}
 	o.Add(next)
-	if trees := o.Trees(); len(trees) != 1 {
+	trees := o.Trees()
+	if len(trees) != long/deepest {
 		t.Errorf("there are %d trees", len(trees))
+	}
+	found := 0
+	for _, n := range trees {
+		for ; ; n = n.Children[0] {
+			found++
+			if len(n.Children) == 0 {
+				break
+			}
+		}
+	}
+	if found != long+1 {
+		t.Errorf("there are %d objects in the trees", found)
 	}
 }

@@ -59,7 +59,7 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
 	default:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
-			"the restore goes on by itself when that is there; see: velero restore describe --details "+bare(h.Restore))
+			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(bare(h.Restore)).String())
 	}
 }
 
@@ -75,7 +75,7 @@ func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
 		return how
 	}
 
-	return "mend what it waits for, and run: velero-plugin-for-crossplane release " + xp.RefTo(u).Path()
+	return "mend what it waits for, and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 }
 
 // PhaseUnread stands for the phase of a Restore that could not be read.

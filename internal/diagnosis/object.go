@@ -36,7 +36,7 @@ type object struct {
 }
 
 // Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not what is in some fields; shapeNode of what a tree says
-// of one; shapeList of what an XR composes.
+// of one; shapeOwner of who composes what; shapeList of what an XR composes.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {
@@ -48,6 +48,10 @@ var (
 		Fields: map[string]*pack.Shape{
 			"metadata": {Only: []string{"annotations", "creationTimestamp"}}, "status": {Only: []string{"conditions"}},
 		},
+	}
+	shapeOwner = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only:   []string{"apiVersion", "kind", "metadata"},
+		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels"}}},
 	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},
@@ -180,14 +184,8 @@ func isHeld(u *unstructured.Unstructured) bool {
 	return err != nil || h != nil
 }
 
-// isComposedBy tells whether an XR lists u and no other object controls it.
-func isComposedBy(xr, u *object) bool {
-	if u.is(isControlled) {
-		return controls(xr, u)
-	}
-
-	return xp.Composed(xp.CompositeFrom(xr.whole()), u.whole())
-}
+// isForged tells whether it says of itself that it is a claim and an XR, as nothing of Crossplane's does.
+func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
 // controls tells whether an XR controls u.
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

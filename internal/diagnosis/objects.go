@@ -23,7 +23,9 @@ type Objects struct {
 	// composites and the like are the objects by what they are.
 	composites, claims, managed, usages, definitions []*object
 	// platform are packages, XRDs, Compositions and CompositionRevisions.
-	platform  []*object
+	platform []*object
+	// forged are those that say that they are claims and XRs.
+	forged    []*object
 	malformed []report.Problem
 	// unreadable are the objects that are there and can't be read.
 	unreadable map[xp.ID]bool
@@ -38,6 +40,8 @@ type Objects struct {
 	namespace string
 	// all are those of byID in their order, if it was asked for since the last was added.
 	all []*object
+	// owners are XRs without what no ownership depends on, as far as they were asked for: to read one that lists thousands takes long.
+	owners map[*object]xp.Composite
 }
 
 // A list is what an XR lists.
@@ -51,7 +55,7 @@ func NewObjects() *Objects {
 	return &Objects{
 		byID: byID{}, byUID: map[types.UID]*object{}, refs: map[types.UID][]xp.Ref{},
 		unreadable: map[xp.ID]bool{}, unread: map[schema.GroupKind]string{}, broken: map[schema.GroupKind]string{}, unserved: map[schema.GroupKind]bool{},
-		secretive: map[types.UID]bool{}, roots: map[string][]*object{},
+		secretive: map[types.UID]bool{}, roots: map[string][]*object{}, owners: map[*object]xp.Composite{},
 	}
 }
 
@@ -71,6 +75,8 @@ func (o *Objects) AddFrom(s Source) {
 		o.platform = append(o.platform, self)
 	}
 	switch {
+	case self.isForged():
+		o.addForged(self)
 	case self.is(isClaim):
 		o.claims = append(o.claims, self)
 	case self.is(isComposite):
@@ -84,6 +90,17 @@ func (o *Objects) AddFrom(s Source) {
 	case self.is(isManaged), isNew(u):
 		o.managed = append(o.managed, self)
 	}
+}
+
+// addForged adds what says that it is a claim and an XR. It can refer to itself as both, so nothing of what it refers to is followed.
+func (o *Objects) addForged(self *object) {
+	o.forged = append(o.forged, self)
+	o.malformed = append(o.malformed, report.Problem{
+		Code: report.Malformed, Severity: report.Grave, Object: self.Ref,
+		Reason: "it has what marks a claim and what marks an XR, and no object is both, so nothing that it refers to is followed",
+		Next: "find out who has written it; take off the finalizer " + xp.FinalizerComposite + " or " + xp.FinalizerClaim +
+			", and the fields of what it is not, or delete it",
+	})
 }
 
 // isNew tells whether u waits for a person and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.

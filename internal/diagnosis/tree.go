@@ -16,17 +16,20 @@ import (
 func (o *Objects) Trees() []*report.Node {
 	f := &forest{objects: o, placed: map[*object]bool{}}
 	for _, claim := range sorted(o.claims) {
-		f.roots = append(f.roots, f.claim(claim))
+		f.plant(f.claim(claim))
 	}
 	for _, xr := range sorted(o.composites) {
 		if !f.placed[xr] && o.parent(xr) == nil {
-			f.roots = append(f.roots, f.composite(xr))
+			f.plant(f.composite(xr))
 		}
+	}
+	for _, u := range sorted(o.forged) {
+		f.plant(f.node(u, u.source.Part(shapeNode)))
 	}
 	// What is left is a ring of XRs, each listed by another.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
 		if !f.placed[u] {
-			f.roots = append(f.roots, f.any(u))
+			f.plant(f.any(u))
 		}
 	}
 
@@ -36,7 +39,7 @@ func (o *Objects) Trees() []*report.Node {
 // parent returns the XR that composes u; nil if there is none.
 func (o *Objects) parent(u *object) *object {
 	for _, xr := range o.listers(u) {
-		if isComposedBy(xr, u) {
+		if o.isComposedBy(xr, u) {
 			return xr
 		}
 	}
@@ -44,11 +47,46 @@ func (o *Objects) parent(u *object) *object {
 	return nil
 }
 
+// isComposedBy tells whether an XR that lists u composes it: no other object controls it.
+func (o *Objects) isComposedBy(xr, u *object) bool {
+	switch {
+	case u.isForged() || xr.isForged():
+		return false
+	case u.is(isControlled):
+		return controls(xr, u)
+	}
+	owner, known := o.owners[xr]
+	if !known {
+		owner = xp.CompositeFrom(xr.source.Part(shapeOwner))
+		o.owners[xr] = owner
+	}
+
+	return xp.Composed(owner, u.source.Part(shapeOwner))
+}
+
 type forest struct {
 	objects *Objects
 	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs list, must not come twice.
 	placed map[*object]bool
 	roots  []*report.Node
+	// level is how deep the XR is that is looked at, and deeper are XRs that are too deep, of which each has a tree of its own.
+	level  int
+	deeper []*object
+}
+
+// deepest is how many XRs are below one another in a tree: what is printed of one grows with the square of that.
+const deepest = 100
+
+// plant adds a tree, and what was too deep for it.
+func (f *forest) plant(root *report.Node) {
+	f.roots = append(f.roots, root)
+	for len(f.deeper) > 0 {
+		next := f.deeper[0]
+		f.deeper = f.deeper[1:]
+		if !f.placed[next] {
+			f.roots = append(f.roots, f.composite(next))
+		}
+	}
 }
 
 func (f *forest) any(o *object) *report.Node {
@@ -72,7 +110,7 @@ func (f *forest) claim(o *object) *report.Node {
 	switch {
 	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
-	case xr != nil && xp.Bound(claim, xp.CompositeFrom(xr.whole())):
+	case xr != nil && !xr.is(isClaim) && xp.Bound(claim, xp.CompositeFrom(xr.whole())):
 		n.Children = append(n.Children, f.composite(xr))
 	}
 
@@ -84,6 +122,8 @@ func (f *forest) composite(o *object) *report.Node {
 	n := f.node(o, u)
 	xr := xp.CompositeFrom(u)
 	n.Composition, n.Revision = xr.Composition(), xr.Revision()
+	f.level++
+	defer func() { f.level-- }()
 	for _, r := range f.objects.refs[o.uid] {
 		child := f.objects.get(r)
 		switch {
@@ -91,8 +131,10 @@ func (f *forest) composite(o *object) *report.Node {
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Unread})
 		case child == nil:
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing})
-		case f.placed[child] || !isComposedBy(o, child):
+		case f.placed[child] || !f.objects.isComposedBy(o, child):
 			n.Children = append(n.Children, &report.Node{Ref: r, Role: roleOf(child), State: report.Foreign})
+		case child.is(isComposite) && f.level == deepest:
+			f.deeper = append(f.deeper, child)
 		default:
 			n.Children = append(n.Children, f.any(child))
 		}
@@ -127,6 +169,8 @@ func (f *forest) state(u *object) report.State {
 		return report.Deleting
 	case u.is(isMarked):
 		return report.Held
+	case u.isForged():
+		return report.Alone
 	case u.is(isClaim):
 		return report.Adopted
 	}

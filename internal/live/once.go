@@ -57,7 +57,7 @@ func undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	}
 	if c.Lifts() {
 		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get --show-managed-fields), "+
-			"have them stop, then run: %s release %s", target, adoption.AnnotationHold, FieldManager, target.Path())
+			"have them stop, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
 
 		return plan
 	}

@@ -18,6 +18,8 @@ type bunch struct {
 	*report.Node
 
 	count int
+	// rest says that it stands for what is not shown.
+	rest bool
 }
 
 // likeness is what siblings have in common that are one bunch.

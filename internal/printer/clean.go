@@ -3,12 +3,15 @@ package printer
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf16"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // cleaned returns a report without anything that a terminal, a browser or a parser would obey rather than show: names and messages are whatever somebody wrote
@@ -45,14 +48,30 @@ func cleanAll(v reflect.Value) (reflect.Value, bool) {
 	case reflect.Slice:
 		return cleanParts(v, v.Len(), reflect.Value.Index)
 	case reflect.Struct:
-		if v.Type() == reflect.TypeFor[time.Time]() {
+		switch v.Type() {
+		case reflect.TypeFor[time.Time]():
 			return v, false
+		case reflect.TypeFor[xp.Ref]():
+			return cleanRef(v)
 		}
 
 		return cleanParts(v, v.NumField(), reflect.Value.Field)
 	default:
 		return v, false
 	}
+}
+
+// cleanRef is cleanAll for what an object is called. What does not print in it is spelled out, so that no name looks like another.
+func cleanRef(v reflect.Value) (reflect.Value, bool) {
+	r, _ := reflect.TypeAssert[xp.Ref](v)
+	clean := r
+	for _, s := range []*string{&clean.APIVersion, &clean.Kind, &clean.Namespace, &clean.Name} {
+		if !xp.IsPrintable(*s) {
+			*s = strconv.Quote(*s)
+		}
+	}
+
+	return reflect.ValueOf(clean), clean != r
 }
 
 // cleanParts is cleanAll for what has so many parts.
@@ -77,8 +96,10 @@ func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflec
 	return c, changed
 }
 
-// Clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character, so that no name looks
-// like another.
+// breaks are what divides lines, with the spaces around it.
+var breaks = regexp.MustCompile(` *\n[ \n]*`)
+
+// Clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character.
 func Clean(s string) string {
 	printable := true
 	for n := range len(s) {
@@ -89,8 +110,10 @@ func Clean(s string) string {
 	}
 	s = strings.Map(func(c rune) rune {
 		switch {
+		case c == ' ':
+			return c
 		case unicode.IsSpace(c):
-			return ' '
+			return '\n'
 		case unicode.IsPrint(c):
 			return c
 		default:
@@ -98,11 +121,11 @@ func Clean(s string) string {
 		}
 	}, s)
 
-	return strings.Join(strings.Fields(s), " ")
+	return breaks.ReplaceAllString(strings.Trim(s, "\n"), " ")
 }
 
 // escaped returns JSON with what is not printable as \u escapes, so that it is the same data and does nothing to a terminal. encoding/json does
-// that for the control characters of ASCII only. With pairs, what is beyond the first plane of Unicode is escaped too, as JSON does it and YAML does not.
+// that for the control characters of ASCII only. With pairs, what is beyond the first plane of Unicode is two escapes, as in JSON, or else one, as in YAML.
 func escaped(b []byte, pairs bool) []byte {
 	var out strings.Builder
 	out.Grow(len(b))
@@ -111,7 +134,7 @@ func escaped(b []byte, pairs bool) []byte {
 		case c == '\n' || c < unicode.MaxASCII || unicode.IsPrint(c):
 			out.WriteRune(c)
 		case utf16.RuneLen(c) == 2 && !pairs:
-			out.WriteRune(c)
+			fmt.Fprintf(&out, `\U%08x`, c)
 		case utf16.RuneLen(c) == 2:
 			high, low := utf16.EncodeRune(c)
 			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)

@@ -31,9 +31,12 @@ type forest struct {
 
 func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
 	var all []*branch
-	for _, n := range nodes {
+	for k, n := range nodes {
 		if n == nil {
 			continue
+		}
+		if parent != nil && k >= mostSiblingsWide {
+			return append(all, &branch{Title: others(len(nodes) - k)})
 		}
 		f.count++
 		b := &branch{Anchor: "r" + number(f.count), Title: f.names.title(bunch{Node: n, count: 1}, parent), Well: isWell(n), Badges: f.badges(n), Detail: f.detail(n)}
@@ -122,6 +125,8 @@ type entry struct {
 
 	Level   string
 	Objects []place
+	// More says that there are more objects.
+	More string
 }
 
 type place struct {
@@ -135,7 +140,11 @@ func (f *forest) findings(problems []report.Problem) []entry {
 		if each.Severity == report.Grave {
 			shown.Level = levelProblem
 		}
-		for _, object := range each.objects {
+		objects, more := f.shown(each)
+		if more > 0 {
+			shown.More = "and " + number(more) + " more"
+		}
+		for _, object := range objects {
 			shown.Objects = append(shown.Objects, place{Name: object.String(), Anchor: f.anchors[object.ID()]})
 		}
 		all = append(all, shown)

@@ -25,9 +25,13 @@ func suites(r *report.Report) ([]byte, error) {
 			s.SetTimestamp(r.Time)
 		}
 	}
+	about := map[xp.ID][]int{}
+	for k, p := range r.Problems {
+		about[p.Object.ID()] = append(about[p.Object.ID()], k)
+	}
 	for _, n := range r.Trees {
 		if n != nil {
-			trees.AddTestcase(treeCase(n, r.Problems))
+			trees.AddTestcase(treeCase(n, r.Problems, about))
 		}
 	}
 	for _, p := range r.Problems {
@@ -42,12 +46,22 @@ func suites(r *report.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func treeCase(root *report.Node, problems []report.Problem) junit.Testcase {
-	within := map[xp.ID]bool{}
-	walk([]*report.Node{root}, func(n *report.Node) { within[n.ID()] = true })
-	about := slices.DeleteFunc(slices.Clone(problems), func(p report.Problem) bool { return !within[p.Object.ID()] })
+// treeCase is the test of a tree. About are which of the problems are about an object.
+func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int) junit.Testcase {
+	within, found := map[xp.ID]bool{}, []int{}
+	walk([]*report.Node{root}, func(n *report.Node) {
+		if !within[n.ID()] {
+			within[n.ID()] = true
+			found = append(found, about[n.ID()]...)
+		}
+	})
+	slices.Sort(found)
+	mine := make([]report.Problem, 0, len(found))
+	for _, k := range found {
+		mine = append(mine, problems[k])
+	}
 
-	return testcase(root.Kind, root.String(), about)
+	return testcase(root.Kind, root.String(), mine)
 }
 
 func testcase(class, name string, problems []report.Problem) junit.Testcase {

@@ -55,18 +55,8 @@ func Print(w io.Writer, r *report.Report, f Format, o Options) error {
 }
 
 func encode(r *report.Report, f Format, o Options) ([]byte, error) {
-	switch f { //nolint:exhaustive // The others are for people, below.
-	case JSON:
-		b, err := json.MarshalIndent(r, "", "  ")
-
-		return append(escaped(b, true), '\n'), err
-	case YAML:
-		b, err := json.Marshal(r)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // Print says what it is about.
-		}
-
-		return inParts(escaped(b, false))
+	if f == JSON || f == YAML {
+		return Encode(r, f)
 	}
 	c := cleaned(r)
 	switch f { //nolint:exhaustive // As above.
@@ -83,7 +73,23 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// inParts turns the JSON of a report into YAML, entry by entry of its lists: what is made of one in between takes many times the memory of what comes out.
+// Encode returns data as YAML, or else as JSON, in which nothing is lost and nothing obeyed by a terminal.
+func Encode(data any, f Format) ([]byte, error) {
+	if f != YAML {
+		b, err := json.MarshalIndent(data, "", "  ")
+
+		return append(escaped(b, true), '\n'), err
+	}
+	b, err := json.Marshal(data)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Whoever calls it says what it is about.
+	}
+
+	return inParts(b)
+}
+
+// inParts turns JSON into YAML, entry by entry of its lists: what is made of one in between takes many times the memory of what comes out. An entry with
+// what does not print stays JSON, which YAML is too, since its encoder escapes only some of that.
 func inParts(document []byte) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(document, &fields); err != nil {
@@ -100,6 +106,11 @@ func inParts(document []byte) ([]byte, error) {
 			out.WriteString(name + ":\n")
 		}
 		for _, entry := range entries {
+			if e := escaped(entry, false); !bytes.Equal(e, entry) {
+				out.WriteString(flow(name, before, e))
+
+				continue
+			}
 			b, err := yaml.JSONToYAML(slices.Concat([]byte(before), entry, []byte(after)))
 			if err != nil {
 				return nil, err //nolint:wrapcheck // The same.
@@ -109,4 +120,13 @@ func inParts(document []byte) ([]byte, error) {
 	}
 
 	return out.Bytes(), nil
+}
+
+// flow returns JSON as an entry of a list in YAML, or as the value of a field.
+func flow(name, before string, entry []byte) string {
+	if before == "[" {
+		return "- " + string(entry) + "\n"
+	}
+
+	return name + ": " + string(entry) + "\n"
 }

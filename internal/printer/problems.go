@@ -24,17 +24,27 @@ type finding struct {
 // stamps are times in reasons. Holds that wait for one thing are one finding, though a restore has put them on one after the other.
 var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// findings returns the problems of a report in their order, those that differ only in their object, or in when it was held, as one.
+// mostSteps is how many findings differ in nothing but their next step. One XR can list thousands of objects of as many kinds.
+const mostSteps = 100
+
+// findings returns the problems of a report in their order, those that differ only in their object, or in when it was held, as one. Where very many differ
+// only in their next step, the last ones are one too.
 func findings(problems []report.Problem) []*finding {
 	var all []*finding
-	same := map[[4]string]*finding{}
+	same, steps := map[[4]string]*finding{}, map[[3]string]int{}
 	for _, p := range problems {
-		key := [...]string{string(p.Code), string(p.Severity), stamps.ReplaceAllString(p.Reason, ""), p.Next}
+		kind := [...]string{string(p.Code), string(p.Severity), stamps.ReplaceAllString(p.Reason, "")}
+		key := [...]string{kind[0], kind[1], kind[2], p.Next}
+		if same[key] == nil && steps[kind] >= mostSteps {
+			key[3] = otherSteps
+			p.Next = otherSteps
+		}
 		if f := same[key]; f != nil {
 			f.objects = append(f.objects, p.Object)
 
 			continue
 		}
+		steps[kind]++
 		f := &finding{Problem: p, objects: []xp.Ref{p.Object}}
 		same[key] = f
 		all = append(all, f)
@@ -43,14 +53,31 @@ func findings(problems []report.Problem) []*finding {
 	return all
 }
 
-// most is how many objects of one finding are named.
-const most = 5
+const otherSteps = "the same as for those above, with their own names; -o json says it of each"
+
+// most is how many objects of one finding are named on a terminal, and mostListed elsewhere.
+const (
+	most       = 5
+	mostListed = 100
+)
+
+// shown returns the objects of a finding that are named, and of how many more there are.
+func (s *sheet) shown(f *finding) (objects []xp.Ref, more int) {
+	limit := mostListed
+	if !s.all && s.Width > 0 {
+		limit = most
+	}
+	limit = min(limit, len(f.objects))
+
+	return f.objects[:limit], len(f.objects) - limit
+}
 
 // named returns the objects of a finding.
 func (s *sheet) named(f *finding) string {
-	shown, rest := f.objects, ""
-	if n := len(shown); !s.all && s.Width > 0 && n > most {
-		shown, rest = shown[:most], " and "+number(n-most)+" more"
+	shown, more := s.shown(f)
+	rest := ""
+	if more > 0 {
+		rest = " and " + number(more) + " more"
 	}
 	var all []string
 	for _, o := range shown {

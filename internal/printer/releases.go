@@ -7,6 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // releases says what became of holds, in the order in which they are lifted. What stays held is a problem and told as one.
@@ -153,7 +154,8 @@ func unrestored(restores []report.Restore) string {
 		if strings.HasSuffix(r.Phase, "Failed") { // Such as WaitingForPluginOperationsPartiallyFailed.
 			_, name, _ := strings.Cut(r.Name, "/")
 
-			return `what was not restored at all is not told here: see "velero restore describe ` + name + `", and restore again if anything is missing.`
+			return `what was not restored at all is not told here: see "` + xp.NewCommand("velero", "restore", "describe").On(name).String() +
+				`", and restore again if anything is missing.`
 		}
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // A sheet is a report as a person reads it: what is wrong, the trees, what belongs to them, and in the end what to do.
@@ -19,6 +20,8 @@ type sheet struct {
 	report *report.Report
 	// all says that nothing is summed up: each resource has a line, with all that is known of it.
 	all bool
+	// grave tells of the objects with problems which have a grave one, if it was asked for.
+	grave map[xp.ID]bool
 }
 
 func newSheet(r *report.Report, all bool, o Options) *sheet {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // trees shows each resource below what it belongs to, in the columns that "crossplane resource trace" has, and then what only a restore knows.
@@ -58,18 +59,46 @@ func (s *sheet) descend(lines list.Writer, b bunch, names names) []bunch {
 	if b.count > 1 {
 		return shown
 	}
-	for _, below := range s.bunches(b.Children) {
+	siblings := s.bunches(b.Children)
+	limit := mostSiblings
+	if s.all {
+		limit = mostSiblingsWide
+	}
+	limit = min(limit, len(siblings))
+	for _, below := range siblings[:limit] {
 		lines.AppendItem(names.title(below, b.Node))
 		lines.Indent()
 		shown = append(shown, s.descend(lines, below, names)...)
 		lines.UnIndent()
 	}
+	if more := siblings[limit:]; len(more) > 0 {
+		count := 0
+		for _, m := range more {
+			count += m.count
+		}
+		lines.AppendItem(others(count))
+		shown = append(shown, bunch{Node: &report.Node{}, rest: true})
+	}
 
 	return shown
 }
 
+// mostSiblings is how many lines there are below one resource in a table, and mostSiblingsWide in a wide one and on a page: an XR can list anything.
+const (
+	mostSiblings     = 100
+	mostSiblingsWide = 1000
+)
+
+// others stands for resources that are not shown.
+func others(n int) string { return "and " + number(n) + " more, which -o json has" }
+
 // line adds the line of a bunch to the grid.
 func (s *sheet) line(g *grid, drawn string, b bunch) {
+	if b.rest {
+		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
+
+		return
+	}
 	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), state(b.State), outcome(b.Node)}
 	external, revision, hold, age := "", "", "", ""
 	if s.all {
@@ -123,10 +152,14 @@ func outcome(n *report.Node) cell {
 
 // severity is that of the gravest problem of a resource.
 func (s *sheet) severity(n *report.Node) report.Severity {
-	for _, p := range s.report.Problems {
-		if p.Severity == report.Grave && p.Object.ID() == n.ID() {
-			return report.Grave
+	if s.grave == nil {
+		s.grave = map[xp.ID]bool{}
+		for _, p := range s.report.Problems {
+			s.grave[p.Object.ID()] = s.grave[p.Object.ID()] || p.Severity == report.Grave
 		}
+	}
+	if s.grave[n.ID()] {
+		return report.Grave
 	}
 
 	return report.Warning

@@ -99,7 +99,8 @@ func Dying(xrd *unstructured.Unstructured) string {
 	}
 
 	return fmt.Sprintf("its XRD %[1]s is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. "+
-		`It waits for %[2]s. Let it go, or see with "kubectl get %[1]s -A" what is left; then apply it again`, xrd.GetName(), strings.Join(waits, " and for "))
+		`It waits for %[2]s. Let it go, or see with "%[3]s" what is left; then apply it again`, xrd.GetName(), strings.Join(waits, " and for "),
+		NewCommand("kubectl", "get").On(xrd.GetName()).Word("-A"))
 }
 
 // Functions returns the names of the Functions in the pipeline of a Composition or its revision, each once.

@@ -1,9 +1,6 @@
 package xp
 
 import (
-	"fmt"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -66,41 +63,14 @@ func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 // uses the used object to be gone (crossplane internal/controller/protection/usage), which for a Usage that was left behind is never; and one with
 // replayDeletion would take what it protects with it.
 func ClearUsage(usage *unstructured.Unstructured) string {
-	var command string
+	var commands []Command
 	if used, ok := Used(usage); ok && Replays(usage) {
-		command = fmt.Sprintf("kubectl annotate %s %s- && ", kubectlName(used), AnnotationDeletionAttempt)
+		commands = append(commands, Kubectl("annotate", used, AnnotationDeletionAttempt+"-"))
 	}
-	name := kubectlName(RefTo(usage))
-	command += fmt.Sprintf("kubectl label %s %s-", name, LabelComposite)
+	commands = append(commands, Kubectl("label", RefTo(usage), LabelComposite+"-"))
 	if usage.GetDeletionTimestamp() == nil {
-		command += " && kubectl delete " + name
+		commands = append(commands, Kubectl("delete", RefTo(usage)))
 	}
 
-	return command
-}
-
-// kubectlName names an object on a command line of kubectl's. What a Usage names can be anything that a tenant wrote.
-func kubectlName(r Ref) string {
-	s := r.Kind
-	if gv := r.GroupVersionKind(); gv.Group != "" {
-		s += "." + gv.Version + "." + gv.Group
-	}
-	s = quote(s) + " " + quote(r.Name)
-	if r.Namespace != "" {
-		s += " -n " + quote(r.Namespace)
-	}
-
-	return s
-}
-
-// quote makes a string one word of a shell, whatever it has.
-func quote(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_'
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return !plain(r) }) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-
-	return s
+	return Then(commands...)
 }

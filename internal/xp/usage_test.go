@@ -41,9 +41,27 @@ func TestClearUsage(t *testing.T) {
 		},
 		"Forged": {
 			reason: "A tenant can have written any name, and an administrator runs the command.", apiVersion: legacy, kind: "Usage",
-			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("b; rm -rf '/'", "spec", "of", "resourceRef", "name")},
-			want: `kubectl annotate Bucket.v1.cloud.example.org 'b; rm -rf '\''/'\''' usage.crossplane.io/deletion-attempt-with-policy- && ` +
+			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("b'; rm -rf ~", "spec", "of", "resourceRef", "name")},
+			want: `kubectl annotate Bucket.v1.cloud.example.org 'b'\''; rm -rf ~' usage.crossplane.io/deletion-attempt-with-policy- && ` +
 				"kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
+		},
+		"Option": {
+			reason: "With the name --all kubectl would take the annotation off all of the kind.", apiVersion: legacy, kind: "Usage",
+			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("--all", "spec", "of", "resourceRef", "name")},
+			want: "kubectl annotate -- Bucket.v1.cloud.example.org --all usage.crossplane.io/deletion-attempt-with-policy- && " +
+				"kubectl label Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite-",
+		},
+		"Kinds": {
+			reason: "What kubectl takes for two kinds is the kind of nothing.", apiVersion: legacy, kind: "Usage",
+			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("Bucket,Secret", "spec", "of", "kind")},
+			want: "kubectl annotate KIND NAME usage.crossplane.io/deletion-attempt-with-policy- && kubectl label Usage.v1beta1.apiextensions.crossplane.io u " +
+				"crossplane.io/composite- (kubectl does not take what is written there for the kind and name of one object, so there is no command to copy)",
+		},
+		"Control": {
+			reason: "A terminal would obey it.", apiVersion: legacy, kind: "Usage",
+			options: []xptest.Option{xptest.Deleting(), xptest.Field(true, "spec", "replayDeletion"), xptest.Field("b\x1b[2J\n", "spec", "of", "resourceRef", "name")},
+			want: "kubectl annotate Bucket.v1.cloud.example.org NAME usage.crossplane.io/deletion-attempt-with-policy- && kubectl label " +
+				"Usage.v1beta1.apiextensions.crossplane.io u crossplane.io/composite- (NAME has characters that do not print, so there is no command to copy)",
 		},
 	}
 	for name, tc := range cases {

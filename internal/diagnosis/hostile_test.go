@@ -1,0 +1,147 @@
+package diagnosis
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// both is an object that says that it is a claim and an XR, each of them of the other one.
+func both(name, other string) *unstructured.Unstructured {
+	ref := claimNamed(other)
+
+	return xptest.Claim(name, xptest.Finalizers(xp.FinalizerClaim, xp.FinalizerComposite), xptest.Field(ref, "spec", "resourceRef"), xptest.Field(ref, "spec", "claimRef"),
+		xptest.Field([]any{ref}, "spec", "resourceRefs"), xptest.Reconciled())
+}
+
+func claimNamed(name string) map[string]any {
+	return map[string]any{"apiVersion": xptest.LegacyVersion, "kind": xptest.ClaimKind, "namespace": xptest.Namespace, "name": name}
+}
+
+func TestRings(t *testing.T) {
+	x, y := xptest.XR("x"), xptest.XR("y")
+	ring := []*unstructured.Unstructured{xptest.With(x, xptest.Refs(y), xptest.ControlledBy(y)), xptest.With(y, xptest.Refs(x), xptest.ControlledBy(x))}
+	claim := xptest.Claim("c")
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		// trees are the objects in the order in which trees have them, and forged those that are named.
+		trees, forged []string
+	}{
+		"Self": {
+			reason: "What is its own claim and XR is named once, and has nothing below it.", objects: []*unstructured.Unstructured{both("a", "a")},
+			trees: []string{"OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
+		},
+		"Two": {
+			reason: "So are two that are each other's.", objects: []*unstructured.Unstructured{both("a", "b"), both("b", "a")},
+			trees: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"}, forged: []string{"OrderClaim team-a/a", "OrderClaim team-a/b"},
+		},
+		"OfAClaim": {
+			reason: "A claim can't have it for its XR.", objects: []*unstructured.Unstructured{xptest.With(claim, xptest.Field(claimNamed("a"), "spec", "resourceRef")), both("a", "c")},
+			trees: []string{"OrderClaim team-a/c", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
+		},
+		"OfAnXR": {
+			reason: "What an XR lists that is both is not the XR's.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(both("a", "a"))), xptest.With(both("a", "a"), xptest.ControlledBy(x))},
+			trees: []string{"XOrder x", "OrderClaim team-a/a (foreign)", "OrderClaim team-a/a"}, forged: []string{"OrderClaim team-a/a"},
+		},
+		"SelfComposed": {
+			reason: "An XR that composes itself is there once.", objects: []*unstructured.Unstructured{xptest.With(x, xptest.Refs(x), xptest.ControlledBy(x))},
+			trees: []string{"XOrder x", "XOrder x (foreign)"},
+		},
+		"Ring": {reason: "So are XRs that compose each other.", objects: ring, trees: []string{"XOrder x", "XOrder y", "XOrder x (foreign)"}},
+	}
+	for name, tc := range cases {
+		for _, marked := range []bool{false, true} {
+			o := NewObjects()
+			for _, u := range tc.objects {
+				if marked {
+					u = xptest.With(u, xptest.Annotated("velero.crossplane.io/claim-hold", `{"restore":"velero/r"}`), xptest.Annotated("velero.crossplane.io/hold", `{"restore":"velero/r"}`))
+				}
+				o.Add(u)
+			}
+			var trees, forged []string
+			var visit func(nodes []*report.Node)
+			visit = func(nodes []*report.Node) {
+				for _, n := range nodes {
+					s := n.String()
+					if n.State == report.Foreign {
+						s += " (foreign)"
+					}
+					trees = append(trees, s)
+					visit(n.Children)
+				}
+			}
+			all := o.Trees()
+			visit(all)
+			if diff := cmp.Diff(tc.trees, trees); diff != "" {
+				t.Errorf("%s: %s trees: -want, +got:\n%s", name, tc.reason, diff)
+			}
+			for _, p := range slices.Concat(Inspect(o), Validate(o, Situation{Now: now})) {
+				if p.Code == report.Malformed && !slices.Contains(forged, p.Object.String()) {
+					forged = append(forged, p.Object.String())
+				}
+			}
+			if diff := cmp.Diff(tc.forged, forged); diff != "" {
+				t.Errorf("%s: %s named: -want, +got:\n%s", name, tc.reason, diff)
+			}
+			_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
+			_, _ = o.Choose(Choice{Names: []string{"team-a/a"}, Namespace: xptest.Namespace}, all, nil)
+		}
+	}
+}
+
+// reads counts how often all of an object is asked for.
+type reads struct {
+	given
+
+	wholes *int
+}
+
+func (r reads) Part(shape *pack.Shape) *unstructured.Unstructured {
+	if shape == nil {
+		*r.wholes++
+	}
+
+	return r.given.Part(shape)
+}
+
+// What an XR lists costs no more than its length: one is not read for each that it lists.
+func TestLongLists(t *testing.T) {
+	const long = 15_000
+	for name, here := range map[string]bool{"missing": false, "uncontrolled": true} {
+		wholes := 0
+		o := NewObjects()
+		x := xptest.XR("x")
+		var composed []*unstructured.Unstructured
+		for n := range long {
+			mr := xptest.MR(fmt.Sprint("b", n), xptest.Labelled(xp.LabelComposite, "x"))
+			composed = append(composed, mr)
+			if here {
+				o.Add(mr)
+			}
+		}
+		o.AddFrom(reads{given: given{xptest.With(x, xptest.Refs(composed...))}, wholes: &wholes})
+		began := time.Now()
+		for _, problems := range [][]report.Problem{Inspect(o), Validate(o, Situation{Now: now})} {
+			if len(problems) < long {
+				t.Errorf("%s: there are %d problems", name, len(problems))
+			}
+		}
+		if trees := o.Trees(); len(trees) != 1 || len(trees[0].Children) != long {
+			t.Errorf("%s: there are %d trees", name, len(trees))
+		}
+		if wholes > 100 {
+			t.Errorf("%s: the XR was read %d times", name, wholes)
+		}
+		t.Logf("%s: %s, %d reads", name, time.Since(began), wholes)
+	}
+}

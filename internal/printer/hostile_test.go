@@ -1,0 +1,86 @@
+package printer
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// hostiles are what somebody writes into objects to be more than text.
+func hostiles() []string {
+	return []string{
+		"\x1b]0;pwned\x07", "a\nb", "$(touch pwned)", "-rf", "--all", "'; rm -rf ~'", "a\u202eb", `"];pwned[label="`, `\"`, `\`, "<b>pwned</b>", "]]><pwned/>", "<!--", "&lt;",
+		"</script><script>pwned()</script>", `" onmouseover="pwned()`, "javascript:pwned()", "{{.Policy}}", "\u2028", "\xff", "\x00",
+	}
+}
+
+// saysAnywhere returns a report that has a text wherever there can be one.
+func saysAnywhere(s string) *report.Report {
+	r := xp.Ref{APIVersion: s, Kind: s, Namespace: s, Name: s}
+	condition := &report.Condition{Status: s, Reason: s, Message: s}
+	n := &report.Node{
+		Ref: r, Role: report.Role(s), State: report.State(s), ExternalName: s, Composition: s, Revision: s, Synced: condition, Ready: condition,
+		Hold: &report.Hold{Restore: s, Waiting: []string{s}, Since: before(1)}, Restore: &report.Outcome{Action: report.Action(s), Reason: s}, Problems: []report.Code{report.Code(s)},
+	}
+	root := *n
+	root.Children = []*report.Node{n}
+	v := validation([]*report.Node{&root}, report.Problem{Code: report.Code(s), Severity: report.Severity(s), Object: r, Others: []xp.Ref{r}, Reason: s, Next: s},
+		problem(report.Stuck, xp.Ref{Kind: "K", Name: s + "x"}, s, s))
+	v.Source, v.Kind = s, report.KindInspection
+	v.Restores = []report.Restore{{Name: s, Phase: s, Backup: s, Started: before(1)}}
+	v.Order = []report.Step{{Resource: s, Why: s}}
+	v.Versions = []report.Version{{Name: s, Version: s}}
+	v.Against = &report.Against{Cluster: s, Counts: map[report.Action]int{report.Action(s): 1}, Items: []report.Fate{{Item: r, Resource: s, Namespace: s, Outcome: *n.Restore, For: &r}}}
+	v.Releases = []report.Release{{Object: r, Restore: s, Phase: s, Result: report.Result(s), Steps: []string{s}, Settings: []string{s}, Risks: []string{s}, Reason: s, Next: s}}
+
+	return v
+}
+
+// attribute is one of Graphviz's, whose value ends where it should.
+var attribute = regexp.MustCompile(`^\t?(n\d+(->n\d+)?)?\[? ?([a-z]+="([^"\\]|\\["n])*",?)*\]?;?$`)
+
+// TestFormatsAreWellFormed wants texts to be nothing but text in what programs read.
+func TestFormatsAreWellFormed(t *testing.T) {
+	for _, s := range hostiles() {
+		r := saysAnywhere(s)
+		decoder := xml.NewDecoder(strings.NewReader(printed(t, r, JUnit, Options{})))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%q: JUnit: %v", s, err)
+			}
+			if e, ok := token.(xml.StartElement); ok && e.Name.Local == "pwned" {
+				t.Errorf("%q is an element of JUnit's", s)
+			}
+		}
+		page := printed(t, r, HTML, Options{})
+		for _, element := range []string{"<b>", "<pwned", "<script>pwned", "<!--", `" onmouseover="`, `="javascript`} {
+			if strings.Contains(page, element) {
+				t.Errorf("%q: the page has %q", s, element)
+			}
+		}
+		for line := range strings.Lines(printed(t, r, DOT, Options{})) {
+			line = strings.TrimSuffix(line, "\n")
+			if strings.Contains(line, "[") && !attribute.MatchString(line) {
+				t.Errorf("%q: Graphviz would read %s", s, line)
+			}
+		}
+		for _, f := range []Format{Table, Wide} {
+			for _, width := range []int{0, 80, 200} {
+				got := printed(t, r, f, Options{Width: width})
+				if !xp.IsPrintable(strings.ReplaceAll(got, "\n", "")) {
+					t.Errorf("%q: %s has what does not print: %q", s, f, got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// longList is of an XR that lists very many objects of as many kinds, none of which is there.
+func longList(long int) *report.Report {
+	tree := order("orders")
+	xr := tree.Children[0]
+	var problems []report.Problem
+	for n := range long {
+		r := xp.Ref{APIVersion: "made.up/v1", Kind: fmt.Sprint("Kind", n), Name: "n"}
+		xr.Children = append(xr.Children, &report.Node{Ref: r, Role: report.RoleOther, State: report.Missing, Problems: []report.Code{report.Dangling}})
+		problems = append(problems, problem(report.Dangling, r, "XOrder orders lists it, and its kind is not served", "install the provider of "+r.Kind))
+	}
+	other := problem(report.Stuck, xrRef("other"), "nothing has reconciled it", "see whether Crossplane runs")
+
+	return validation([]*report.Node{tree, well(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
+}
+
+// TestLongListsLeaveRoom wants what is printed for a person to be bounded, whatever one XR lists, and to have what is wrong elsewhere.
+func TestLongListsLeaveRoom(t *testing.T) {
+	const long = 15_000
+	r := longList(long)
+	for _, f := range []Format{Table, Wide, HTML} {
+		for _, width := range []int{0, 80, 200} {
+			got := printed(t, r, f, Options{Width: width})
+			if lines := strings.Count(got, "\n"); lines > 5000 {
+				t.Errorf("%s at %d: there are %d lines", f, width, lines)
+			}
+			more := 14900
+			if f != Table {
+				more = 14000
+			}
+			for _, want := range []string{fmt.Sprintf("and %d more, which -o json has", more), "nothing has reconciled it", "Kind99", "-o json says it of each"} {
+				if f == Wide && width == 80 && want[0] == 'a' || f != HTML && width == 200 && want[0] == '-' {
+					continue // Columns are too narrow for that.
+				}
+				if !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+					t.Errorf("%s at %d does not say %q", f, width, want)
+				}
+			}
+		}
+	}
+	if got := printed(t, r, JSON, Options{}); strings.Count(got, `"Kind14999"`) != 2 {
+		t.Error("JSON is all of the data")
+	}
+}
+
+// TestLongListsTakeNotLong prints very many trees with problems, of which none may be looked for among all others.
+func TestLongListsTakeNotLong(t *testing.T) {
+	const long = 20_000
+	var trees []*report.Node
+	var problems []report.Problem
+	for n := range long {
+		r := xrRef(fmt.Sprint("x", n))
+		tree := well(r, report.RoleComposite)
+		tree.Problems = []report.Code{report.NotReady}
+		trees, problems = append(trees, tree), append(problems, problem(report.NotReady, r, "it is not Ready", "wait"))
+		problems[n].Severity = report.Warning
+	}
+	r := validation(trees, problems...)
+	for _, f := range []Format{Table, JUnit} {
+		began := time.Now()
+		printed(t, r, f, Options{Width: 80})
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("%s took %s", f, took)
+		}
+	}
+}
