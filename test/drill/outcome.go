@@ -121,7 +121,7 @@ func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
 // Held tells whether an XR or a claim has a mark of the plugin.
 func Held(u *unstructured.Unstructured) bool {
 	for annotation := range u.GetAnnotations() {
-		if strings.HasPrefix(annotation, "velero.crossplane.io/") {
+		if strings.HasPrefix(annotation, "velero.crossplane.") {
 			return true
 		}
 	}

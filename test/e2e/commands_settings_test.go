@@ -235,5 +235,5 @@ func (s *suite) wantByHand(t *testing.T, n *tenant) int {
 
 // markOf returns the mark of a hold on an XR, a claim or an MR.
 func markOf(u *unstructured.Unstructured) string {
-	return u.GetAnnotations()[annotationHold] + u.GetAnnotations()["velero.crossplane.io/claim-hold"]
+	return u.GetAnnotations()[annotationHold]
 }

@@ -139,7 +139,7 @@ func (s *suite) testKindNeverThere(t *testing.T, n *shape) {
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-never", n.Name, args...))
 	s.wantPhase(t, n.Name+"-never", "PartiallyFailed")
 	for _, u := range s.orders(t, n, few) {
-		if why := u.GetAnnotations()["velero.crossplane.io/hold"]; !paused(&u) || !strings.Contains(why, "its kind is not served; install the provider or XRD of Network.cloud.") {
+		if why := u.GetAnnotations()[annotationHold]; !paused(&u) || !strings.Contains(why, "its kind is not served; install the provider or XRD of Network.cloud.") {
 			t.Errorf("%s XR %s is not held with the reason: %s", n.reason, u.GetName(), why)
 		}
 	}

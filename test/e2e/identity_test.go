@@ -23,7 +23,7 @@ import (
 const (
 	externalName   = "crossplane.io/external-name"
 	createPending  = "crossplane.io/external-create-pending"
-	annotationHold = "velero.crossplane.io/hold"
+	annotationHold = "velero.crossplane.x-k8s.io/hold"
 	observeFirst   = "velero.crossplane.io/observe-first=true"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-const holdAll = annotationHold + "=all"
+const holdAll = "velero.crossplane.io/hold=all"
 
 // bucketsAlone are MRs that no XR composes. What is new is backed up before its provider has looked at it.
 const bucketsAlone = `
@@ -214,9 +214,6 @@ func (s *suite) wantAway(t *testing.T, n *tenant) {
 	}
 	for _, u := range all {
 		mark := u.GetAnnotations()[annotationHold]
-		if mark == "" {
-			mark = u.GetAnnotations()["velero.crossplane.io/claim-hold"]
-		}
 		var h struct {
 			Quarantine bool   `json:"quarantine"`
 			Restore    string `json:"restore"`

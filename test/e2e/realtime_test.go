@@ -184,7 +184,7 @@ func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Con
 			if linesWith(details, words...) == 0 {
 				return fmt.Errorf("velero does not tell %q:\n%s", words, details)
 			}
-			if mark := u.GetAnnotations()["velero.crossplane.io/hold"]; !hasAll(mark, words) {
+			if mark := u.GetAnnotations()[annotationHold]; !hasAll(mark, words) {
 				return fmt.Errorf("the mark of %s does not tell %q: %s", u.GetName(), words, mark)
 			}
 			if !tells(events, u.GetName(), words) {

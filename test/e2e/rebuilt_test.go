@@ -343,7 +343,7 @@ func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 	for _, u := range r.recurring {
 		live, err := get(ctx, s.target, u.GroupVersionKind(), "", u.GetName())
 		must(t, err)
-		_, held := live.GetAnnotations()["velero.crossplane.io/hold"]
+		_, held := live.GetAnnotations()[annotationHold]
 		if !paused(live) || held == paused(u) {
 			t.Errorf("%s %s was paused %v by its owner and came back with %v", u.GetKind(), u.GetName(), paused(u), live.GetAnnotations())
 		}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	holdAnnotation  = "velero.crossplane.io/hold"
+	holdAnnotation  = "velero.crossplane.x-k8s.io/hold"
 	pauseAnnotation = "crossplane.io/paused"
 )
 

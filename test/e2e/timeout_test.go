@@ -26,7 +26,7 @@ func (s *suite) testTimedOut(t *testing.T, n *tenant) {
 	xrs, err := n.Composites(ctx, s.target)
 	must(t, err)
 	for _, u := range xrs {
-		if why := u.GetAnnotations()["velero.crossplane.io/hold"]; !paused(&u) || !strings.Contains(why, "its provider has not observed it yet") {
+		if why := u.GetAnnotations()[annotationHold]; !paused(&u) || !strings.Contains(why, "its provider has not observed it yet") {
 			t.Errorf("XR %s is not held with the reason: %s", u.GetName(), why)
 		}
 	}

@@ -119,7 +119,7 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 func LastRelease(requests []stack.Request) time.Time {
 	var last time.Time
 	for _, r := range requests {
-		if ClientOf(r) == Plugin && hasWritten(r) && strings.Contains(r.Body, `"velero.crossplane.io/hold":null`) && r.Done.After(last) {
+		if ClientOf(r) == Plugin && hasWritten(r) && strings.Contains(r.Body, `"velero.crossplane.x-k8s.io/hold":null`) && r.Done.After(last) {
 			last = r.Done
 		}
 	}

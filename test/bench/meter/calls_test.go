@@ -131,7 +131,7 @@ func TestFirstWrites(t *testing.T) {
 }
 
 func TestLastRelease(t *testing.T) {
-	const off, on = `{"metadata":{"annotations":{"crossplane.io/paused":null,"velero.crossplane.io/hold":null}}}`, `{"metadata":{"annotations":{"velero.crossplane.io/hold":"{}"}}}`
+	const off, on = `{"metadata":{"annotations":{"crossplane.io/paused":null,"velero.crossplane.x-k8s.io/hold":null}}}`, `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":"{}"}}}`
 	patch := func(client string, sent float64, body string, code int) stack.Request {
 		return stack.Request{UserAgent: client, At: at(sent), Done: at(sent + 0.1), Verb: "patch", Resource: "shops", Body: body, Code: code}
 	}
