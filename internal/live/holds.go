@@ -105,6 +105,12 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 	}
 	restores, phases = map[string]report.Restore{}, map[string]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		if namespace != s.scope.Velero && len(namespaces) > fewNamespaces {
+			// Whoever can write marks can name any number of namespaces, and there are never that many Veleros.
+			markUnread(phases, named, namespace)
+
+			continue
+		}
 		err := s.cluster.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			r := restoreFrom(u)
 			restores[r.Name], phases[r.Name] = r, r.Phase
@@ -115,17 +121,22 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 		if namespace == s.scope.Velero {
 			unread = err
 		}
-		for name := range named {
-			if strings.HasPrefix(name, namespace+"/") {
-				phases[name] = diagnosis.PhaseUnread
-			}
-		}
+		markUnread(phases, named, namespace)
 		if len(named) > 0 {
 			s.objects.AddUnread(KindRestore.GroupKind(), err.Error())
 		}
 	}
 
 	return restores, phases, unread
+}
+
+// markUnread says of the Restores in a namespace that their phase could not be read.
+func markUnread(phases map[string]string, named map[string]bool, namespace string) {
+	for name := range named {
+		if strings.HasPrefix(name, namespace+"/") {
+			phases[name] = diagnosis.PhaseUnread
+		}
+	}
 }
 
 func restoreFrom(u *unstructured.Unstructured) report.Restore {

@@ -13,6 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 )
 
+// namespaceCrossplane is where Crossplane usually is.
+const namespaceCrossplane = "crossplane-system"
+
 // Installation finds the Deployment of Crossplane; the zero value is none.
 func (c *Cluster) Installation(ctx context.Context) (adoption.Installation, error) {
 	found, err := c.List(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "",
@@ -25,14 +28,25 @@ func (c *Cluster) Installation(ctx context.Context) (adoption.Installation, erro
 	if len(found) == 0 {
 		return adoption.Installation{}, nil
 	}
+	// Whoever can make a Deployment can give it the label. Tenants can't in the namespace that Crossplane's documentation has it installed in.
+	isOther := func(u *unstructured.Unstructured) bool { return u.GetNamespace() != namespaceCrossplane || wanted(u) == 0 }
+	if own := slices.DeleteFunc(slices.Clone(found), isOther); len(own) > 0 {
+		found = own
+	}
 	// One that was left behind has no replicas.
 	u := slices.MaxFunc(found, func(a, b *unstructured.Unstructured) int { return cmp.Compare(ready(a), ready(b)) })
-	i := adoption.Installation{Namespace: u.GetNamespace(), Name: u.GetName(), Version: versionOf(u), Replicas: 1, Ready: ready(u)}
-	if n, set, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); err == nil && set {
-		i.Replicas = n
-	}
+	i := adoption.Installation{Namespace: u.GetNamespace(), Name: u.GetName(), Version: versionOf(u), Replicas: wanted(u), Ready: ready(u)}
 
 	return i, nil
+}
+
+// wanted returns how many replicas a Deployment is to have.
+func wanted(u *unstructured.Unstructured) int64 {
+	if n, set, err := unstructured.NestedInt64(u.Object, "spec", "replicas"); err == nil && set {
+		return n
+	}
+
+	return 1
 }
 
 func ready(u *unstructured.Unstructured) int64 {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -64,5 +66,21 @@ func TestVersionOf(t *testing.T) {
 		if got := versionOf(odd); got != "" {
 			t.Errorf("%s: containers that can't be read have no version; got %q", name, got)
 		}
+	}
+}
+
+// A tenant can label a Deployment as Crossplane's, and what is said of it would be said of Crossplane.
+func TestInstallationOfATenant(t *testing.T) {
+	of := func(namespace string, ready int64) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", namespace, "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"), xptest.Field(ready, "status", "readyReplicas"))
+	}
+	for _, ready := range []int64{0, 1} {
+		found, err := newServer(of("team-a", 3), of("crossplane-system", ready)).cluster().Installation(t.Context())
+		if err != nil || found.Namespace != "crossplane-system" || found.Ready != ready {
+			t.Errorf("got %+v, %v", found, err)
+		}
+	}
+	if found, err := newServer(of("upbound-system", 1), of("old", 0)).cluster().Installation(t.Context()); err != nil || found.Namespace != "upbound-system" {
+		t.Errorf("it can be elsewhere; got %+v, %v", found, err)
 	}
 }

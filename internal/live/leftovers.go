@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,9 +48,10 @@ func (l *leftovers) report(ctx context.Context, a *Adopter, o *observer, plans m
 		return
 	}
 	var err error
-	if !o.usagesRead {
-		o.usages, err = l.usages(ctx)
-		o.usagesRead = err == nil
+	if in := l.namespaces(); o.usagesRead == nil || !slices.Equal(o.usagesRead, in) {
+		if o.usages, err = l.usages(ctx, in); err == nil {
+			o.usagesRead = in
+		}
 	}
 	if err == nil && len(o.usages) > 0 {
 		err = l.reportUsages(ctx, o, o.usages, plans)
@@ -67,13 +70,15 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 			continue
 		}
 		kinds[gvk] = true
-		found, err := l.all(ctx, o, gvk)
-		if err != nil {
-			return err
-		}
-		for _, u := range found {
-			if xp.IsComposite(u) {
-				xrs, byID[xp.RefTo(u).ID()] = append(xrs, u), u
+		for _, namespace := range l.namespaces() {
+			found, err := l.all(ctx, o, collection{gvk, namespace})
+			if err != nil {
+				return err
+			}
+			for _, u := range found {
+				if id := xp.RefTo(u).ID(); xp.IsComposite(u) && byID[id] == nil {
+					xrs, byID[id] = append(xrs, u), u
+				}
 			}
 		}
 	}
@@ -100,31 +105,47 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 	return nil
 }
 
-// all returns all XRs of a kind.
-func (l *leftovers) all(ctx context.Context, o *observer, gvk schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	if o.whole[collection{GroupVersionKind: gvk}] {
-		return o.world.All(gvk.GroupKind()), nil
+// namespaces returns where the adopted XRs can have left anything behind: an XR in a namespace composes nothing outside of it. It is everywhere ("") if one of
+// them is in no namespace, or if there are many.
+func (l *leftovers) namespaces() []string {
+	in := map[string]bool{}
+	for id := range l.adopted {
+		in[id.Namespace] = true
+	}
+	if in[""] || len(in) > fewNamespaces {
+		return []string{""}
 	}
 
-	return l.cluster.List(ctx, gvk, "", metav1.ListOptions{})
+	return slices.Sorted(maps.Keys(in))
 }
 
-// usages returns the Usages that an XR composed once.
-func (l *leftovers) usages(ctx context.Context) ([]*unstructured.Unstructured, error) {
+// all returns all XRs of a kind, in a namespace or everywhere.
+func (l *leftovers) all(ctx context.Context, o *observer, c collection) ([]*unstructured.Unstructured, error) {
+	if o.whole[collection{GroupVersionKind: c.GroupVersionKind}] {
+		return o.world.All(c.GroupKind()), nil
+	}
+
+	return l.cluster.List(ctx, c.GroupVersionKind, c.namespace, metav1.ListOptions{})
+}
+
+// usages returns the Usages in some namespaces, or everywhere, that an XR composed once.
+func (l *leftovers) usages(ctx context.Context, namespaces []string) ([]*unstructured.Unstructured, error) {
 	var usages []*unstructured.Unstructured
 	for _, gk := range xp.UsageKinds() {
 		gvk, ok, err := l.cluster.Served(gk)
 		if err != nil {
 			return nil, err
 		}
-		if !ok {
-			continue
+		if _, namespaced, err := l.cluster.Resource(gvk); !ok || err == nil && !namespaced && namespaces[0] != "" {
+			continue // An XR in a namespace composes no ClusterUsage.
 		}
-		found, err := l.cluster.List(ctx, gvk, "", metav1.ListOptions{LabelSelector: xp.LabelComposite})
-		if err != nil {
-			return nil, err
+		for _, namespace := range namespaces {
+			found, err := l.cluster.List(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite})
+			if err != nil {
+				return nil, err
+			}
+			usages = append(usages, found...)
 		}
-		usages = append(usages, found...)
 	}
 
 	return usages, nil

@@ -24,6 +24,8 @@ func deployment(name, version string, ready int64) *unstructured.Unstructured {
 		xptest.Field([]any{map[string]any{"image": "xpkg.crossplane.io/crossplane/crossplane:v" + version}}, "spec", "template", "spec", "containers"))
 }
 
+var scaledDown = xptest.Field(int64(0), "spec", "replicas")
+
 // deaf is a Crossplane that reacts to requests only.
 func deaf(s *server) {
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -216,7 +218,7 @@ func TestInstallation(t *testing.T) {
 		},
 		"Two": {
 			reason:  "One that was left behind is not it.",
-			objects: []*unstructured.Unstructured{deployment("crossplane", "1.0.0", 0), plain(image("xp:v2.3.4"))}, want: found("2.3.4"),
+			objects: []*unstructured.Unstructured{xptest.With(deployment("crossplane", "1.0.0", 0), scaledDown), plain(image("xp:v2.3.4"))}, want: found("2.3.4"),
 		},
 		"Scaled": {
 			reason:  "Nothing is wanted.",

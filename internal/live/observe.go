@@ -46,9 +46,9 @@ type observer struct {
 	unanswered map[schema.GroupVersion]error
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
-	// usages are those that an XR composed once, if they were read.
+	// usages are those that an XR composed once, and usagesRead the namespaces in which they were read; nil if they were not.
 	usages     []*unstructured.Unstructured
-	usagesRead bool
+	usagesRead []string
 	// listings are what was listed, feed is what has become of it since, and following is until when that is told.
 	listings  []*listing
 	feed      *feed
