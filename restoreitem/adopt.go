@@ -260,7 +260,7 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 func (a *Adopt) holdSchedule(i *item) error {
 	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
 		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
-	if _, err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
+	if err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}
 	i.log.Warn("Restored paused: " + reason)
@@ -351,18 +351,17 @@ func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 }
 
 // put puts a hold on the item.
-func (a *Adopt) put(i *item, h adoption.Hold) (*adoption.Hold, error) {
+func (a *Adopt) put(i *item, h adoption.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
-	put, err := adoption.Put(i.Unstructured, h)
-	if err != nil {
-		return nil, err
+	if _, err = adoption.Put(i.Unstructured, h); err != nil {
+		return err
 	}
 
-	return put, key.Sign(i.Unstructured, i.namespace)
+	return key.Sign(i.Unstructured, i.namespace)
 }
 
 // key returns what signs the marks of holds.
@@ -397,7 +396,7 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	if _, err := a.put(i, adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+	if err := a.put(i, adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return "", err
 	}
 	self := i.self()

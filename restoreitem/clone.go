@@ -156,7 +156,7 @@ func (a *Adopt) holdBeside(i *item, other xp.Ref) (*velero.RestoreItemActionExec
 
 // holdFor puts a hold on an item because of something alive.
 func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
-	if _, err := a.put(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
+	if err := a.put(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
 		return nil, err
 	}
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
@@ -198,7 +198,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil
 	}
-	if _, err := a.put(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+	if err := a.put(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return nil, err
 	}
 	out.OperationID = operationID(i.self())

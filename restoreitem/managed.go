@@ -100,7 +100,7 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 
 // holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
-	if _, err := a.put(i, h); err != nil {
+	if err := a.put(i, h); err != nil {
 		return "", err
 	}
 	if h.Identity != "" {

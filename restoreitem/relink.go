@@ -30,18 +30,19 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
-		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason})
-		refuses := false
-		if reason != "" {
-			if refuses, err = a.refusesFor(log, owner, ref, i); err != nil {
-				return false, err
-			}
-		}
-		switch {
-		case reason == "":
+		if reason == "" {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
 			i.owners = append(i.owners, ref)
+
+			continue
+		}
+		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason})
+		refuses, err := a.refusesFor(log, owner, ref, i)
+		if err != nil {
+			return false, err
+		}
+		switch {
 		case refuses:
 			a.refused.Store(i.self().ID(), true)
 

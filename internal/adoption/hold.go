@@ -115,8 +115,8 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, err
 		}
 		if kinds := kindsOf(h.Refs); kinds > maxKinds {
-			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; divide what "+
-				"it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
+			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
+				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
 		h.Well = xp.Well(u, h.Refs)
 	}

@@ -73,7 +73,8 @@ func Next(w *World, r xp.Ref) (p Plan) {
 	defer func() {
 		done()
 		if cause := recover(); cause != nil {
-			p = Plan{Failed: fmt.Sprintf("cannot tell what comes next for %s, because of a defect of this plugin (%v): it stays as it is; report this, with the object", r, cause)}
+			p = Plan{Failed: fmt.Sprintf("cannot tell what comes next for %s, because of a defect of this plugin (%v): it stays as it is; report this, with "+
+				"the object", r, cause)}
 		}
 	}()
 
@@ -86,8 +87,8 @@ func next(w *World, r xp.Ref) Plan {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
 	}
 	if xp.IsClaim(u) && xp.IsComposite(u) {
-		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has written "+
-			"it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
+		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has "+
+			"written it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
 	h, p, ok := w.mayGoOn(u)
 	switch {

@@ -27,8 +27,6 @@ type World struct {
 	unreadable map[schema.GroupVersionKind]string
 	// restored are the objects that a restore has created.
 	restored map[types.UID]bool
-	// arrived is when the last of them was.
-	arrived time.Time
 	// secretless says that nobody has looked for connection secrets.
 	secretless bool
 	// now is when it was observed.

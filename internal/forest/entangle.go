@@ -136,7 +136,8 @@ func (g *grower) forge(o *Object) {
 		return
 	}
 	annotate(o, adoption.AnnotationHold, one(g,
-		"{", "null", `{"paused":"true"}`, `{"restore":"velero/x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
+		"{", "null", `{"paused":"true"}`,
+		`{"restore":"velero/x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
 	))
 	o.Own = o.DeepCopy()
 	if err := adoption.TakeOff(o.Own); err != nil {

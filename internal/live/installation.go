@@ -29,7 +29,9 @@ func (c *Cluster) Installation(ctx context.Context) (adoption.Installation, erro
 		return adoption.Installation{}, nil
 	}
 	// Whoever can make a Deployment can give it the label. Tenants can't in the namespace that Crossplane's documentation has it installed in.
-	isOther := func(u *unstructured.Unstructured) bool { return u.GetNamespace() != namespaceCrossplane || wanted(u) == 0 }
+	isOther := func(u *unstructured.Unstructured) bool {
+		return u.GetNamespace() != namespaceCrossplane || wanted(u) == 0
+	}
 	if own := slices.DeleteFunc(slices.Clone(found), isOther); len(own) > 0 {
 		found = own
 	}

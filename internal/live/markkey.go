@@ -24,8 +24,8 @@ const (
 	labelExclude = "velero.io/exclude-from-backup"
 )
 
-// MarkKey returns the key with which the marks of holds are signed. It is read once, from a Secret in Velero's namespace, which is made if there is none. Backups
-// leave it out: a restore must not bring back another than the one that has signed what is held by then.
+// MarkKey returns the key with which the marks of holds are signed. It is read once, from a Secret in Velero's namespace, which is made if there is none.
+// Backups leave it out: a restore must not bring back another than the one that has signed what is held by then.
 func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
 	key, err := c.ReadMarkKey(ctx, namespace)
 	if !apierrors.IsNotFound(err) {

@@ -28,8 +28,8 @@ func stepOf(change adoption.Change) takenStep {
 	return s
 }
 
-// once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold that
-// is on again after it was lifted fails, and any other step waits for the next poll.
+// once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
+// that is on again after it was lifted fails, and any other step waits for the next poll.
 func (p *poll) once(plan adoption.Plan) adoption.Plan {
 	if plan.Patch != nil && p.taken[stepOf(plan.Change)] {
 		plan = undone(plan, plan.Change)
@@ -56,8 +56,8 @@ func undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 		plan.Change = adoption.Change{}
 	}
 	if c.Lifts() {
-		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get --show-managed-fields), "+
-			"have them stop, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
+		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get "+
+			"--show-managed-fields), have them stop, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
 
 		return plan
 	}

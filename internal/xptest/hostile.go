@@ -88,7 +88,8 @@ func Hostile() []string {
 		`{"metadata":{"managedFields":[7,{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{},"k:":{}}}}}]}}`,
 		`{"metadata":{"namespace":7}}`, `{"metadata":{"deletionTimestamp":"x","creationTimestamp":7,"generation":"x"}}`,
 		`{"metadata":{"velero.crossplane.io/tree":["a/b/c",7],"velero.crossplane.io/dangling":{},"velero.crossplane.io/well":[7]}}`,
-		`{"metadata":{"velero.crossplane.io/tree":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s","compositions.apiextensions.crossplane.io//b"]}}`,
+		`{"metadata":{"velero.crossplane.io/tree":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s",` +
+			`"compositions.apiextensions.crossplane.io//b"]}}`,
 		`{"metadata":{"annotations":{"restore.velero.io/must-include-additional-items":"true","crossplane.io/paused":"x"}}}`,
 		`{"spec":{"resourceRefs":[` + ref("team-b", "b") + `]}}`, `{"spec":{"crossplane":{"resourceRefs":[` + ref("../team-b", "../b") + `]}}}`,
 		`{"apiVersion":"` + xp.GroupAPIExtensions + `/v99"}`, `{"apiVersion":"a/b/c"}`, `{"kind":"Composition"}`,
