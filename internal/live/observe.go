@@ -21,8 +21,8 @@ const pageSize = 250
 
 // Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
 // needs. Marks count in it if they were signed with the key. It lists each kind once: those objects that carry the label selector, which is how Velero marks
-// what a restore created. Only when one that is needed is not among them, because it was there before the restore, it lists the rest too. A kind that can't be read
-// and that is only composed is the World's to tell of; any other is an error.
+// what a restore created. Only when one that is needed is not among them, because it was there before the restore, it lists the rest too. A kind that can't be
+// read and that is only composed is the World's to tell of; any other is an error.
 func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.World, error) {
 	o := newObserver(c, key, selector, refs)
 
