@@ -361,7 +361,12 @@ func (a *Adopt) put(i *item, h adoption.Hold) error {
 		return err
 	}
 
-	return key.Sign(i.Unstructured, i.namespace)
+	if err = key.Sign(i.Unstructured, i.namespace); err != nil {
+		return err
+	}
+	adoption.Own(i.Unstructured, i.original, a.now())
+
+	return nil
 }
 
 // key returns what signs the marks of holds.

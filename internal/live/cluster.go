@@ -31,7 +31,7 @@ import (
 const rate = 500
 
 // FieldManager names this plugin in managedFields.
-const FieldManager = "velero-plugin-for-crossplane"
+const FieldManager = adoption.FieldManager
 
 // Resources says which kinds a group and version serves. It is the part of a discovery client that a Cluster needs.
 type Resources interface {

@@ -35,6 +35,9 @@ func (i Instance) Field(name string, value any) map[string]any {
 	return patch
 }
 
+// UpdatePolicyPath is where the composition update policy is.
+func (i Instance) UpdatePolicyPath() []string { return i.path("compositionUpdatePolicy") }
+
 // UpdatePolicy returns the composition update policy; ok is false if it is not set, which means Automatic.
 func (i Instance) UpdatePolicy() (string, bool) {
 	s, found, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...)
