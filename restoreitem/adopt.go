@@ -361,7 +361,7 @@ func (a *Adopt) put(i *item, h adoption.Hold) error {
 		return err
 	}
 
-	if err = key.Sign(i.Unstructured, i.namespace); err != nil {
+	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
 	adoption.Own(i.Unstructured, i.original, a.now())

@@ -17,7 +17,9 @@ func TestOwn(t *testing.T) {
 		earlier = `{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:anything":{}}}}`
 		status  = `{"manager":"velero-plugin-for-crossplane","operation":"Update","subresource":"status","fieldsType":"FieldsV1","fieldsV1":{"f:status":{}}}`
 	)
-	managed := func(entries string) xptest.Option { return xptest.JSON(`{"metadata":{"managedFields":[` + entries + `]}}`) }
+	managed := func(entries string) xptest.Option {
+		return xptest.JSON(`{"metadata":{"managedFields":[` + entries + `]}}`)
+	}
 	own := func(fields string) string {
 		return `{"manager":"velero-plugin-for-crossplane","operation":"Update","time":"2026-01-02T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
 	}
@@ -66,7 +68,7 @@ func TestOwn(t *testing.T) {
 				if err := json.Unmarshal([]byte("["+tc.want+"]"), &want); err != nil {
 					t.Fatal(err)
 				}
-				entries := want.([]any)                                                             //nolint:forcetypeassert // It is one.
+				entries := want.([]any)                                                            //nolint:forcetypeassert // It is one.
 				entries[len(entries)-1].(map[string]any)["apiVersion"] = tc.object.GetAPIVersion() //nolint:forcetypeassert // It is one.
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

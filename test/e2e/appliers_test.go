@@ -27,7 +27,9 @@ const (
 // manifestOf is what somebody has in Git for an instance: what it asks for, without what others have written.
 func manifestOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-	maps.DeleteFunc(spec, func(name string, _ any) bool { return !slices.Contains([]string{"region", "cidr", "compositionRef"}, name) })
+	maps.DeleteFunc(spec, func(name string, _ any) bool {
+		return !slices.Contains([]string{"region", "cidr", "compositionRef"}, name)
+	})
 	if ref, ok, _ := unstructured.NestedMap(u.Object, "spec", "crossplane", "compositionRef"); ok {
 		spec["crossplane"] = map[string]any{"compositionRef": ref}
 	}
