@@ -151,7 +151,7 @@ func FuzzAdoptForged(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(uint8(n), []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true","`+adoption.AnnotationHold+`":`+string(mark)+`}}}`), uint8(0)) //nolint:gosec // It is small.
+			f.Add(uint8(n), []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true","`+adoption.AnnotationHold+`":`+string(mark)+`}}}`), uint8(0))
 		}
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {

@@ -88,7 +88,8 @@ func Hostile() []string {
 		`{"metadata":{"managedFields":[7,{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"u\"}":{},"k:":{}}}}}]}}`,
 		`{"metadata":{"namespace":7}}`, `{"metadata":{"deletionTimestamp":"x","creationTimestamp":7,"generation":"x"}}`,
 		`{"metadata":{"velero.crossplane.io/tree":["a/b/c",7],"velero.crossplane.io/dangling":{},"velero.crossplane.io/well":[7]}}`,
-		`{"metadata":{"velero.crossplane.io/tree":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s","compositions.apiextensions.crossplane.io//b"]}}`,
+		`{"metadata":{"velero.crossplane.io/tree":["clusterrolebindings.rbac.authorization.k8s.io//a","secrets/team-b/s",` +
+			`"compositions.apiextensions.crossplane.io//b"]}}`,
 		`{"metadata":{"annotations":{"restore.velero.io/must-include-additional-items":"true","crossplane.io/paused":"x"}}}`,
 		`{"spec":{"resourceRefs":[` + ref("team-b", "b") + `]}}`, `{"spec":{"crossplane":{"resourceRefs":[` + ref("../team-b", "../b") + `]}}}`,
 		`{"apiVersion":"` + xp.GroupAPIExtensions + `/v99"}`, `{"apiVersion":"a/b/c"}`, `{"kind":"Composition"}`,
@@ -113,7 +114,7 @@ func Hostile() []string {
 // beings are a claim, XRs and MRs of the Zoo, which come first there.
 func beings() []*unstructured.Unstructured { return Zoo()[:5] }
 
-// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its own claim and its own XR, composes itself and is its own owner.
+// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its own claim, XR and owner and composes itself.
 func selfish(u *unstructured.Unstructured) string {
 	of := ref(u, true)
 	owner := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true}
@@ -158,6 +159,6 @@ func Seeds(add func(animal uint8, patch []byte)) {
 		}
 	}
 	for n, u := range beings() {
-		add(uint8(n), []byte(selfish(u))) //nolint:gosec // There are few.
+		add(uint8(n), []byte(selfish(u)))
 	}
 }
