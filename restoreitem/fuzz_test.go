@@ -1,6 +1,7 @@
 package restoreitem
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -138,6 +139,62 @@ func FuzzAdopt(f *testing.F) {
 			t.Errorf("%s is held and not paused: %v", xp.String(u), got.object)
 		}
 	})
+}
+
+// FuzzAdoptForged brings back the zoo beside one live object on which a tenant has written anything, with a mark that the plugin has not signed. All must come back
+// as if there were no mark.
+func FuzzAdoptForged(f *testing.F) {
+	hostileSeeds(f)
+	for n := range xptest.Zoo() {
+		for _, more := range []string{``, `,"paused":"true","secret":true`, `,"releaseByHand":true`, `,"quarantine":true`, `,"cloneOf":"Bucket b"`} {
+			mark, err := json.Marshal(`{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged","status":["a"]` + more + `,"mac":"forged"}`)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(uint8(n), []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true","`+adoption.AnnotationHold+`":`+string(mark)+`}}}`), uint8(0))
+		}
+	}
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
+		forged, ok := xptest.Patched(animal, patch)
+		if !ok || xp.CheckMetadata(forged) != nil {
+			return // No API server has such.
+		}
+		was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+		forged.SetGroupVersionKind(was.GroupVersionKind())
+		forged.SetNamespace(was.GetNamespace())
+		forged.SetName(was.GetName())
+		unmarked := xptest.With(forged, xptest.Without("metadata", "annotations", adoption.AnnotationHold))
+		for _, item := range xptest.Zoo() {
+			want, wrote := besides(t, unmarked, item, hostileRestore(restore))
+			got, written := besides(t, forged, item, hostileRestore(restore))
+			if diff := cmp.Diff(want.RestoreItemActionExecuteOutput, got.RestoreItemActionExecuteOutput); diff != "" {
+				t.Errorf("%s comes back otherwise beside %s, which has a forged mark\n-without, +with it:\n%s", xp.String(item), xp.String(forged), diff)
+			}
+			if (want.err == nil) != (got.err == nil) {
+				t.Errorf("%s: without a forged mark on %s the error is %v, with it %v", xp.String(item), xp.String(forged), want.err, got.err)
+			}
+			if diff := cmp.Diff(wrote, written); diff != "" {
+				t.Errorf("the status of %s is written otherwise beside a forged mark\n-without, +with it:\n%s", xp.String(item), diff)
+			}
+		}
+	})
+}
+
+// besides brings back an item of which the owner and all else is live, with one live object as given, and returns also what was written of status.
+func besides(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
+	t.Helper()
+	c := live()
+	c.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
+	for _, o := range xptest.Zoo() {
+		if xp.RefTo(o).ID() == xp.RefTo(one).ID() {
+			o = one
+		} else if xp.RefTo(o).ID() == xp.RefTo(item).ID() {
+			continue
+		}
+		c.objects = append(c.objects, o)
+	}
+
+	return adopt(t, c, item, r), c.returned
 }
 
 // checkNames fails if an error does not say which object it is about.

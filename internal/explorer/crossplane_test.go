@@ -301,6 +301,9 @@ func (w *world) reconcileClaim(s *state, emit func(step)) {
 	case !xr.live:
 		*xr = object{live: true, life: xr.life + 1, policy: claim.policy}
 	default:
+		if w.copied && claim.mark != 0 {
+			xr.mark = claim.mark
+		}
 		if claim.policy != unset && claim.policy != xr.policy {
 			xr.policy = claim.policy
 			w.respecify(xr)

@@ -21,24 +21,25 @@ type exploration struct {
 	by     []label
 	// edges are pairs of states of which one can follow the other, and ends the states in which all is as it was and nobody has anything to do.
 	edges [][2]uint32
+	// acts are, in a world with a tenant, what happens in one process of the plugin: pairs of states, and whether the plugin has changed something.
+	acts  []act
 	ends  []uint32
 	steps int
 	rests int
-	// found is the first state with each damage, and limit how many states there are at most.
+	// found is the first state with each damage.
 	found map[damage]uint32
-	limit int
 	took  time.Duration
 }
 
-func explore(w *world, limit int, enough damage) (*exploration, error) {
+func explore(w *world, enough damage) (*exploration, error) {
 	if err := w.init(); err != nil {
 		return nil, err
 	}
-	x := &exploration{world: w, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, known: map[hash]uint32{}, found: map[damage]uint32{}, limit: limit}
+	x := &exploration{world: w, seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, known: map[hash]uint32{}, found: map[damage]uint32{}}
 	began := time.Now()
 	x.add(w.start(), 0, label{})
 	var steps []step
-	for at := 0; at < len(x.states) && len(x.states) < limit && !x.has(enough); at++ {
+	for at := 0; at < len(x.states) && len(x.states) < most && !x.has(enough); at++ {
 		s := x.states[at]
 		steps = steps[:0]
 		w.successors(&s, func(t step) { steps = append(steps, t) })
@@ -52,6 +53,9 @@ func explore(w *world, limit int, enough damage) (*exploration, error) {
 				x.ends = append(x.ends, uint32(at))
 			}
 		}
+	}
+	if at, ok := x.livelock(); ok {
+		x.note(endless, at)
 	}
 	x.took = time.Since(began)
 
@@ -80,6 +84,10 @@ func (w *world) successors(s *state, emit func(step)) {
 		if t.next.left == 0 {
 			t.next.plan = 0
 		}
+		w.keepMark(&t)
+		if w.isTenants(int(t.object)) {
+			t.damage &^= harmless
+		}
 		emit(t)
 	}
 	w.veleroSteps(s, tidy)
@@ -88,6 +96,7 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.kubernetesSteps(s, tidy)
 	w.providerSteps(s, tidy)
 	w.personSteps(s, tidy)
+	w.tenantSteps(s, tidy)
 }
 
 func (x *exploration) add(s state, from uint32, by label) uint32 {
@@ -106,6 +115,9 @@ func (x *exploration) follow(at uint32, t step) {
 	x.steps++
 	to := x.add(t.next, at, t.label)
 	x.edges = append(x.edges, [2]uint32{at, to})
+	if x.tenants != 0 && (t.actor != plugin || t.verb != verbEnds && t.verb != verbKilled) {
+		x.acts = append(x.acts, act{at, to, t.actor == plugin && t.verb != verbLooks})
+	}
 	if t.damage == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ func TestExplore(t *testing.T) {
 	for _, w := range worlds {
 		t.Run(w.String(), func(t *testing.T) {
 			t.Parallel()
-			x, err := explore(w, most, 0)
+			x, err := explore(w, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

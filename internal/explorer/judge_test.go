@@ -6,7 +6,7 @@ func isIdle(s *state, steps []step) bool {
 		return false
 	}
 	for _, t := range steps {
-		if t.actor != velero && t.actor != person && t.verb != verbIdles {
+		if t.actor != velero && t.actor != person && t.actor != tenant && t.verb != verbIdles {
 			return false
 		}
 	}
@@ -31,7 +31,7 @@ func (w *world) judge(s *state) damage {
 func (w *world) hasOrphans(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
-		if w.isXR(i) || !o.live || o.deleting || w.parent[nodeOf(i)] < 0 {
+		if w.isXR(i) || w.isTenants(i) || !o.live || o.deleting || w.parent[nodeOf(i)] < 0 {
 			continue
 		}
 		listed, above := false, false
@@ -48,11 +48,15 @@ func (w *world) hasOrphans(s *state) bool {
 	return false
 }
 
-// isSound tells whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows.
+// isSound tells whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows, and what is a tenant's who
+// has tried something.
 func (w *world) isSound(s *state) bool {
 	for n := range w.parent {
 		i := original(n)
 		o := &s.objects[i]
+		if w.isTenants(i) {
+			continue
+		}
 		if s.objects[anew(n)].live {
 			return false
 		}
@@ -72,7 +76,7 @@ func (w *world) isSound(s *state) bool {
 	}
 	claim := &s.objects[theClaim]
 
-	return !w.claimed || claim.live && claim.mark == 0 && !claim.paused && claim.policy == unset
+	return !w.claimed || w.isTenants(theClaim) || claim.live && claim.mark == 0 && !claim.paused && claim.policy == unset
 }
 
 func (w *world) isSoundXR(s *state, i instance) bool {

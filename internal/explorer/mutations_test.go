@@ -53,6 +53,24 @@ func bites() []bite {
 	return all
 }
 
+// tenantBites are what a tenant does where that which keeps from it is taken out.
+func tenantBites() []bite {
+	var all []bite
+	for _, w := range []*world{alone(v23).in(), alone(v120).in(claimed)} {
+		all = append(all,
+			bite{
+				mutation{name: "unsigned marks count, and anything can be an XR's own", unverified: true, gullible: true, copied: true},
+				"What has a tenant's XR as its controller goes with it.", w, believed | seized,
+			},
+			bite{mutation{name: "steps are taken again", noOnce: true}, "A genuine mark can be kept and put back.", w, endless},
+		)
+	}
+
+	return append(all, bite{
+		mutation{name: "unsigned marks count", unverified: true}, "Who may write an object can write a mark.", alone(v120).in(claimed), believed,
+	})
+}
+
 func (b bite) mutated() *world {
 	w := *b.of
 	w.mutation = b.mutation
@@ -63,11 +81,11 @@ func (b bite) mutated() *world {
 // What keeps from a hazard is taken out of the plugin, and the explorer finds by itself what comes of that.
 func TestExplorerFindsDamage(t *testing.T) {
 	t.Parallel()
-	for _, b := range bites() {
+	for _, b := range append(bites(), tenantBites()...) {
 		w := b.mutated()
 		t.Run(w.String()+" "+b.name, func(t *testing.T) {
 			t.Parallel()
-			x, err := explore(w, most, b.want)
+			x, err := explore(w, b.want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +100,35 @@ func TestExplorerFindsDamage(t *testing.T) {
 					t.Errorf("%s\nIt was not found that %s.", b.reason, damages[d])
 				}
 			}
-			b.keep(t, x)
+			if b.of.tenants == 0 {
+				b.keep(t, x)
+			}
+		})
+	}
+}
+
+// What keeps a tenant from others' objects is more than one rule: each is enough without the others.
+func TestExplorerFindsNoneWithOneRule(t *testing.T) {
+	t.Parallel()
+	for _, b := range []bite{
+		{mutation{name: "signatures", gullible: true}, "A mark that the plugin did not write says nothing.", alone(v23).in(unlabelled), 0},
+		{mutation{name: "signatures", gullible: true, copied: true}, "A claim's mark is none on its XR.", alone(v120).in(claimed, unlabelled), 0},
+		{mutation{name: "what is its own", unverified: true}, "What a mark says does not make anything an XR's own.", alone(v23).in(unlabelled), 0},
+		{mutation{name: "what is copied", unverified: true, gullible: true}, "No mark gets from a claim to its XR.", alone(v120).in(claimed, unlabelled), believed},
+	} {
+		w := b.mutated()
+		t.Run(w.String()+" "+b.name, func(t *testing.T) {
+			t.Parallel()
+			x, err := explore(w, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(x)
+			for d, at := range x.found {
+				if b.want&d == 0 {
+					t.Errorf("%s\n%s:\n%s", b.reason, damages[d], x.tell(at))
+				}
+			}
 		})
 	}
 }
@@ -91,7 +137,7 @@ func TestExplorerFindsDamage(t *testing.T) {
 func TestExplorerFindsOpenRaces(t *testing.T) {
 	t.Parallel()
 	for _, w := range []*world{flat(v23).in(inTheOpen), flat(v23).in(inTheOpen, inMoments)} {
-		x, err := explore(w, most, created)
+		x, err := explore(w, created)
 		if err != nil {
 			t.Fatal(err)
 		}

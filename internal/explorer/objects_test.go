@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -49,7 +50,7 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 		xptest.Annotated(xp.AnnotationPaused, "true")(u)
 	}
 	if o.mark != 0 {
-		xptest.Annotated(key(u), w.marks[o.mark])(u)
+		xptest.Annotated(adoption.AnnotationHold, w.marks[o.mark])(u)
 	}
 	if o.policy != unset {
 		xptest.Policy(policies[o.policy])(u)
@@ -120,7 +121,7 @@ func (w *world) compose(u *unstructured.Unstructured, i instance, o *object) {
 		xptest.Refs(refs...)(u)
 	}
 	if i != theClaim && w.parent[nodeOf(i)] >= 0 {
-		xptest.Labelled(xp.LabelComposite, w.call(original(0)))(u)
+		xptest.Labelled(xp.LabelComposite, w.call(original(w.root(nodeOf(i)))))(u)
 		xptest.Annotated(xp.AnnotationResourceName, w.call(original(nodeOf(i))))(u)
 	}
 	if c := o.controller; c != 0 {
@@ -180,7 +181,7 @@ func revisionName(n node, revision uint8) string { return fmt.Sprint("compositio
 // decode returns what a changed object is, of which was is what it was. It fails if something was changed that is not part of the model.
 func (w *world) decode(u *unstructured.Unstructured, was object) object {
 	o := was
-	o.mark, o.paused = w.mark(u.GetAnnotations()[key(u)]), xp.IsPaused(u)
+	o.mark, o.paused = w.mark(u.GetAnnotations()[adoption.AnnotationHold]), xp.IsPaused(u)
 	o.policy = unset
 	switch p, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); p {
 	case updateAutomatic:

@@ -21,10 +21,19 @@ type view struct {
 // A plan is what the plugin writes after it has looked: the objects as they are then.
 type plan []write
 
+// A write is one of an object. Step is that of the process, if it is on what is the tenant's.
 type write struct {
 	instance instance
 	after    object
+	step     set
 }
+
+// What the plugin does but to write.
+const (
+	verbLooks  = "looks"
+	verbKilled = "is killed before it writes"
+	verbEnds   = "ends its poll"
+)
 
 // noon is when everything is observed: what a hold says of time is only said to people.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -34,8 +43,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 func (w *world) pluginSteps(s *state, emit func(step)) {
 	if s.plan != 0 {
 		next := *s
-		next.plan, next.left = 0, 0
-		emit(step{label: label{plugin, "is killed before it writes", -1}, next: next})
+		next.plan, next.left, next.done = 0, 0, 0
+		emit(step{label: label{plugin, verbKilled, -1}, next: next})
 		w.write(s, emit)
 
 		return
@@ -43,10 +52,20 @@ func (w *world) pluginSteps(s *state, emit func(step)) {
 	if !s.velero.polled {
 		return
 	}
-	if id := w.planFor(s); id != 0 {
+	if s.done != 0 {
 		next := *s
-		next.plan, next.left = id, with(len(w.plans[id]))-1
-		emit(step{label: label{plugin, "looks", -1}, next: next})
+		next.done = 0
+		emit(step{label: label{plugin, verbEnds, -1}, next: next})
+	}
+	id, harm := w.planFor(s)
+	next := *s
+	for n, change := range w.plans[id] {
+		if s.done&change.step == 0 {
+			next.plan, next.left = id, next.left|with(n)
+		}
+	}
+	if next.plan != 0 || harm != 0 {
+		emit(step{label: label{plugin, verbLooks, -1}, next: next, damage: harm})
 	}
 }
 
@@ -57,6 +76,7 @@ func (w *world) write(s *state, emit func(step)) {
 		}
 		next := *s
 		next.left &^= with(n)
+		next.done |= change.step
 		before := &s.objects[change.instance]
 		next.objects[change.instance] = change.after
 		verb := "changes"
@@ -64,7 +84,7 @@ func (w *world) write(s *state, emit func(step)) {
 		switch after := change.after; {
 		case before.mark != 0 && after.mark == 0:
 			verb = "releases"
-			if w.isXR(change.instance) && !w.proven(s, change.instance) {
+			if w.isXR(change.instance) && !w.isTenants(change.instance) && !w.proven(s, change.instance) {
 				harm = unproven
 			}
 		case before.paused && !after.paused:
@@ -90,8 +110,8 @@ func (w *world) proven(s *state, i instance) bool {
 	return true
 }
 
-// planFor returns the number of the plan for what can be observed; 0 if there is nothing to write.
-func (w *world) planFor(s *state) uint32 {
+// planFor returns the number of the plan for what can be observed, 0 if there is nothing to write, and the damage that is in it.
+func (w *world) planFor(s *state) (uint32, damage) {
 	v := view{objects: s.objects, revisions: s.revisions, revised: s.revised}
 	for i := range v.objects {
 		if !v.objects[i].live {
@@ -100,30 +120,34 @@ func (w *world) planFor(s *state) uint32 {
 	}
 	id, ok := w.planIDs[v]
 	if ok {
-		return id
+		return id, w.harms[v]
 	}
-	if p := w.think(&v); len(p) > 0 {
+	p, harm := w.think(&v)
+	if len(p) > 0 {
 		id = uint32(len(w.plans))
 		w.plans = append(w.plans, p)
 	}
 	w.planIDs[v] = id
+	if harm != 0 {
+		w.harms[v] = harm
+	}
 
-	return id
+	return id, harm
 }
 
-// think has the plugin plan for all that it observes.
-func (w *world) think(v *view) plan {
-	world := adoption.NewWorld(adoption.Unverified)
+// observed returns what the plugin observes, and whom it plans for.
+func (w *world) observed(v *view) (world *adoption.World, subjects []xp.Ref, instances map[xp.ID]instance) {
+	world = adoption.NewWorld(w.key)
 	world.SetTime(noon)
 	refs := []xp.Ref{}
-	instances := map[*unstructured.Unstructured]instance{}
+	instances = map[xp.ID]instance{}
 	for i := range v.objects {
 		o := v.objects[i]
 		if !o.live {
 			continue
 		}
 		u := w.encode(i, o)
-		instances[u] = i
+		instances[xp.RefTo(u).ID()] = i
 		if o.restored {
 			world.AddRestored(u)
 		} else {
@@ -141,9 +165,18 @@ func (w *world) think(v *view) plan {
 			world.Add(xptest.Revision(revisionName(n, 2), w.backup[original(n)]))
 		}
 	}
-	var p plan
+	if w.tenants != 0 {
+		w.addBystanders(world)
+	}
+
+	return world, append(world.Subjects(), refs...), instances
+}
+
+// think has the plugin plan for all that it observes.
+func (w *world) think(v *view) (p plan, harm damage) {
+	world, subjects, instances := w.observed(v)
 	changed := map[*unstructured.Unstructured]bool{}
-	for _, r := range append(world.Subjects(), refs...) {
+	for _, r := range subjects {
 		var changes []adoption.Change
 		if w.forced {
 			changes = []adoption.Change{adoption.Force(world, r).Change}
@@ -156,10 +189,18 @@ func (w *world) think(v *view) plan {
 				continue
 			}
 			changed[c.Target] = true
-			i := instances[c.Target]
-			p = append(p, write{instance: i, after: w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i])})
+			i, ok := instances[xp.RefTo(c.Target).ID()]
+			if subject := instances[r.ID()]; w.tenants != 0 {
+				harm |= w.harmOf(v, subject, i, ok)
+			}
+			if ok {
+				p = append(p, write{instance: i, after: w.decode(xptest.Merge(c.Target, c.Patch), v.objects[i]), step: w.stepOf(i, c)})
+			}
 		}
 	}
+	if w.tenants != 0 && w.isSwayed(v, world, subjects, instances) {
+		harm |= swayed
+	}
 
-	return p
+	return p, harm
 }

@@ -68,7 +68,7 @@ func (x *exploration) film(to uint32) []frame {
 // keep checks that what is played on the real stack is what is found now: the first damage that must be found.
 func (b bite) keep(t *testing.T, x *exploration) {
 	t.Helper()
-	first := damage(1 << bits.TrailingZeros8(uint8(b.want)))
+	first := damage(1 << bits.TrailingZeros16(uint16(b.want)))
 	at, ok := x.found[first]
 	if !ok {
 		return

@@ -48,6 +48,7 @@ func quiet() *logrus.Logger {
 // A cluster is the one that the plugin's restore actions see: the owner of an item.
 type cluster struct {
 	owner *unstructured.Unstructured
+	key   adoption.Key
 }
 
 func (c cluster) Owner(_ context.Context, ref metav1.OwnerReference, _ string) (*unstructured.Unstructured, error) {
@@ -70,9 +71,7 @@ func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, err
 
 func (cluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
 
-func (cluster) MarkKey(context.Context, string) (adoption.Key, error) {
-	return adoption.Unverified, nil
-}
+func (c cluster) MarkKey(context.Context, string) (adoption.Key, error) { return c.key, nil }
 
 func (cluster) Settings(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
@@ -117,7 +116,7 @@ func (w *world) ownerOf(i instance) instance {
 }
 
 func (w *world) execute(look sight, by instance) made {
-	c := &cluster{}
+	c := &cluster{key: w.key}
 	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, quiet())
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 {
@@ -183,7 +182,8 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	}
 	b, err := json.Marshal(h)
 	must(err)
-	xptest.Annotated(key(u), string(b))(u)
+	xptest.Annotated(adoption.AnnotationHold, string(b))(u)
+	must(w.key.Sign(u, u.GetNamespace()))
 }
 
 // arrange finds out in which order Velero restores the items: the actions of an item come before it (velero pkg/restore/restore.go, restoreItem), and

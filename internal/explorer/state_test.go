@@ -114,6 +114,8 @@ type state struct {
 	revisions, taken set
 	// cloud are the external resources: those of the backup by their node, others by 5 + the instance that made it.
 	cloud set
+	// kept are the marks of the plugin that the tenant has seen, by their number, and done the steps on what is the tenant's that the plugin's process has taken.
+	kept, done set
 }
 
 // An actor is who takes a step.
@@ -126,6 +128,7 @@ const (
 	kubernetes actor = "kubernetes"
 	provider   actor = "provider"
 	person     actor = "person"
+	tenant     actor = "tenant"
 )
 
 // A label says what a step is.
@@ -137,7 +140,7 @@ type label struct {
 }
 
 // A damage is what must never be.
-type damage uint8
+type damage uint16
 
 const (
 	created damage = 1 << iota
@@ -147,6 +150,10 @@ const (
 	unproven
 	orphaned
 	unsettled
+	believed
+	seized
+	swayed
+	endless
 )
 
 var damages = map[damage]string{
@@ -157,6 +164,10 @@ var damages = map[damage]string{
 	unproven:  "an XR is released that does not control what it composed (P2)",
 	orphaned:  "an external resource is there and no XR has it (P2)",
 	unsettled: "nothing moves any more, and it is not as it was (P5, P6)",
+	believed:  "something is changed on the word of a mark that a tenant has forged",
+	seized:    "a plan for a tenant's tree changes what is not the tenant's",
+	swayed:    "the plan for somebody else's tree is another because of what a tenant has written",
+	endless:   "one process of the plugin and a tenant undo each other's steps without end",
 }
 
 // A step is one that can be taken, and what comes of it.

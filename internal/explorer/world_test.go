@@ -2,11 +2,11 @@ package explorer
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 type rules uint8
@@ -43,6 +43,10 @@ type mutation struct {
 	forced bool
 	// noStatus has no status come back and nobody wait for it, and noWell has nobody wait for what is composed to be as well as it was.
 	noStatus, noWell bool
+	// unverified has any mark count, and gullible anything be an XR's own that nothing controls.
+	unverified, gullible bool
+	// copied has Crossplane copy a claim's mark to its XR, and noOnce has a process take a step as often as somebody undoes it.
+	copied, noOnce bool
 }
 
 // A world is what is explored: a tree, as it was backed up, and the rules.
@@ -66,6 +70,10 @@ type world struct {
 	idle bool
 	// fine takes the steps of Velero apart that are moments from each other.
 	fine bool
+	// tenants are the nodes of the tree of a tenant who does what can be done with annotations. If there is a claim it is that tenant's.
+	tenants set
+	// labels has the tenant also change the label that says which restore an object is from.
+	labels bool
 	// open has Velero restore what Crossplane is deleting at that moment, against which nothing helps.
 	open bool
 
@@ -77,6 +85,12 @@ type world struct {
 	madeIDs map[made]uint16
 	plans   []plan
 	planIDs map[view]uint32
+	// harms is the damage in plans, also in those that change nothing, and stepIDs numbers the steps on what is the tenant's.
+	harms   map[view]damage
+	stepIDs map[string]int
+	// forgery is the mark that the tenant has made, by its number.
+	forgery uint16
+	key     adoption.Key
 	encoded map[identified]*unstructured.Unstructured
 	seen    map[sight]made
 }
@@ -105,6 +119,15 @@ func (w *world) isBelow(n, top node) bool {
 	}
 
 	return false
+}
+
+// root returns the node at the top of the tree that a node is in.
+func (w *world) root(n node) node {
+	for w.parent[n] >= 0 {
+		n = w.parent[n]
+	}
+
+	return n
 }
 
 // isRemoved tells whether a node is not to be any more, because a person has taken it, or something above it, out of a Composition that its XR follows.
@@ -143,8 +166,14 @@ func (l label) text(w *world) string {
 func (w *world) init() error {
 	w.marks, w.markIDs = []string{""}, map[string]uint16{"": 0}
 	w.made, w.madeIDs = []made{{}}, map[made]uint16{{}: 0}
-	w.plans, w.planIDs = []plan{{}}, map[view]uint32{}
+	w.plans, w.planIDs, w.harms, w.stepIDs = []plan{{}}, map[view]uint32{}, map[view]damage{}, map[string]int{}
 	w.encoded, w.seen = map[identified]*unstructured.Unstructured{}, map[sight]made{}
+	if w.tenants != 0 {
+		w.forgery = w.mark(w.forge())
+		if !w.unverified {
+			w.key = adoption.Key(strings.Repeat("k", adoption.KeySize))
+		}
+	}
 	w.backUp()
 
 	return w.arrange()
@@ -170,12 +199,4 @@ func (w *world) mark(text string) uint16 {
 	}
 
 	return id
-}
-
-func key(u *unstructured.Unstructured) string {
-	if xp.IsClaim(u) {
-		return adoption.AnnotationHold
-	}
-
-	return adoption.AnnotationHold
 }

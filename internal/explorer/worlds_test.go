@@ -10,6 +10,16 @@ func nested(r rules) *world {
 	return &world{name: "nested", rules: r, parent: []node{-1, 0, 0, 1, 1}, xrs: 2, removable: with(1) | with(2) | with(4)}
 }
 
+// A tenant has one XR with an MR, and nobody else has anything.
+func alone(r rules) *world {
+	return &world{name: "a tenant alone", rules: r, parent: []node{-1, 0}, xrs: 1, tenants: with(0) | with(1), labels: true}
+}
+
+// A shared world has a tenant's XR, which composes nothing, and somebody else's, with an MR.
+func shared(r rules) *world {
+	return &world{name: "a tenant and others", rules: r, parent: []node{-1, -1, 1}, xrs: 2, tenants: with(0)}
+}
+
 // A world can differ in several ways.
 type way struct {
 	name string
@@ -31,6 +41,7 @@ var (
 	inIdleness  = way{"idle reconciles", func(w *world) { w.idle = true }}
 	backwards   = way{"in the opposite order", func(w *world) { w.reversed = true }}
 	inTheOpen   = way{"open", func(w *world) { w.open = true }}
+	unlabelled  = way{"unlabelled", func(w *world) { w.labels = false }}
 	claimed     = way{"claimed", func(w *world) { w.claimed = true }}
 	publishing  = way{"publishing", func(w *world) { w.publishes = with(len(w.parent) - 1) }}
 	pinned      = way{"pinned by a person", func(w *world) { w.manual = with(0) }}
@@ -48,7 +59,8 @@ func small() []*world {
 	}
 
 	return append(all, nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
-		flat(v120).in(backwards), flat(v23).in(backwards), flat(after7627).in(backwards), flat(v120).in(claimed, backwards))
+		flat(v120).in(backwards), flat(v23).in(backwards), flat(after7627).in(backwards), flat(v120).in(claimed, backwards),
+		alone(v23).in(), alone(v120).in(claimed), shared(v23).in(), shared(v120).in(claimed))
 }
 
 func large() []*world {
@@ -58,5 +70,6 @@ func large() []*world {
 			nested(r).in(inIdleness), nested(r).in(inMoments), flat(r).in(inMoments, inIdleness, publishing), flat(r).in(inMoments, inIdleness, statusFirst))
 	}
 
-	return append(all, nested(v120).in(claimed), flat(v120).in(claimed, publishing), flat(v120).in(claimed, readyFirst), flat(v120).in(claimed, statusFirst))
+	return append(all, nested(v120).in(claimed), flat(v120).in(claimed, publishing), flat(v120).in(claimed, readyFirst), flat(v120).in(claimed, statusFirst),
+		alone(v23).in(inMoments), alone(v120).in(claimed, inMoments), shared(v23).in(inMoments), shared(after7627).in())
 }

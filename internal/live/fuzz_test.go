@@ -1,10 +1,15 @@
 package live
 
 import (
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -59,6 +64,136 @@ func FuzzAdopt(f *testing.F) {
 				t.Errorf("what somebody else composes was patched: %s", p.GetPatch())
 			}
 		}
+	})
+}
+
+// FuzzAdoptForged polls a cluster in which marks are signed, while a tenant who may write anything into one XR, claim or MR has a forged mark on it, or puts back
+// a genuine one that they have kept each time somebody looks.
+func FuzzAdoptForged(f *testing.F) {
+	xptest.Seeds(func(animal uint8, patch []byte) {
+		f.Add(animal, patch, false)
+		f.Add(animal, patch, true)
+	})
+	for n := range xptest.Zoo() {
+		f.Add(uint8(n), []byte(`{"spec":{"resourceRefs":null,"claimRef":null,"resourceRef":null}}`), true)
+	}
+	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, replay bool) {
+		u, gvr, ok := tenants(animal, patch)
+		if !ok {
+			return
+		}
+		key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+		signed := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+			u = restored(u)
+			if err := key.Sign(u, u.GetNamespace()); err != nil {
+				t.Fatal(err)
+			}
+
+			return u
+		}
+		mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged","paused":"true","secret":true,"mac":"forged","resourceRefs":[` +
+			`{"apiVersion":"v1","kind":"ConfigMap","namespace":"team-a","name":"bystander"},{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","name":"victim"}]}`
+		if replay {
+			held := xptest.With(u, xptest.Without("metadata", "annotations"))
+			if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Since: "2026-01-02T03:04:05Z"}); err != nil {
+				return // It is refused when it comes back.
+			}
+			mark = xp.Annotation(signed(held), adoption.AnnotationHold)
+			if _, ok := u.Object["status"].(map[string]any); ok {
+				u = xptest.With(u, xptest.SeenPaused()) // It goes on as far as it can.
+			}
+		}
+		u = xptest.With(u, xptest.Annotated(adoption.AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Labelled("velero.io/restore-name", "monday"))
+		mr := xptest.MR("victim", xptest.Reconciled())
+		xr := xptest.XR("victim", xptest.Refs(mr))
+		s := newServer(u, signed(xr), restored(xptest.With(mr, xptest.ControlledBy(xr))), restored(xptest.Revision(xptest.RevisionName, xr)),
+			xptest.With(xptest.Object("v1", "ConfigMap", xptest.Namespace, "bystander"), xptest.Labelled("velero.io/restore-name", "monday")))
+		reconcile(s, "victim")
+		s.PrependReactor("list", gvr.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			if now := s.get(t, gvr, u.GetNamespace(), u.GetName()); !maps.Equal(now.GetAnnotations(), u.GetAnnotations()) {
+				s.put(gvr, xptest.With(u, xptest.Version(now.GetResourceVersion())))
+			}
+
+			return false, nil, nil
+		})
+		a := hasty(s)
+		a.limit = 100 * time.Millisecond
+		var p adoption.Plan
+		for n := 0; n < 20 && !p.Done; n++ { // A machine that has much to do needs another poll.
+			plans, err := a.Adopt(t.Context(), key, selector, xp.RefTo(xr))
+			if err != nil {
+				t.Fatalf("what a tenant writes stops the adoption of all: %v", err)
+			}
+			p = plans[xp.RefTo(xr).ID()]
+		}
+		if !p.Done {
+			t.Errorf("somebody else's XR is not adopted because of what a tenant has written: %+v", p)
+		}
+		checkPatches(t, s, u, replay)
+	})
+}
+
+// tenants returns an object that a tenant has written and that the server has a kind for; ok is false if there can't be such.
+func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
+	u, ok = xptest.Patched(animal, patch)
+	if !ok || xp.CheckMetadata(u) != nil {
+		return nil, gvr, false
+	}
+	was := xptest.Zoo()[int(animal)%len(xptest.Zoo())]
+	gvr, ok = map[string]schema.GroupVersionResource{xptest.LegacyKind: xorders, xptest.ClaimKind: orderclaims, xptest.ManagedKind: buckets}[was.GetKind()]
+	if !ok || gvr == buckets && was.GetNamespace() != "" {
+		return nil, gvr, false
+	}
+	u.SetGroupVersionKind(was.GroupVersionKind())
+	u.SetNamespace(was.GetNamespace())
+	u.SetName(was.GetName())
+	u.SetUID(was.GetUID())
+
+	return u, gvr, true
+}
+
+// checkPatches fails if anything was patched but the XR of somebody else, which is adopted, and, if the tenant puts back a genuine mark, what that is on.
+func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay bool) {
+	t.Helper()
+	own := 0
+	for _, action := range s.Actions() {
+		p, ok := action.(clienttesting.PatchActionImpl)
+		if !ok {
+			continue
+		}
+		switch {
+		case p.GetName() == u.GetName() && p.GetNamespace() == u.GetNamespace() && replay:
+			own++
+		case p.GetName() != "victim" || p.GetResource() != xorders:
+			t.Errorf("%s %s/%s was patched: %s", p.GetResource().Resource, p.GetNamespace(), p.GetName(), p.GetPatch())
+		}
+	}
+	// It is let reconcile, released, told of and asked for once each.
+	if own > 6 {
+		t.Errorf("what a tenant puts a mark back on was patched %d times: %v", own, s.requests("patch"))
+	}
+	if told := s.told(); len(told) > 6 {
+		t.Errorf("there are %d Events: %v", len(told), told)
+	}
+}
+
+// reconcile has Crossplane react to each list of XRs, as if it had reconciled one of them since the last.
+func reconcile(s *server, name string) {
+	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+		obj, err := s.Tracker().Get(xorders, "", name)
+		if err != nil {
+			return true, nil, err
+		}
+		u := obj.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the tracker has.
+		said := xptest.Reconciled()
+		if xp.IsPaused(u) {
+			said = xptest.SeenPaused()
+		}
+		if now := xptest.With(u, said); !equality.Semantic.DeepEqual(u, now) {
+			s.put(xorders, now)
+		}
+
+		return false, nil, nil
 	})
 }
 

@@ -104,7 +104,32 @@ func Hostile() []string {
 		patches = append(patches, `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":`+string(b)+`}}}`)
 	}
 
+	for _, u := range beings() {
+		patches = append(patches, selfish(u))
+	}
+
 	return patches
+}
+
+// beings are a claim, XRs and MRs of the Zoo, which come first there.
+func beings() []*unstructured.Unstructured { return Zoo()[:5] }
+
+// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its own claim, XR and owner and composes itself.
+func selfish(u *unstructured.Unstructured) string {
+	of := ref(u, true)
+	owner := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true}
+	b, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{
+			"finalizers": []string{xp.FinalizerClaim, xp.FinalizerComposite, xp.FinalizerManaged}, "ownerReferences": []any{owner},
+			"labels": map[string]any{xp.LabelComposite: u.GetName(), "crossplane.io/claim-name": u.GetName(), xp.LabelClaimNamespace: u.GetNamespace()},
+		},
+		"spec": map[string]any{
+			"resourceRef": of, "claimRef": of, "resourceRefs": []any{of}, "crossplane": map[string]any{"resourceRefs": []any{of}, "claimRef": of},
+		},
+	})
+	must(err)
+
+	return string(b)
 }
 
 // Patched returns one of the Zoo with a JSON merge patch applied, as it is decoded from JSON; ok is false if that is no object of Kubernetes' any more.
@@ -125,12 +150,15 @@ func Patched(animal uint8, patch []byte) (u *unstructured.Unstructured, ok bool)
 	return u, ok
 }
 
-// Seeds calls the function with each of Hostile and some of the Zoo for it, so that each of the Zoo has its share.
+// Seeds calls the function with each of Hostile and some of the Zoo for it, so that each of the Zoo has its share, and with those that refer to themselves.
 func Seeds(add func(animal uint8, patch []byte)) {
 	zoo := len(Zoo())
 	for n, patch := range Hostile() {
 		for _, offset := range []int{0, 5, 11, 17} {
 			add(uint8((n+offset)%zoo), []byte(patch)) //nolint:gosec // The zoo is small.
 		}
+	}
+	for n, u := range beings() {
+		add(uint8(n), []byte(selfish(u)))
 	}
 }
