@@ -16,8 +16,8 @@ const FieldManager = xp.Program
 // Own has the plugin manage what its hold has put on u, which is about to be created from what it is in the backup, from the moment that the backup's
 // managedFields are there. Velero creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What nobody manages in them is
 // removed with the map that it is in, when whoever manages that gives it up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply"
-// managed, and with it would go the mark and the pause. It does nothing if u has no managedFields, or some that can't be read: then Velero writes none back, and
-// goes on managing all that it has created.
+// managed, and with it would go the mark and the pause. It does nothing if u has no managedFields, or some that can't be read: then Velero writes none back,
+// and goes on managing all that it has created.
 func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, found, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || !found || len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
