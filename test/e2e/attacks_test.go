@@ -62,6 +62,7 @@ func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	_, place, err := s.target.RequestsSince(ctx, 0)
 	must(t, err)
 	a.begun = place
+	// What is paused again, or whose claim has a mark that is not its own, waits for whoever writes that to stop.
 	must(t, robber.StartRestore(ctx, s.target, a.replayed, robber.Namespace, "--item-operation-timeout", "40s"))
 	must(t, drill.AwaitOperations(ctx, s.target, a.replayed))
 	must(t, honest.StartRestore(ctx, s.target, a.restore, honest.Namespace))
@@ -117,6 +118,7 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 	t.Helper()
 	requests, _, err := a.target.RequestsSince(t.Context(), a.begun)
 	must(t, err)
+	never := append(slices.Clone(limits), "namespaces", "customresourcedefinitions")
 	restored := []string{a.honest.Namespace, a.replayer.Namespace}
 	written := 0
 	for _, r := range requests {
@@ -124,7 +126,7 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 			continue
 		}
 		if r.Verb == "get" || r.Verb == "list" || r.Verb == "watch" {
-			if r.Verb != "get" && slices.Contains([]string{"resourcequotas", "networkpolicies", "rolebindings", "namespaces"}, r.Resource) {
+			if r.Verb != "get" && slices.Contains(never, r.Resource) {
 				t.Errorf("on the word of a forged mark the plugin has asked to %s %s", r.Verb, r.URI)
 			}
 
