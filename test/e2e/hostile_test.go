@@ -107,7 +107,7 @@ func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
 const invented = "invented.example"
 
 // checkKinds wants the backup to have the XR and to have asked for next to none of its kinds.
-func checkKinds(t *testing.T, s *suite, f *forgery) {
+func checkKinds(t *testing.T, _ *suite, f *forgery) {
 	t.Helper()
 	const few = 100
 	unserved := 0
