@@ -28,7 +28,19 @@ func forgeriesOf(version stack.Version) map[string]*forgery {
 			namespace: "heir", forge: forgeOwners,
 		},
 	}
+	all["Tampering"] = &forgery{
+		reason:    "The lists on stored copies say no more than the objects themselves might.",
+		namespace: tamperer, from: tampered, forge: func(*testing.T, *suite, *tenant, *loot) {},
+	}
 	if version == stack.V2 {
+		all["Kinds"] = &forgery{
+			reason:    "Kinds that nobody serves are asked for once.",
+			namespace: "inventor", forge: forgeKinds, check: checkKinds,
+		}
+		all["Limits"] = &forgery{
+			reason:    "What an XR lists is looked for in its namespace only.",
+			namespace: "warden", forge: forgeLimits, check: checkLimits,
+		}
 		all["ResourceRefs"] = &forgery{
 			reason:    "What an XR lists is its own only if it is controlled by it.",
 			namespace: "lister", forge: forgeRefs,
@@ -79,10 +91,11 @@ func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 	s.forge(t, n, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
 		"velero.crossplane.io/tree":                      tree,
 		"velero.crossplane.io/dangling":                  refs,
-		"velero.crossplane.io/hold":                      hold,
+		oldHold:                                          hold,
+		annotationHold:                                   hold,
 		"velero.crossplane.io/claim-hold":                hold,
 		"backup.velero.io/must-include-additional-items": "true",
-		mustInclude: "true",
+		mustInclude:                                      "true",
 	}}})
 }
 
@@ -234,6 +247,9 @@ func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
 			return err
 		}
 		for key := range wanted {
+			if key == annotationHold {
+				continue // Crossplane takes it for one of Kubernetes' own.
+			}
 			if _, ok := xrs[0].GetAnnotations()[key]; !ok {
 				return fmt.Errorf("%s is not there", key)
 			}

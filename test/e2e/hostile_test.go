@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,12 +53,9 @@ func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 	})
 }
 
-// testHostile restores an honest tenant beside all that the others have left, and looks whether each of them is told of.
-func (s *suite) testHostile(t *testing.T, n *tenant, forgeries map[string]*forgery) {
+// testHostile looks, when an honest tenant was restored beside all that the others have left, whether each of them is told of.
+func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	t.Helper()
-	s.restore(t, n, honest+"-again")
-	s.settle(t, n)
-	s.wantSound(t, n)
 	for name, told := range map[string][]string{
 		"Paths": {"nothing can be called that"},
 		"Hoard": {"cannot put a hold on", "its 4004 resourceRefs"},
@@ -80,10 +79,110 @@ func (s *suite) testHostile(t *testing.T, n *tenant, forgeries map[string]*forge
 }
 
 // withHonest backs a tenant up who forges nothing.
-func (s *suite) withHonest(t *testing.T) *tenant {
+func (s *suite) withHonest(t *testing.T, namespace string) *tenant {
 	t.Helper()
-	n := s.few(t, s.source, drill.Platform{Namespace: honest}, 2)
+	n := s.few(t, s.source, drill.Platform{Namespace: namespace}, 2)
 	s.backUp(t, s.source, n)
 
 	return n
+}
+
+// inventions is how many kinds an XR lists that nobody has made: about what etcd takes in one object.
+const inventions = 15000
+
+// forgeKinds has an XR, which its owner keeps Crossplane from correcting, list objects of kinds that nobody has made, each of a group of its own.
+func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
+	t.Helper()
+	var refs []any
+	for i := range inventions {
+		refs = append(refs, map[string]any{"apiVersion": fmt.Sprintf("g%d.%s/v1", i, invented), "kind": "Made", "name": "up"})
+	}
+	s.forge(t, n, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationPaused: "true"}},
+		"spec":     map[string]any{"crossplane": map[string]any{"resourceRefs": refs}},
+	})
+}
+
+// invented is the end of the groups of kinds that nobody has made.
+const invented = "invented.example"
+
+// checkKinds wants the backup to have the XR and to have asked for next to none of its kinds.
+func checkKinds(t *testing.T, _ *suite, f *forgery) {
+	t.Helper()
+	const few = 100
+	unserved := 0
+	for _, r := range f.asked {
+		if strings.Contains(r.URI, invented) || r.Code == http.StatusNotFound {
+			unserved++
+		}
+	}
+	t.Logf("in the backup with %d made-up kinds the plugin has made %d requests, %d of them for what nobody serves", inventions, len(f.asked), unserved)
+	if len(f.asked) == 0 || len(f.asked) >= few {
+		t.Errorf("%s The plugin has made %d requests in the backup, %d of them for what nobody serves", f.reason, len(f.asked), unserved)
+	}
+	for path, content := range f.contents {
+		if strings.HasSuffix(path, "/"+f.tenant.Name(0)+".json") && strings.Count(content, invented) >= inventions {
+			return
+		}
+	}
+	t.Errorf("%s The backup does not have it", f.reason)
+}
+
+// limits are the kinds by which tenants are kept within limits, which nobody composes.
+var limits = []string{"resourcequotas", "networkpolicies", "rolebindings"}
+
+// forgeLimits has an XR, which its owner has paused, list objects of its namespace that it does not compose.
+func forgeLimits(t *testing.T, s *suite, n *tenant, _ *loot) {
+	t.Helper()
+	var refs []any
+	objects := limitsIn(n.Namespace, nil)
+	must(t, s.source.ApplyObjects(t.Context(), objects...))
+	for _, u := range objects {
+		refs = append(refs, map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName()})
+	}
+	s.forge(t, n, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationPaused: "true"}},
+		"spec":     map[string]any{"crossplane": map[string]any{"resourceRefs": refs}},
+	})
+}
+
+// limitsIn returns one object of each of the limits.
+func limitsIn(namespace string, labels map[string]any) []*unstructured.Unstructured {
+	meta := map[string]any{"namespace": namespace, "name": namespace + "-limits", "labels": labels}
+
+	return []*unstructured.Unstructured{
+		{Object: map[string]any{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": map[string]any{"hard": map[string]any{"pods": "10"}}}},
+		{Object: map[string]any{
+			"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": meta, "spec": map[string]any{"podSelector": map[string]any{}},
+		}},
+		{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
+			"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+		}},
+	}
+}
+
+// checkLimits wants the restores to have looked for them in their namespace and nowhere else, and none of them to have got an owner.
+func checkLimits(t *testing.T, s *suite, f *forgery) {
+	t.Helper()
+	here := 0
+	for _, r := range asked(t, s.target, 0) {
+		switch {
+		case r.Verb != "list" || !slices.Contains(limits, r.Resource):
+		case r.Namespace == f.namespace:
+			here++
+		default:
+			t.Errorf("%s The plugin has asked to %s %s", f.reason, r.Verb, r.URI)
+		}
+	}
+	if here == 0 {
+		t.Errorf("the plugin has not looked for what is in %s, so this tests nothing", f.namespace)
+	}
+	for _, u := range limitsIn(f.namespace, nil) {
+		live, err := get(t.Context(), s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+		must(t, err)
+		if len(live.GetOwnerReferences()) > 0 {
+			t.Errorf("%s %s %s is owned by %v", f.reason, u.GetKind(), u.GetName(), live.GetOwnerReferences())
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -62,19 +63,25 @@ func testTenants(t *testing.T, version stack.Version) {
 	for _, f := range forgeries {
 		must(t, f.tenant.AwaitReady(ctx, s.source, 1))
 		f.forge(t, s, f.tenant, l)
+		before := len(asked(t, s.source, 0))
 		backupWith(t, s.source, f.namespace, "--include-namespaces", f.namespace)
+		f.asked = asked(t, s.source, before)
 		f.contents = contents(t, s.source, f.namespace)
 	}
+	fair, robber := s.withHonest(t, honest), s.withHonest(t, replayer)
+	tenants = append(tenants, fair, robber)
+	var squatted *unstructured.Unstructured
 	if version == stack.V2 {
-		tenants = append(tenants, s.withHonest(t))
+		squatted = s.makeSquatted(t, l)
 	}
 	must(t, s.source.UsePlugin(ctx, false))
-	backupWith(t, s.source, "everything", clusterResources+"=true")
+	everything := backupWith(t, s.source, "everything", clusterResources+"=true")
+	s.tamper(t, everything, l)
 
 	s.loseSource(t, tenants...)
 	// What nothing checked comes first, while there is nothing that it could already be.
 	for _, f := range forgeries {
-		s.startForged(t, f, "everything")
+		s.startForged(t, f, cmp.Or(f.from, "everything"))
 	}
 	for _, f := range forgeries {
 		s.startForged(t, f, f.namespace)
@@ -83,8 +90,10 @@ func testTenants(t *testing.T, version stack.Version) {
 	for name, f := range forgeries {
 		t.Run(name, func(t *testing.T) { s.testForgery(t, f, written) })
 	}
+	t.Run("Attacks", func(t *testing.T) { s.testAttacks(t, fair, robber, l) })
 	if version == stack.V2 {
-		t.Run("Honest", func(t *testing.T) { s.testHostile(t, tenants[len(tenants)-1], forgeries) })
+		t.Run("Squatting", func(t *testing.T) { s.testSquatting(t, squatted) })
+		t.Run("Hostile", func(t *testing.T) { s.testHostile(t, forgeries) })
 	}
 }
 
@@ -115,8 +124,15 @@ type forgery struct {
 	namespace string
 	forge     func(t *testing.T, s *suite, n *tenant, l *loot)
 
+	// from is the backup that is restored first, "everything" if it is "".
+	from string
+	// check looks at what else has come of it, if it is not nil.
+	check func(t *testing.T, s *suite, f *forgery)
+
 	tenant   *tenant
 	contents map[string]string
+	// asked are the requests of the plugin in its backup.
+	asked    []stack.Request
 	restores []string
 }
 
@@ -153,6 +169,9 @@ func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]strin
 	}
 	if len(f.contents) == 0 {
 		t.Error("the backup is empty")
+	}
+	if f.check != nil {
+		f.check(t, s, f)
 	}
 	for i, restore := range f.restores {
 		mine := 0

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Somebody who can write to the bucket has changed what it has of this tenant, in this backup.
+const (
+	tamperer = "tamperer"
+	tampered = "tampered"
+)
+
+// tamper puts a backup into the bucket that is like another one, but in which whatever is of the tamperer lists what is the victim's and nobody's as what is to
+// be restored first.
+func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot) {
+	t.Helper()
+	list := []any{
+		"clusterrolebindings.rbac.authorization.k8s.io//" + crown,
+		fmt.Sprintf("secrets/%s/%s-connection", victim, l.instance.GetName()),
+		fmt.Sprintf("%s//%s", resource(l.composition), l.composition.GetName()),
+	}
+	for _, u := range append([]unstructured.Unstructured{*l.instance, *l.composite}, l.managed...) {
+		list = append(list, fmt.Sprintf("%s/%s/%s", resource(&u), u.GetNamespace(), u.GetName()))
+	}
+	items, _, _ := unstructured.NestedInt64(backup.Object, "status", "progress", "totalItems")
+	file := filepath.Join(t.TempDir(), tampered+".tar.gz")
+	changed := 0
+	rewrite(t, s.host.BackupFile(backup.GetName()), file, func(content []byte) []byte {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal(content, &u.Object); err != nil || u.GetKind() == "" {
+			return content
+		}
+		if u.GetNamespace() != tamperer && u.GetLabels()["crossplane.io/claim-namespace"] != tamperer {
+			return content
+		}
+		changed++
+		must(t, unstructured.SetNestedSlice(u.Object, list, "metadata", "velero.crossplane.io/tree"))
+		annotations := u.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[mustInclude] = "true"
+		u.SetAnnotations(annotations)
+		b, err := json.Marshal(u.Object)
+		must(t, err)
+
+		return b
+	})
+	if changed == 0 {
+		t.Fatalf("Backup %s has nothing of %s", backup.GetName(), tamperer)
+	}
+	must(t, s.host.Upload(t.Context(), tampered, backup.GetName(), int(items), file))
+}
+
+// rewrite copies the tar file of a backup, with the files of its objects changed by a function.
+func rewrite(t *testing.T, from, to string, change func(content []byte) []byte) {
+	t.Helper()
+	in, err := os.Open(from)
+	must(t, err)
+	defer in.Close()
+	unzipped, err := gzip.NewReader(in)
+	must(t, err)
+	out, err := os.Create(to)
+	must(t, err)
+	defer out.Close()
+	zipped := gzip.NewWriter(out)
+	archive := tar.NewWriter(zipped)
+	for files := tar.NewReader(unzipped); ; {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		content, err := io.ReadAll(files)
+		must(t, err)
+		if strings.HasPrefix(header.Name, "resources/") && strings.HasSuffix(header.Name, ".json") {
+			content = change(content)
+			header.Size = int64(len(content))
+		}
+		must(t, archive.WriteHeader(header))
+		_, err = archive.Write(content)
+		must(t, err)
+	}
+	must(t, errors.Join(archive.Close(), zipped.Close(), out.Close()))
+}
