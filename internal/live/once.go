@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -31,31 +32,32 @@ func stepOf(change adoption.Change) takenStep {
 // once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
 // that is on again after it was lifted fails, and any other step waits for the next poll.
 func (p *poll) once(plan adoption.Plan) adoption.Plan {
-	if plan.Patch != nil && p.taken[stepOf(plan.Change)] {
-		plan = undone(plan, plan.Change)
-	}
-	if slices.ContainsFunc(plan.Also, func(c adoption.Change) bool { return p.taken[stepOf(c)] }) {
-		also := plan.Also
-		plan.Also = nil
-		for _, c := range also {
-			if p.taken[stepOf(c)] {
-				plan = undone(plan, c)
-			} else {
-				plan.Also = append(plan.Also, c)
-			}
+	all := append(slices.Clone(plan.Also), plan.Change)
+	plan.Also, plan.Change = nil, adoption.Change{}
+	for n, c := range all {
+		switch {
+		case c.Patch == nil:
+		case p.isHeldAgain(c.Target), p.taken[stepOf(c)]:
+			plan = p.undone(plan, c)
+		case n < len(all)-1:
+			plan.Also = append(plan.Also, c)
+		default:
+			plan.Change = c
 		}
 	}
 
 	return plan
 }
 
-// undone returns the Plan without a change that was made and that somebody has undone.
-func undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
+// isHeldAgain tells whether an object has a mark whose hold was lifted.
+func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
+	return p.taken[takenStep{uid: u.GetUID(), step: lifted}] && xp.HasAnnotation(u, adoption.AnnotationHold)
+}
+
+// undone says in a Plan that somebody has undone a change that was made.
+func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
-	if plan.Patch != nil && stepOf(plan.Change) == stepOf(c) {
-		plan.Change = adoption.Change{}
-	}
-	if c.Lifts() {
+	if p.isHeldAgain(c.Target) {
 		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get "+
 			"--show-managed-fields), have them stop, then run: %s", target, adoption.AnnotationHold, xp.ReleaseCommand(target))
 

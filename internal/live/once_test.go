@@ -40,6 +40,17 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 			},
 			want: "the hold of XOrder x was lifted, and somebody has put it on again",
 		},
+		"ReleasedAndPaused": {
+			reason: "With the pause it would be let reconcile once more.",
+			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
+				if !xp.HasAnnotation(u, adoption.AnnotationHold) {
+					return xptest.With(u, xptest.Annotated(adoption.AnnotationHold, kept), xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused())
+				}
+
+				return u
+			},
+			want: "the hold of XOrder x was lifted, and somebody has put it on again",
+		},
 		"Unpaused": {
 			reason: "What keeps it from going on is named.",
 			back: func(u *unstructured.Unstructured) *unstructured.Unstructured {
