@@ -39,6 +39,9 @@ It leaves alone, and names, what a Restore under way holds, what is in quarantin
 names the Restore whose holds to lift, also if that seems to be under way or has put them in quarantine. A name ends a quarantine too, and lifts the hold of
 a CronOperation or WatchOperation. Copies stay held.
 
+A mark counts only if the plugin of this cluster has signed it. --trust-marks has those of what is named count as well: what Velero alone has restored from a
+backup that was taken while it was held, and what is held while the key was lost. See first what they say: whoever may write an object can write its mark.
+
 What can't be lifted stays held, with the reason and the next step; when nothing has moved for a while the command ends.
 
 --force then lifts those holds as well. Before, it says of each what that can cost, and asks. --dry-run says what would be done, and changes nothing.
@@ -58,6 +61,9 @@ const releaseExample = `  # What is held for no reason any more, and what would 
   # What would it cost to do without what is missing?
   ` + Name + ` release team-a/orders --force --dry-run
 
+  # What a backup has brought back held, without the plugin
+  ` + Name + ` release team-a/orders --trust-marks
+
   # Let a CronOperation start Operations again
   ` + Name + ` release nightly-cleanup`
 
@@ -69,8 +75,10 @@ type release struct {
 	restore            string
 	names              []string
 	dryRun, force, yes bool
-	timeout            time.Duration
-	pause, settle      time.Duration
+	// trustMarks says that a person knows who has written the marks.
+	trustMarks    bool
+	timeout       time.Duration
+	pause, settle time.Duration
 
 	cluster *live.Cluster
 	adopter *live.Adopter
@@ -104,6 +112,7 @@ func newRelease(o *options) *cobra.Command {
 	c.Flags().StringVar(&r.restore, "restore", "", "only the holds of this Restore of Velero's, whatever its phase is")
 	c.Flags().BoolVar(&r.dryRun, "dry-run", false, "say what would be done, and change nothing")
 	c.Flags().BoolVar(&r.force, "force", false, "lift what can't be lifted safely too, after saying what that can cost")
+	c.Flags().BoolVar(&r.trustMarks, "trust-marks", false, "rely on the marks of what is named, or of --restore, that are not signed with the key of this cluster")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "don't ask before lifting by force")
 	c.Flags().DurationVar(&r.timeout, "timeout", releaseTimeout, "for how long to go on")
 	_ = r.out.addTo(c, string(printer.Table), string(printer.Wide), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
@@ -122,6 +131,9 @@ func (r *release) prepare(args []string) error {
 	}
 	if r.restore != "" && !strings.Contains(r.restore, "/") {
 		r.restore = r.velero + "/" + r.restore
+	}
+	if r.trustMarks && len(r.names) == 0 && r.restore == "" {
+		return errors.New("cannot trust all marks that there are: name the objects, or their Restore with --restore")
 	}
 	if r.force && !r.yes && !r.dryRun && !isTerminal(r.In) {
 		return errors.New("cannot ask: stdin is no terminal. See what --force can cost with --force --dry-run, and then give --yes")
@@ -165,16 +177,16 @@ func (r *release) run(ctx context.Context) error {
 }
 
 // readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after Velero's namespace was made anew, no mark counts, and what is
-// held can only be released by force.
+// held is released only if a person says that its marks can be relied on, or by force.
 func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
-	if len(r.holds.due()) == 0 {
-		return nil, nil
+	if r.trustMarks || len(r.holds.due()) == 0 {
+		return adoption.Unverified, nil
 	}
 	key, err := r.cluster.ReadMarkKey(ctx, r.velero)
 	switch {
 	case apierrors.IsNotFound(err):
 		r.say("warning: there is no Secret %s in the namespace %s, so nothing tells which marks the plugin wrote. If that is not the namespace of Velero, give "+
-			"--velero-namespace; if it is, and the Secret was lost, release with --force", live.MarkKeySecret, r.velero)
+			"--velero-namespace; if it is, and you know what is held, give --trust-marks", live.MarkKeySecret, r.velero)
 		key = make(adoption.Key, adoption.KeySize)
 		_, _ = rand.Read(key) // It never fails.
 

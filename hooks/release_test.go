@@ -29,6 +29,7 @@ type releasing struct {
 	format             printer.Format
 	names              []string
 	dryRun, force, yes bool
+	trustMarks         bool
 	timeout            time.Duration
 	// in is where answers come from; nil if from nowhere.
 	in io.Reader
@@ -52,7 +53,7 @@ func (s *server) release(t *testing.T, of releasing) results {
 	o.velero, o.namespace = "velero", of.namespace
 	r := &release{
 		options: o, out: output{format: gocmp.Or(of.format, printer.JSON)}, restore: of.restore, dryRun: of.dryRun, force: of.force, yes: of.yes, timeout: of.timeout,
-		pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),
+		trustMarks: of.trustMarks, pause: time.Millisecond, settle: 10 * time.Millisecond, cluster: live.NewCluster(s, s),
 	}
 	if of.timeout == 0 {
 		r.timeout = time.Minute
@@ -117,6 +118,10 @@ func TestRelease(t *testing.T) {
 		return map[string]report.Result{"XOrder x3": r, "OrderClaim team-a/o3": r, "Bucket b3": r}
 	}
 	copied := restored(xptest.MR("copy"), adoption.Hold{Clone: "Bucket b", Reason: "it is a copy"})
+	foreign := xptest.With(restored(xptest.XR("foreign", xptest.NeverComposed()), adoption.Hold{}), xptest.SeenPaused())
+	if err := adoption.Key(bytes.Repeat([]byte("o"), adoption.KeySize)).Sign(foreign, ""); err != nil {
+		t.Fatal(err)
+	}
 	nameless := restored(xptest.MR("n", xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), adoption.Hold{Identity: xp.Unknown})
 	released := map[string]report.Result{"XOrder x1": report.Released, "OrderClaim team-a/o1": report.Released}
 	all := func(r report.Result) map[string]report.Result {
@@ -191,6 +196,18 @@ func TestRelease(t *testing.T) {
 		"ScheduleNamed": {
 			reason: "Its name is enough.", objects: []*unstructured.Unstructured{cron()}, of: releasing{names: []string{"nightly"}},
 			want: results{Results: map[string]report.Result{"CronOperation nightly": report.Released}}, wrote: []string{"cronoperations nightly"},
+		},
+		"Forged": {
+			reason: "Anybody can write a mark.", objects: []*unstructured.Unstructured{foreign},
+			want: results{Results: map[string]report.Result{"XOrder foreign": report.StillHeld}, Code: ExitProblems},
+		},
+		"ForgedDryRun": {
+			reason: "What is said before is what is done.", objects: []*unstructured.Unstructured{foreign}, of: releasing{dryRun: true},
+			want: results{Results: map[string]report.Result{"XOrder foreign": report.WouldWait}, Code: ExitProblems},
+		},
+		"ForgedTrusted": {
+			reason: "It may be another cluster's.", objects: []*unstructured.Unstructured{foreign}, of: releasing{names: []string{"foreign"}, trustMarks: true},
+			want: results{Results: map[string]report.Result{"XOrder foreign": report.Released}}, wrote: []string{"xorders foreign", "xorders foreign"},
 		},
 		"Copy": {
 			reason: "Two must not manage one external resource.", objects: []*unstructured.Unstructured{copied}, of: releasing{names: []string{"copy"}},

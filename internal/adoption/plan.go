@@ -120,8 +120,8 @@ func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool)
 
 // howToClear says what to do about a mark that nobody can rely on.
 func howToClear(u *unstructured.Unstructured) string {
-	return "nothing is done on its word. If the object is held, look at what it says, and lift the hold with: " + releaseByForce(u).String() +
-		"; if not, remove the annotation"
+	return "nothing is done on its word. If this plugin has put it on in another cluster, or before its key was lost, run: " +
+		xp.NewCommand(xp.Program, "release", "--trust-marks").On(xp.RefTo(u).Path()).String() + "; if not, remove the annotation"
 }
 
 // releaseByForce is the command that lifts the hold of an object at once.

@@ -75,8 +75,8 @@ func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.K
 		key, err = adoption.NewKey(b)
 	}
 	if err != nil {
-		return nil, fmt.Errorf(what+" in Secret %s/%s: %w; delete the Secret to have another one made, and release what is held by then with --force", namespace,
-			MarkKeySecret, err)
+		return nil, fmt.Errorf(what+" in Secret %s/%s: %w; delete the Secret to have another one made, and release what is held by then with --trust-marks",
+			namespace, MarkKeySecret, err)
 	}
 	c.mu.Lock()
 	c.markKeys[namespace] = key

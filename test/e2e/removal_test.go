@@ -56,7 +56,7 @@ func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 }
 
 // testHeldInBackup has Velero alone back up what a restore has left on hold, and restore that into another cluster. It stays held, and nothing happens to
-// it, until the command releases it, which needs no Velero.
+// it, until a person says that its marks can be relied on and the command releases it, which needs no Velero.
 func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -77,7 +77,10 @@ func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	if got.Holds != n.size || got.Creates > 0 || got.Deletes > 0 {
 		t.Errorf("what comes back held stays so, and nothing happens to it: %+v", got)
 	}
-	if r := command(t, s.target, "release"); r.code != 0 {
+	if r := command(t, s.target, "release"); r.code != 3 || !strings.Contains(r.stdout, "--trust-marks") {
+		t.Errorf("another cluster's marks count only if somebody says so; the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r := command(t, s.target, "release", "--trust-marks", "--restore", "held"); r.code != 0 {
 		t.Fatalf("the command ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	s.settle(t, n)
