@@ -43,17 +43,28 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	secrets := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
 	err = c.again(ctx.Done(), answering, func() error {
 		_, err := secrets.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
-		if err != nil && !apierrors.IsAlreadyExists(err) { // Another process makes it at the same time, or the answer was lost.
+		if err != nil {
 			return fmt.Errorf("cannot make Secret %s/%s, which has the key that signs the marks of holds: %w", namespace, MarkKeySecret, err)
 		}
 
 		return nil
 	})
+	if apierrors.IsAlreadyExists(err) { // Another process has made it at the same time, or the answer was lost.
+		return c.ReadMarkKey(ctx, namespace)
+	}
 	if err != nil {
 		return nil, err
 	}
+	key, err = adoption.NewKey(secret)
+	c.keepMarkKey(namespace, key)
 
-	return c.ReadMarkKey(ctx, namespace)
+	return key, err
+}
+
+func (c *Cluster) keepMarkKey(namespace string, key adoption.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.markKeys[namespace] = key
 }
 
 // ReadMarkKey is MarkKey for those who sign only what is signed already: it fails with an error that apierrors.IsNotFound knows if there is no key.
@@ -78,9 +89,7 @@ func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.K
 		return nil, fmt.Errorf(what+" in Secret %s/%s: %w; delete the Secret to have another one made, and release what is held by then with --trust-marks",
 			namespace, MarkKeySecret, err)
 	}
-	c.mu.Lock()
-	c.markKeys[namespace] = key
-	c.mu.Unlock()
+	c.keepMarkKey(namespace, key)
 
 	return key, nil
 }
