@@ -1,0 +1,90 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// put puts a hold on the item.
+func (a *Adopt) put(i *item, h adoption.Hold) error {
+	key, err := a.key(i)
+	if err != nil {
+		return err
+	}
+	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
+	if _, err = adoption.Put(i.Unstructured, h); err != nil {
+		return err
+	}
+
+	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
+		return err
+	}
+	adoption.Own(i.Unstructured, i.original, a.now())
+
+	return nil
+}
+
+// key returns what signs the marks of holds.
+func (a *Adopt) key(i *item) (adoption.Key, error) {
+	key, err := a.cluster.MarkKey(context.Background(), i.restore.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("cannot hold %s: %w", xp.String(i.original), err)
+	}
+
+	return key, nil
+}
+
+// liveHold returns the hold that is on a live object, nil if there is none, or none that this plugin has put on.
+func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
+	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
+		return nil, nil //nolint:nilnil // No hold is no error.
+	}
+	key, err := a.key(i)
+	if err != nil {
+		return nil, err
+	}
+	h, err := key.HoldOf(u)
+	if err != nil {
+		i.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
+
+		return nil, nil //nolint:nilnil // It is none of this plugin's.
+	}
+
+	return h, nil
+}
+
+// hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
+// has one of its own only if its XR did not come back held, or belongs to another claim.
+func (a *Adopt) hold(i *item) (string, error) {
+	if err := a.put(i, adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+		return "", err
+	}
+	self := i.self()
+	ref, ok := xp.ClaimFrom(i.Unstructured).CompositeRef()
+	if !ok || !xp.IsClaim(i.Unstructured) {
+		return operationID(self), nil
+	}
+	xr, err := a.cluster.Owner(context.Background(), metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}, "")
+	if isAbsent(err) {
+		return operationID(self), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot find the XR %s of %s: %w", ref.Name, xp.String(i.original), err)
+	}
+	h, err := a.liveHold(i, xr)
+	if err != nil {
+		return "", err
+	}
+	if claimRef, _ := xp.CompositeFrom(xr).ClaimRef(); h == nil || claimRef.ID() != self.ID() {
+		return operationID(self), nil
+	}
+
+	return "", nil
+}
