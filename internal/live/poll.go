@@ -121,8 +121,9 @@ func (p *poll) goesOn(look time.Duration) bool {
 
 // end tells what has become of all.
 func (p *poll) end(ctx context.Context, o *observer) {
+	arrived := o.world.Arrived()
 	for id, plan := range p.plans {
-		plan.Arrived = o.world.Arrived()
+		plan.Arrived = arrived
 		p.plans[id] = plan
 	}
 	passing := p.passing()
