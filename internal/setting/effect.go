@@ -150,9 +150,12 @@ func (e entry) fault(p Place) (f Fault, bad bool) {
 		return f, true
 	}
 	f.Reason = err.Error()
-	if p.Kind == KindConfigMap {
-		f.Next += "; until then whatever of Crossplane's a backup or restore comes to is an error"
-	} else {
+	switch p.Kind {
+	case KindConfigMap:
+		f.Next += "; until then whatever of Crossplane's a restore comes to is an error, and backups go without the settings"
+	case KindBackup:
+		f.Next += " and begin again: it went without the settings"
+	default:
 		f.Next += " and begin again: what of Crossplane's it came to is an error"
 	}
 
