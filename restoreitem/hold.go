@@ -26,7 +26,7 @@ func (a *Adopt) put(i *item, h adoption.Hold) error {
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
-	adoption.Own(i.Unstructured, i.original, a.now())
+	adoption.Own(i.Unstructured, i.asOwned(), a.now())
 
 	return nil
 }

@@ -20,7 +20,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if !ok {
 		u := claim.Unstructured
 
-		return letGoWith(u, h, Plan{Change: Change{Target: u, Patch: giveBack(u, h), Step: "it had no XR in the backup; give its own settings back"}})
+		return letGoWith(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
 	if t := (tree{w: w}); t.awaitKnown(r) {
 		return t.plan
@@ -41,8 +41,11 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 			xp.String(claim.Unstructured), r.Name)}
 	}
 	xr, p, ok := w.mayGoOn(u)
-	if !ok {
+	switch {
+	case !ok:
 		return p
+	case xr != nil && xr.Freed:
+		return w.freed(u, xr)
 	}
 
 	return nextForOther(w, u, xr)
@@ -74,10 +77,15 @@ func (t *tree) releaseClaim() bool {
 
 		return false
 	}
+	if h != nil && h.Freed {
+		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
+
+		return false
+	}
 	if h != nil {
 		t.checkSeen(claim)
 		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
-			t.do(claim, giveBack(claim, h), "its XR is adopted; give its own settings back")
+			t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
 		}
 
 		return false

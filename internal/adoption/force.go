@@ -45,7 +45,7 @@ func Force(w *World, r xp.Ref) Forcing {
 		f.risk("it is a copy of %s: if that is alive, both manage the same external resources from then on, and what one of them changes or deletes is changed or "+
 			"deleted for the other", h.Clone)
 	}
-	f.Change = Change{Target: u, Patch: giveBack(u, h), Step: "hold lifted by force; its own settings are back"}
+	f.Change = w.key.lift(u, h, "hold lifted by force; its own settings are back")
 	f.Settings = Settings(h)
 	switch {
 	case xp.IsSchedule(u):

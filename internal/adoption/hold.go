@@ -57,6 +57,10 @@ type Hold struct {
 	// for it; nil if they had none.
 	Status        []string `json:"status,omitempty"`
 	RestoreStatus *string  `json:"restoreStatus,omitempty"`
+	// Freed says that it has its own settings back and nothing keeps it from being reconciled, so that only the mark is left to take off; Managers are who has
+	// managed these settings until then, as Managers returns them.
+	Freed    bool  `json:"freed,omitempty"`
+	Managers []any `json:"managers,omitempty"`
 }
 
 // ReasonSecret is why an MR that publishes connection details is held: a provider would publish before the Secret of the backup is there, which
@@ -91,6 +95,9 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err != nil {
 		// What can't be read is not this plugin's, or is damaged; what it brings along must come back all the same.
 		h.Reason += ". It had another mark that could not be read, and lost it: " + err.Error()
+	}
+	if earlier != nil && earlier.Freed {
+		earlier = nil // It has its own settings.
 	}
 	inst := xp.Instance{Unstructured: u}
 	if earlier != nil {
@@ -164,6 +171,11 @@ func TakeOff(u *unstructured.Unstructured) error {
 	}
 	annotations := u.GetAnnotations()
 	delete(annotations, AnnotationHold)
+	if h.Freed {
+		u.SetAnnotations(annotations)
+
+		return nil
+	}
 	delete(annotations, xp.AnnotationPaused)
 	if h.Paused != nil {
 		annotations[xp.AnnotationPaused] = *h.Paused

@@ -86,6 +86,9 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 // endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there
 // -> observed, if it is to be observed first -> its own settings back.
 func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
+	if h.Freed {
+		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
+	}
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
@@ -103,7 +106,7 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		return e
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return endOfObserving(u, h)
+		return endOfObserving(w, u, h)
 	}
 	if h.ByHand {
 		return end{ready: true}
@@ -113,7 +116,7 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		step, why = "give its own settings back", waitLetGo
 	}
 
-	return end{Change: Change{Target: u, Patch: giveBack(u, h), Step: step}, why: why, moving: true}
+	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
 }
 
 // missingSecret returns the connection secret of an MR that the restore should have brought back, and whether it has not.
@@ -143,7 +146,7 @@ func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 }
 
 // endOfObserving plans for an MR that only observes until it was observed.
-func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
+func endOfObserving(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if xp.IsPaused(u) {
 		return end{
 			Change: Change{Target: u, Patch: patch(u, map[string]any{xp.AnnotationPaused: nil}), Step: "let its provider observe it"},
@@ -167,9 +170,7 @@ func endOfObserving(u *unstructured.Unstructured, h *Hold) end {
 	case h.ByHand:
 		return end{ready: true}
 	default:
-		return end{
-			Change: Change{Target: u, Patch: giveBack(u, h), Step: "its provider has observed it; give its own settings back"}, why: waitLetGo, moving: true,
-		}
+		return end{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
 	}
 }
 

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	entries = slices.DeleteFunc(entries, func(entry any) bool {
 		m, ok := entry.(map[string]any)
 
-		return ok && m["manager"] == FieldManager && m["subresource"] == nil
+		return ok && isOwn(m)
 	})
 	fields := map[string]any{}
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus} {
@@ -51,6 +52,83 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 // heldPaths are the fields, besides annotations, that a hold changes.
 func heldPaths(u *unstructured.Unstructured) [][]string {
 	return [][]string{{"spec", "managementPolicies"}, xp.Instance{Unstructured: u}.UpdatePolicyPath()}
+}
+
+// managedPaths are all fields that a hold changes.
+func managedPaths(u *unstructured.Unstructured) [][]string {
+	paths := heldPaths(u)
+	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationReconcileRequested} {
+		paths = append(paths, []string{"metadata", "annotations", name})
+	}
+
+	return paths
+}
+
+// Managers returns who manages what of u, as its managedFields say: all of them, but of their fields only those that a hold changes. What can't be read is left
+// out. It returns nil if there are none.
+func Managers(u *unstructured.Unstructured) []any {
+	var managers []any
+	paths := managedPaths(u)
+	for _, entry := range entriesOf(u) {
+		m := maps.Clone(entry)
+		fields := map[string]any{}
+		for _, path := range paths {
+			if of, ok := managedAt(entry, path); ok {
+				set(fields, of, fieldNames(path)...)
+			}
+		}
+		m["fieldsV1"] = fields
+		managers = append(managers, m)
+	}
+
+	return managers
+}
+
+// entriesOf returns the managedFields of u, but for those that are none.
+func entriesOf(u *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	all, _ := list.([]any)
+	entries := make([]map[string]any, 0, len(all))
+	for _, e := range all {
+		if entry, ok := e.(map[string]any); ok {
+			entries = append(entries, entry)
+		}
+	}
+
+	return entries
+}
+
+// managedAt returns what an entry of managedFields has of a field and what is in it; ok is false if that is not among its fields.
+func managedAt(entry map[string]any, path []string) (of any, ok bool) {
+	of, ok, err := unstructured.NestedFieldNoCopy(entry, append([]string{"fieldsV1"}, fieldNames(path)...)...)
+
+	return of, ok && err == nil
+}
+
+// fieldNames are the names of a field, and of those that it is in, as managedFields have them.
+func fieldNames(path []string) []string {
+	names := make([]string, 0, len(path))
+	for _, name := range path {
+		names = append(names, "f:"+name)
+	}
+
+	return names
+}
+
+// isOwn tells whether an entry of managedFields is this plugin's, of a hold.
+func isOwn(entry map[string]any) bool {
+	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
+}
+
+// managerVelero is Velero's server in managedFields.
+const managerVelero = "velero-server"
+
+// isStray tells whether an entry of managedFields is what Velero leaves that is stopped after it has created u, and before it has written back those of the
+// backup. What an earlier restore has left in the cluster that was backed up is older than u.
+func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
+	written, _ := entry["time"].(string)
+
+	return entry["manager"] == managerVelero && !at(written).Before(u.GetCreationTimestamp().Time)
 }
 
 // manage adds a field to a set of fields as managedFields have it.

@@ -20,6 +20,8 @@ type Change struct {
 	Patch  map[string]any
 	// Step says what the patch does, for the log.
 	Step string
+	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
+	Manager string
 }
 
 // Lifts tells whether the change takes a hold off.
@@ -94,12 +96,22 @@ func next(w *World, r xp.Ref) Plan {
 	switch {
 	case !ok:
 		return p
+	case h != nil && h.Freed:
+		return w.freed(u, h)
 	case xp.IsClaim(u):
 		return nextForClaim(w, xp.ClaimFrom(u), h)
 	default:
 		return nextForOther(w, u, h)
 	}
 }
+
+// freed plans for what only the mark is left on.
+func (w *World) freed(u *unstructured.Unstructured, h *Hold) Plan {
+	return Plan{Change: w.key.lift(u, h, stepFreed), Moving: true}
+}
+
+// stepFreed is the step that takes the mark off what has its own settings back.
+const stepFreed = "its own settings are back; take the mark of its hold off"
 
 // mayGoOn returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
 func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
@@ -137,7 +149,7 @@ func nextForOther(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if h != nil && !xp.IsComposite(u) {
 		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
 		return letGoWith(u, h, Plan{
-			Change: Change{Target: u, Patch: giveBack(u, h), Step: "it was new when it was backed up; give its own settings back"}, Moving: true,
+			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
@@ -216,7 +228,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.do(u, giveBack(u, t.hold), step)
+		t.plan.Change = t.w.key.lift(u, t.hold, step)
 	}
 
 	return t.plan

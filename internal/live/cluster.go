@@ -222,6 +222,29 @@ func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
 
 // Patch carries out a merge patch on the object as it was observed, and returns what planning reads of it as it is then.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	after, err := c.patchAs(ctx, u, patch, FieldManager)
+
+	return slim(after), err
+}
+
+// Carry carries a change out, and returns what planning reads of the object as it is then. Of what it takes a hold off this plugin manages nothing any more.
+func (c *Cluster) Carry(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
+	after, err := c.patchAs(ctx, change.Target, change.Patch, cmp.Or(change.Manager, FieldManager))
+	if err != nil || !change.Lifts() {
+		return slim(after), err
+	}
+	if p, ok := adoption.WithoutOwn(after); ok {
+		// Nothing waits for it, and somebody may have written the object meanwhile.
+		if without, err := c.patchAs(ctx, after, p, FieldManager); err == nil {
+			after = without
+		}
+	}
+
+	return slim(after), nil
+}
+
+// patchAs carries out a merge patch under the name of a manager, and returns the object as it is then.
+func (c *Cluster) patchAs(ctx context.Context, u *unstructured.Unstructured, patch map[string]any, manager string) (*unstructured.Unstructured, error) {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return nil, err
@@ -230,7 +253,7 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
 	}
-	objects, options := c.client.Resource(gvr).Namespace(u.GetNamespace()), metav1.PatchOptions{FieldManager: FieldManager}
+	objects, options := c.client.Resource(gvr).Namespace(u.GetNamespace()), metav1.PatchOptions{FieldManager: manager}
 	var after *unstructured.Unstructured
 	tries := 0
 	err = c.briefly(func() error {
@@ -239,14 +262,14 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 		if err != nil {
 			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
 		}
-		after = slim(got)
+		after = got
 
 		return nil
 	})
 	if tries > 1 && apierrors.IsConflict(err) {
 		// It may have been carried out when there was no answer.
 		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(b, now) {
-			return slim(now), nil
+			return now, nil
 		}
 	}
 

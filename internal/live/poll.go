@@ -357,7 +357,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 		}
 	}()
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
-	after, err := a.cluster.Patch(ctx, t.Target, t.Patch)
+	after, err := a.cluster.Carry(ctx, t.Change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")

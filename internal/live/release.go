@@ -4,9 +4,11 @@ import (
 	"context"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -106,8 +108,11 @@ func (a *Adopter) Foresee(ctx context.Context, key adoption.Key, selector string
 
 // Force lifts a hold as it was foreseen. It fails if the object has changed since.
 func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
-	after, err := a.cluster.Patch(ctx, f.Target, f.Patch)
+	after, err := a.cluster.Carry(ctx, f.Change)
 	if err != nil {
+		return err
+	}
+	if after, err = a.finish(ctx, after); err != nil {
 		return err
 	}
 	a.stepped(f.Change)
@@ -120,4 +125,32 @@ func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
 	}
 
 	return nil
+}
+
+// finish takes the mark off what has its own settings back, and returns it as it is then.
+func (a *Adopter) finish(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		change, left := adoption.Finish(u)
+		if !left {
+			return nil
+		}
+		after, err := a.cluster.Carry(ctx, change)
+		if err == nil {
+			u = after
+
+			return nil
+		}
+		if apierrors.IsConflict(err) {
+			// Whoever reconciles it has written it, and nothing of that is undone.
+			now, readErr := a.cluster.Now(ctx, xp.RefTo(u))
+			if readErr != nil {
+				return readErr
+			}
+			u = now
+		}
+
+		return err
+	})
+
+	return u, err
 }

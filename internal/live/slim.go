@@ -11,15 +11,19 @@ import (
 )
 
 // slim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and
-// what Crossplane itself brings, that is all but who manages which field; of what an XR composes it is who it is, whose, and how well.
+// what Crossplane itself brings, that is all, but of who manages which field only what a hold changes; of what an XR composes it is who it is, whose, and how
+// well. It returns nil for nil.
 func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if u == nil {
+		return nil
+	}
 	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsOwn(u.GroupVersionKind().Group) ||
 		xp.HasAnnotation(u, adoption.AnnotationHold)
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {
 		switch fields, isMap := value.(map[string]any); {
 		case key == "metadata" && isMap:
-			out[key] = slimMetadata(fields)
+			out[key] = slimMetadata(u, fields)
 		case whole, !isMap:
 			out[key] = value
 		case key == "spec":
@@ -36,9 +40,14 @@ func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-func slimMetadata(fields map[string]any) map[string]any {
+func slimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
-	delete(out, "managedFields")
+	if !adoption.IsFreed(u) { // Else they are written back.
+		delete(out, "managedFields")
+		if managers := managers(u); managers != nil {
+			out["managedFields"] = managers
+		}
+	}
 	if annotations, ok := out["annotations"].(map[string]any); ok {
 		annotations = maps.Clone(annotations)
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -46,6 +55,15 @@ func slimMetadata(fields map[string]any) map[string]any {
 	}
 
 	return out
+}
+
+// managers returns who manages what a hold changes, of what can have one.
+func managers(u *unstructured.Unstructured) []any {
+	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) {
+		return adoption.Managers(u)
+	}
+
+	return nil
 }
 
 func only(fields map[string]any, names ...string) map[string]any {

@@ -14,19 +14,25 @@ import (
 func TestSlim(t *testing.T) {
 	x := xptest.XR("x", xptest.Field(map[string]any{"deep": "yes"}, "spec", "parameters"), xptest.Field("ready", "status", "phase"))
 	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.PublishesTo("infra", "s"))
-	large := func(u *unstructured.Unstructured) *unstructured.Unstructured {
-		return xptest.With(u, xptest.Field([]any{map[string]any{"manager": "velero"}}, "metadata", "managedFields"),
-			xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"))
+	managedBy := func(fields string) xptest.Option {
+		return xptest.JSON(`{"metadata":{"managedFields":[{"manager":"kubectl","fieldsV1":` + fields + `}]}}`)
 	}
+	all := managedBy(`{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{},"f:other":{}}},"f:spec":{"f:managementPolicies":{},"f:parameters":{}}}`)
+	large := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.With(u, all, xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"))
+	}
+	some := managedBy(`{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}},"f:spec":{"f:managementPolicies":{}}}`)
 	held := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, "{}"), xptest.Field("id", "status", "atProvider", "id"))
+	freed := xptest.With(mr, xptest.Annotated(adoption.AnnotationHold, `{"freed":true}`))
 	cases := map[string]struct {
 		reason     string
 		slim, want *unstructured.Unstructured
 	}{
-		"XR":       {reason: "Functions can have written any status.", slim: x, want: x},
-		"Claim":    {reason: "Its own settings can be anywhere.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x))},
+		"XR":       {reason: "Functions can have written any status.", slim: x, want: xptest.With(x, some)},
+		"Claim":    {reason: "Its own settings can be anywhere.", slim: xptest.Claim("o", xptest.OfXR(x)), want: xptest.Claim("o", xptest.OfXR(x), some)},
 		"Revision": {reason: "Its pipeline says what it needs.", slim: xptest.Revision("r", x), want: xptest.Revision("r", x)},
-		"Held":     {reason: "What it is held for may be anything.", slim: held, want: held},
+		"Held":     {reason: "What it is held for may be anything.", slim: held, want: xptest.With(held, some)},
+		"Freed":    {reason: "All of its managedFields are written back.", slim: freed, want: xptest.With(freed, all)},
 		"MR": {
 			reason: "What it is outside of the cluster is its provider's.", want: xptest.With(mr, xptest.Field(map[string]any{}, "spec", "forProvider")),
 			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),
