@@ -13,8 +13,8 @@ import (
 // subresource, the paths of the fields that it manages. Whoever has the same Managers gets the same answers to whatever is applied.
 type Managers map[string][]string
 
-// managersOf returns the Managers of an object. Its owners have their kind and name in the paths, in place of the UID that each cluster gives them anew.
-func managersOf(u *unstructured.Unstructured) Managers {
+// ManagersOf returns the Managers of an object. Its owners have their kind and name in the paths, in place of the UID that each cluster gives them anew.
+func ManagersOf(u *unstructured.Unstructured) Managers {
 	owners := map[string]string{}
 	for _, o := range u.GetOwnerReferences() {
 		owners[string(o.UID)] = o.Kind + " " + o.Name
@@ -79,10 +79,15 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 // itself stands, in a field of a set, for the field.
 const itself = "."
 
-// varies tells whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
-// what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones.
+// varies tells whether a field changes hands, or comes, without a restore too.
+//   - Whoever writes the first condition manages the status and the conditions, and what is restored has none.
+//   - Crossplane v2 applies the condition Ready of an XR and updates it too. Who manages its time depends on whether that is done within one second.
+//   - Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones.
 func varies(path string) bool {
-	return path == "/status" || path == "/status/conditions" || strings.HasPrefix(path, `/status/conditions/{"type":"Responsive"}`)
+	condition, isCondition := strings.CutPrefix(path, "/status/conditions/")
+
+	return path == "/status" || path == "/status/conditions" ||
+		isCondition && (strings.HasSuffix(condition, "/lastTransitionTime") || strings.HasPrefix(condition, `{"type":"Responsive"}`))
 }
 
 // withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a claim to its XR, and a provider into the status of what shows

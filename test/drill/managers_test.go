@@ -57,7 +57,7 @@ func TestManagersOf(t *testing.T) {
 		},
 		"Conditions": {
 			reason:  "Of the status only what varies without a restore is left out.",
-			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{}}}}}`)},
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}`)},
 			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`}},
 		},
 		"Varies": {
@@ -71,7 +71,7 @@ func TestManagersOf(t *testing.T) {
 			u := &unstructured.Unstructured{Object: map[string]any{}}
 			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "XShop", Name: "a", UID: "1"}})
 			u.SetManagedFields(tc.entries)
-			if diff := cmp.Diff(tc.want, managersOf(u), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, ManagersOf(u), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

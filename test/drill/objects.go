@@ -77,7 +77,7 @@ func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Ma
 	}
 	managers := map[string]Managers{}
 	for _, u := range objects {
-		managers[u.GetKind()+"/"+u.GetName()] = managersOf(&u)
+		managers[u.GetKind()+"/"+u.GetName()] = ManagersOf(&u)
 	}
 
 	return managers, nil

@@ -77,7 +77,7 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 	}
 	l := Likeness{
 		Labels: withoutVelero(u.GetLabels()), Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), Owners: owners,
-		GenerateName: u.GetGenerateName(), Managers: managersOf(u),
+		GenerateName: u.GetGenerateName(), Managers: ManagersOf(u),
 	}
 	for _, entry := range u.GetManagedFields() {
 		if uid := deadField(entry, alive); uid != "" {
