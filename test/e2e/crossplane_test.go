@@ -34,6 +34,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 		faulty = s.few(t, s.source, drill.Platform{Namespace: "faulty"}, few)
 		tenants = append(tenants, faulty)
 	}
+	managed := s.fillManagers(t)
 	s.settings(t, own)
 	manifests := s.appliedClientSide(t, gitops)
 	s.backUpAlone(t, alone)
@@ -41,6 +42,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	for _, n := range tenants[1:] {
 		s.backUp(t, s.source, n)
 	}
+	s.backUpManagers(t, managed)
 	s.loseSource(t, append(tenants, alone)...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
@@ -52,6 +54,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("AppliedAgain", func(t *testing.T) { s.testCompositionChanged(t, applied) })
 	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, gitops, manifests) })
+	t.Run("Managers", func(t *testing.T) { s.testManagers(t, managed) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
