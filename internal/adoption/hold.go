@@ -198,17 +198,18 @@ func TakeOff(u *unstructured.Unstructured) error {
 // unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
 func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
+	p := patch(u, annotations)
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
 	after.Told = cmp.Or(after.Told, arrived) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
-	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
-		annotations[AnnotationHold] = mark
-	}
-	p := patch(u, annotations)
+	after.leavePause(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
 		// Whoever has applied its manifest again has taken the pin off.
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", xp.UpdateManual))
+		after.pinAgain(u, p)
+	}
+	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
+		annotations[AnnotationHold] = mark
 	}
 
 	return p

@@ -120,17 +120,6 @@ func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// managerVelero is Velero's server in managedFields.
-const managerVelero = "velero-server"
-
-// isStray tells whether an entry of managedFields is what Velero leaves that is stopped after it has created u, and before it has written back those of the
-// backup. What an earlier restore has left in the cluster that was backed up is older than u.
-func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
-	written, _ := entry["time"].(string)
-
-	return entry["manager"] == managerVelero && !at(written).Before(u.GetCreationTimestamp().Time)
-}
-
 // manage adds a field to a set of fields as managedFields have it.
 func manage(fields map[string]any, path ...string) {
 	for _, name := range path {
