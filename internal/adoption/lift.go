@@ -223,10 +223,17 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 		if _, written := managedAt(ours, path); was && written {
 			set(fields, theirs, fieldNames(path)...)
 		}
+		// What they are in was made with them, if it was not there.
+		for n := 1; n < len(path); n++ {
+			if of := path[:n:n]; managesItself(manager, of) && managesItself(ours, of) {
+				set(fields, map[string]any{}, append(fieldNames(of), itself)...)
+			}
+		}
 	}
 	if len(fields) == 0 {
 		return entries
 	}
+
 	for n, m := range entries {
 		if !isSame(m, manager) {
 			continue
@@ -238,7 +245,15 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 
 		return entries
 	}
+
 	return append(entries, withFields(manager, fields))
+}
+
+// managesItself tells whether an entry of managedFields has a field besides what is in that.
+func managesItself(entry map[string]any, path []string) bool {
+	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), itself)...)
+
+	return ok && err == nil
 }
 
 // withFields is an entry of managedFields with other fields; nil if these are none.

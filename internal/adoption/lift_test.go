@@ -3,7 +3,6 @@ package adoption
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -181,10 +180,10 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				if _, err := Put(item, tc.of); err != nil {
 					t.Fatal(err)
 				}
-				Own(item, backup, time.Now())
+				Own(item, backup, noon)
 				created := item.DeepCopy()
 				created.SetManagedFields(nil)
-				created.SetCreationTimestamp(metav1.NewTime(time.Now().Add(-time.Second).Truncate(time.Second)))
+				created.SetCreationTimestamp(metav1.NewTime(noon))
 				s.write(created, "velero-server")
 				steps := tc.steps
 				if point == "Restored" {

@@ -28,7 +28,7 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	entries = slices.DeleteFunc(entries, func(entry any) bool {
 		m, ok := entry.(map[string]any)
 
-		return ok && isOwn(m)
+		return ok && (isOwn(m) || len(m) == 0) // One that is empty, alone, has an API server forget all, and no list may have one beside others.
 	})
 	fields := map[string]any{}
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus} {

@@ -12,7 +12,7 @@ import (
 const managerVelero = "velero-server"
 
 // isStray tells whether an entry of managedFields is what a restore leaves that is stopped after it has created u, and before it has written back those of the
-// backup: Velero's own, or that of a status that this plugin has brought back. What an earlier restore has left in the cluster that was backed up is older than u.
+// backup: Velero's own, or that of a status that this plugin has brought back. What an earlier restore has left in the cluster that was backed up is older.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	written, _ := entry["time"].(string)
 	since := !at(written).Before(u.GetCreationTimestamp().Time)
