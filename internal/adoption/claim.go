@@ -3,6 +3,8 @@ package adoption
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -77,16 +79,8 @@ func (t *tree) releaseClaim() bool {
 
 		return false
 	}
-	if h != nil && h.Freed {
-		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
-
-		return false
-	}
 	if h != nil {
-		t.checkSeen(claim)
-		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
-			t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
-		}
+		t.letGoOfClaim(claim, h)
 
 		return false
 	}
@@ -99,4 +93,17 @@ func (t *tree) releaseClaim() bool {
 	}
 
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
+}
+
+// letGoOfClaim plans the release of a held claim, whose XR is adopted.
+func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
+	if h.Freed {
+		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
+
+		return
+	}
+	t.checkSeen(claim)
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
+		t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
+	}
 }
