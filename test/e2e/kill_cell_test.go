@@ -68,6 +68,7 @@ func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func
 	t.Helper()
 	ctx := t.Context()
 	w = newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
+	w.unsent = k.point.unsent && k.victim == stack.Velero
 	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
 	must(t, err)
 	if k.point.polled {

@@ -334,4 +334,3 @@ func (m *managers) likenesses(ctx context.Context, prefix string) (map[string]an
 
 	return all, nil
 }
-
