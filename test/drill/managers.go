@@ -34,6 +34,14 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 	return m
 }
 
+// Without returns the entries of managers whose names don't begin with the text.
+func (m Managers) Without(prefix string) Managers {
+	rest := maps.Clone(m)
+	maps.DeleteFunc(rest, func(name string, _ []string) bool { return strings.HasPrefix(name, prefix) })
+
+	return rest
+}
+
 // add adds an entry. One that is there twice is another than one that is there once.
 func (m Managers) add(name string, paths []string) {
 	for {

@@ -105,10 +105,11 @@ type killWatch struct {
 	// unsent has the change wait after the kill until the API server gives it up, as it does when its client is gone.
 	unsent bool
 
-	// killed is closed when the victim is dead. Then err and seen are set.
+	// killed is closed when the victim is dead. Then err, seen, and at, the object that was about to be stored, are set.
 	killed chan struct{}
 	err    error
 	seen   string
+	at     *unstructured.Unstructured
 
 	mu                sync.Mutex
 	fired             bool
@@ -139,7 +140,7 @@ func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	w.mu.Lock()
 	fire := !w.fired && w.point.is(w, a)
 	if fire {
-		w.fired = true
+		w.fired, w.at = true, a.New
 		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
 			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
 	}

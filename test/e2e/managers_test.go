@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,6 +37,8 @@ type managers struct {
 	*suite
 	drill.Platform
 
+	// composition is the Composition of each cluster as it is first.
+	composition map[*stack.Cluster]*unstructured.Unstructured
 	// last are the controls as they were last.
 	last map[string]any
 }
@@ -43,9 +46,9 @@ type managers struct {
 // fillManagers has the objects made in the source, and the Composition have what it later drops.
 func (s *suite) fillManagers(t *testing.T) *managers {
 	t.Helper()
-	m := &managers{suite: s, Platform: drill.Platform{Namespace: managing, Crossplane: s.version}}
+	m := &managers{suite: s, Platform: drill.Platform{Namespace: managing, Crossplane: s.version}, composition: map[*stack.Cluster]*unstructured.Unstructured{}}
 	must(t, m.Make(t.Context(), s.source, 0))
-	m.compose(t, s.source, bucketSpecs()[0])
+	m.compose(t, s.source, 0)
 	m.make(t, s.source, restoredOne)
 
 	return m
@@ -66,7 +69,7 @@ func (s *suite) backUpManagers(t *testing.T, m *managers) {
 func (s *suite) testManagers(t *testing.T, m *managers) {
 	ctx := t.Context()
 	must(t, m.Make(ctx, s.target, 0))
-	m.compose(t, s.target, bucketSpecs()[0])
+	m.compose(t, s.target, 0)
 	m.make(t, s.target, controlOne)
 	must(t, m.StartRestore(ctx, s.target, managing, managing, "--annotations", "velero.crossplane.io/observe-first=true"))
 	s.awaitCompleted(t, managing)
@@ -77,7 +80,7 @@ func (s *suite) testManagers(t *testing.T, m *managers) {
 	t.Run("Unforced", m.testUnforced)
 	for i, p := range phasesOf(sort{})[1:] {
 		t.Run(p.name+"FromComposition", func(t *testing.T) {
-			m.compose(t, s.target, bucketSpecs()[i+1])
+			m.compose(t, s.target, i+1)
 			m.testAlike(t, m.isComposed)
 		})
 		t.Run(p.name, func(t *testing.T) {
@@ -165,25 +168,31 @@ func (m *managers) kubectl(t *testing.T, c *stack.Cluster, args []string, object
 	return nil
 }
 
-// compose makes or changes the Composition so that its bucket has what is given.
-func (m *managers) compose(t *testing.T, c *stack.Cluster, spec map[string]any) {
+// compose has the Composition's bucket have more. A label makes a new revision of it, also where the resources are what they were before: on v1 only that has
+// XRs reconciled at once.
+func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, m.Compose(ctx, c))
-	kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
-	u, err := get(ctx, c, kind, "", "environments-"+managing)
-	must(t, err)
+	if m.composition[c] == nil {
+		must(t, m.Compose(ctx, c))
+		kind := schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"}
+		u, err := get(ctx, c, kind, "", "environments-"+managing)
+		must(t, err)
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		m.composition[c] = u
+	}
+	u := m.composition[c].DeepCopy()
+	u.SetLabels(map[string]string{"phase": strconv.Itoa(number)})
 	steps, _, err := unstructured.NestedSlice(u.Object, "spec", "pipeline")
 	must(t, err)
 	step, _ := steps[0].(map[string]any)
 	resources, _, err := unstructured.NestedSlice(step, "input", "resources")
 	must(t, err)
 	bucket, _ := resources[0].(map[string]any)
-	merge(bucket, map[string]any{"base": map[string]any{"spec": spec}})
+	merge(bucket, map[string]any{"base": map[string]any{"spec": bucketSpecs()[number]}})
 	must(t, unstructured.SetNestedSlice(step, resources, "input", "resources"))
 	must(t, unstructured.SetNestedSlice(u.Object, steps, "spec", "pipeline"))
-	u.SetManagedFields(nil)
-	u.SetResourceVersion("")
 	must(t, c.ApplyObjects(ctx, u))
 }
 
@@ -275,7 +284,8 @@ func (m *managers) testUnforced(t *testing.T) {
 		for _, prefix := range []string{controlOne, restoredOne} {
 			for _, u := range m.plain(prefix, manager.policy) {
 				err := m.kubectl(t, m.target, []string{"--server-side", "--field-manager=" + manager.name}, u)
-				said[prefix+u.GetKind()] = strings.ReplaceAll(fmt.Sprint(err), prefix, "")
+				text, _, _ := strings.Cut(fmt.Sprint(err), "\n")
+				said[prefix+u.GetKind()] = strings.ReplaceAll(text, prefix, "")
 			}
 		}
 		for _, u := range m.plain("", "") {
