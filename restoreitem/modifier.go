@@ -52,8 +52,8 @@ func (a *Adopt) checkModifiers(i *item) error {
 	for n, rule := range rules {
 		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
 			return fmt.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s and %s that hold it "+
-				"until it is adopted, and Crossplane or its provider would create external resources anew; have the rule leave them, by naming only the annotations that it "+
-				"is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, ref.Name, adoption.AnnotationHold, xp.AnnotationPaused)
+				"until it is adopted, and Crossplane or its provider would create external resources anew; have the rule leave them, by naming only the annotations "+
+				"that it is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, ref.Name, adoption.AnnotationHold, xp.AnnotationPaused)
 		}
 	}
 
