@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,9 +24,10 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	applied := s.few(t, s.source, drill.Platform{Namespace: "applied", UpdatePolicy: "Automatic"}, few)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late"}, few)
 	killed := s.fillSampleKills(t)
-	gitops := s.few(t, s.source, drill.Platform{Namespace: "gitops"}, few)
+	g := newGit(t)
+	gitops := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{argocd, argocd}, [2]applier{kubectlApply, kubectlAsArgocd})
 	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
-	tenants := append([]*tenant{lost, changed, applied, late, own, gitops}, killed...)
+	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, tenantsInGit(gitops), killed)
 	var native, faulty *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -35,7 +37,6 @@ func testCrossplane(t *testing.T, version stack.Version) {
 		tenants = append(tenants, faulty)
 	}
 	s.settings(t, own)
-	manifests := s.appliedClientSide(t, gitops)
 	s.backUpAlone(t, alone)
 	s.backUpCounted(t, lost)
 	for _, n := range tenants[1:] {
@@ -51,7 +52,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("AppliedAgain", func(t *testing.T) { s.testCompositionChanged(t, applied) })
-	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, gitops, manifests) })
+	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, g, gitops) })
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
