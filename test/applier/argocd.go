@@ -52,11 +52,7 @@ func (a *argocd) apply(_ context.Context, manifest, live *unstructured.Unstructu
 			return nil
 		}
 		if phase.Completed() {
-			for _, r := range results {
-				message += ": " + r.Message
-			}
-
-			return fmt.Errorf("cannot sync: %s: %s", phase, message)
+			return fmt.Errorf("cannot sync: %s: %s: %v", phase, message, results)
 		}
 	}
 

@@ -31,7 +31,8 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.as, "as", "command", "Who applies: flux, argocd, argocd-server-side, argocd-replace, or the command behind the flags, which has the manifest as its input.")
+	flag.StringVar(&s.as, "as", "command",
+		"Who applies: flux, argocd, argocd-server-side, argocd-replace, or the command behind the flags, which has the manifest as its input.")
 	flag.StringVar(&s.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"), "The cluster.")
 	flag.StringVar(&s.manifests, "manifests", "", "A file with a list of objects, as YAML or JSON.")
 	flag.StringVar(&s.mark, "mark", "", "The annotation of an object that is held.")
@@ -76,7 +77,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	l := &loop{client: c, applier: a, mark: s.mark, out: os.Stdout, errs: os.Stderr}
+	l := &loop{get: c.Get, applier: a, mark: s.mark, out: os.Stdout, errs: os.Stderr}
 	if s.once {
 		return l.once(ctx, manifests)
 	}
@@ -91,7 +92,7 @@ func run(ctx context.Context, s settings) error {
 	return nil
 }
 
-func newApplier(s settings, config *rest.Config, c client.Client) (applier, error) {
+func newApplier(s settings, config *rest.Config, c client.Client) (applier, error) { //nolint:ireturn // Who applies is chosen when it runs.
 	switch s.as {
 	case "flux":
 		return newFlux(c), nil
@@ -123,9 +124,12 @@ func read(path string) ([]unstructured.Unstructured, error) {
 	return l.Items, nil
 }
 
+// A getter gets a live object.
+type getter func(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error
+
 // A loop has manifests applied.
 type loop struct {
-	client  client.Client
+	get     getter
 	applier applier
 	mark    string
 	out     io.Writer
@@ -164,7 +168,7 @@ func (l *loop) again(ctx context.Context, manifests []unstructured.Unstructured)
 func (l *loop) live(ctx context.Context, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(manifest.GroupVersionKind())
-	err := l.client.Get(ctx, client.ObjectKeyFromObject(manifest), u)
+	err := l.get(ctx, client.ObjectKeyFromObject(manifest), u)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // None is no error.
 	}

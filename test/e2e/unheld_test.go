@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -292,7 +293,7 @@ func testTouches(t *testing.T, version stack.Version) {
 		if c := all[name]; c.setUp != nil {
 			must(t, c.setUp(ctx, s, n))
 		}
-		must(t, n.StartRestore(ctx, s.target, name, "touches", append([]string{"--include-namespaces", name}, all[name].args...)...))
+		must(t, n.StartRestore(ctx, s.target, name, "touches", append([]string{"--include-namespaces", name, "--item-operation-timeout", "90s"}, all[name].args...)...))
 	}
 	for name, n := range tenants {
 		must(t, drill.AwaitItems(ctx, s.target, name))
@@ -314,7 +315,9 @@ func testTouches(t *testing.T, version stack.Version) {
 			n := tenants[name]
 			r, err := drill.AwaitRestore(ctx, s.target, name)
 			must(t, err)
-			err = n.AwaitReady(ctx, s.target, 1)
+			rctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+			defer cancel()
+			err = n.AwaitReady(rctx, s.target, 1)
 			got, cerr := n.Compare(ctx, s.target, s.cloud, n.before)
 			must(t, cerr)
 			u, lerr := n.live(ctx, s.target)
