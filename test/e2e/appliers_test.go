@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,8 +104,8 @@ func (g *git) apply(ctx context.Context, c *stack.Cluster, by applier, manifests
 	return nil
 }
 
-// run runs kubectl.
-func (g *git) run(ctx context.Context, c *stack.Cluster, env []string, stdin *unstructured.Unstructured, args ...string) error {
+// kubectl runs it.
+func (g *git) kubectl(ctx context.Context, c *stack.Cluster, env []string, stdin *unstructured.Unstructured, args ...string) error {
 	cmd := exec.CommandContext(ctx, g.set["kubectl"].Path, args...)
 	cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + c.Kubeconfig(), "HOME=" + g.home}, env)
 	if stdin != nil {
@@ -262,13 +261,4 @@ func (s *suite) testAppliedWhileHeld(t *testing.T, g *git, all []*gitTenant) {
 			s.wantSound(t, n.tenant)
 		})
 	}
-}
-
-// lastApplied is what "kubectl apply" notes of a manifest.
-func lastApplied(t *testing.T, m *unstructured.Unstructured) string {
-	t.Helper()
-	b, err := json.Marshal(m.Object)
-	must(t, err)
-
-	return string(b)
 }
