@@ -25,9 +25,10 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	late := s.few(t, s.source, drill.Platform{Namespace: "late"}, few)
 	killed := s.fillSampleKills(t)
 	g := newGit(t)
-	gitops := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{argocd, argocd}, [2]applier{kubectlApply, kubectlAsArgocd})
+	inGit := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlApply, kubectlAsArgocd})
+	replaced := s.makeTouched(t, g, map[string]touch{"ReplacedWhileHeld": touches()["Replaced"]})
 	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
-	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, tenantsInGit(gitops), killed)
+	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, tenantsInGit(inGit), killed)
 	var native, faulty *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -42,7 +43,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	for _, n := range tenants[1:] {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, append(tenants, alone)...)
+	s.backUpTouched(t, replaced)
+	s.loseSource(t, append(tenants, alone, replaced[0].tenant)...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
@@ -52,7 +54,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("AppliedAgain", func(t *testing.T) { s.testCompositionChanged(t, applied) })
-	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, g, gitops) })
+	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, g, inGit) })
+	s.testTouched(t, g, replaced)
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })

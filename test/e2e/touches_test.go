@@ -1,13 +1,13 @@
-//go:build matrix
-
 package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,6 +70,11 @@ func touches() map[string]touch {
 			reason: "kubectl takes over what it managed client-side, also under another name.",
 			made:   kubectlApply, do: by(kubectlAsArgocd), stays: true,
 		},
+		"Unowned": {
+			reason: "What nobody manages goes with the map that it is in. So does the hold, if the plugin does not manage it.",
+			made:   kubectlApply,
+			do:     func(ctx context.Context, h *hand) error { return errors.Join(h.disown(ctx), by(kubectlAsArgocd)(ctx, h)) },
+		},
 		"ServerSideUnforced": {
 			reason: "What conflicts with nobody needs no force.",
 			made:   kubectlServerSide, do: kubectl("apply", "--server-side", "-f", "-"), stays: true,
@@ -87,10 +92,10 @@ func touches() map[string]touch {
 			},
 		},
 		"PausedInGitBefore": {
-			reason: "It was paused in Git when it was backed up, and is not any more.",
-			made:   kubectlApply,
+			reason:   "It was paused in Git when it was backed up, and is not any more.",
+			made:     kubectlApply,
 			inSource: func(ctx context.Context, h *hand) error { return h.kubectl(ctx, h.pausing("true"), "apply", "-f", "-") },
-			do:     by(kubectlApply),
+			do:       by(kubectlApply),
 		},
 		"NotPausedInGit": {
 			reason: "Git says that it is not paused, which wins over the hold.",
@@ -224,7 +229,9 @@ spec:
 
 // by has somebody apply what is in Git.
 func by(who applier) func(ctx context.Context, h *hand) error {
-	return func(ctx context.Context, h *hand) error { return h.git.apply(ctx, h.cluster, who, h.tenant.manifests()) }
+	return func(ctx context.Context, h *hand) error {
+		return h.git.apply(ctx, h.cluster, who, h.tenant.manifests())
+	}
 }
 
 // kubectl has kubectl read what is in Git.
@@ -268,6 +275,21 @@ func (h *hand) pausing(value string) *unstructured.Unstructured {
 	m.SetAnnotations(map[string]string{"crossplane.io/paused": value})
 
 	return m
+}
+
+// disown takes the plugin's entries out of the managedFields of the instance.
+func (h *hand) disown(ctx context.Context) error {
+	u, err := h.tenant.live(ctx, h.cluster)
+	if err != nil {
+		return err
+	}
+	entries := slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == plugin })
+	b, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": entries}})
+	if err != nil {
+		return err
+	}
+
+	return patched(types.JSONPatchType, string(b))(ctx, h)
 }
 
 // exported is the instance as "kubectl get -o yaml" shows it, without what the API server would refuse.

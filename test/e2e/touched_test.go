@@ -1,5 +1,3 @@
-//go:build matrix
-
 package e2e
 
 import (
@@ -17,10 +15,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-func TestMatrixTouchedV2(t *testing.T) { testTouched(t, stack.V2) }
-
-func TestMatrixTouchedV1(t *testing.T) { testTouched(t, stack.V1) }
-
 // A touched is a tenant with one instance, which somebody touches while it is held.
 type touched struct {
 	*tenant
@@ -32,26 +26,22 @@ type touched struct {
 	err   error
 }
 
-// testTouched restores instances, and has somebody touch each while it is held: an XR when the first that it composes is about to be created, which is the
-// worst that can happen, and a claim when all is back. The provider is down until all were touched.
-func testTouched(t *testing.T, version stack.Version) {
+// backUpTouched backs up what will be touched.
+func (s *suite) backUpTouched(t *testing.T, all []*touched) {
 	t.Helper()
-	t.Parallel()
-	ctx := t.Context()
-	s := newSuite(t, version)
-	g := newGit(t)
-	all := s.makeTouched(t, g)
-	namespaces, tenants := make([]string, len(all)), make([]*tenant, len(all))
+	namespaces := make([]string, len(all))
 	for i, d := range all {
-		namespaces[i], tenants[i] = d.Namespace, d.tenant
+		namespaces[i] = d.Namespace
 	}
 	backupWith(t, s.source, touchedBackup, "--include-namespaces", strings.Join(namespaces, ","))
-	s.loseSource(t, tenants...)
-	// They are on by default from Kubernetes 1.36 on.
-	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
-	must(t, s.target.Restart(ctx, stack.APIServer))
+}
+
+// testTouched restores instances, and has somebody touch each while it is held: an XR when the first that it composes is about to be created, which is the
+// worst that can happen, and a claim when all is back. The provider is down until all were touched.
+func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
+	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
-	check, err := s.target.Check(ctx, "touches", []string{"cloud.m.example.org"}, func(ctx context.Context, a stack.Admission) {
+	check, err := s.target.Check(ctx, "touched", []string{"cloud.m.example.org"}, func(ctx context.Context, a stack.Admission) {
 		for _, d := range all {
 			if a.Old == nil && strings.HasPrefix(a.New.GetName(), d.Namespace+"-") {
 				d.once.Do(func() { d.meddle(ctx, g, s) })
@@ -63,7 +53,7 @@ func testTouched(t *testing.T, version stack.Version) {
 		if d.setUp != nil {
 			must(t, s.target.Apply(ctx, d.setUp(d.tenant)))
 		}
-		must(t, d.StartRestore(ctx, s.target, d.Namespace, touchedBackup, append([]string{"--include-namespaces", d.Namespace}, d.args...)...))
+		must(t, d.StartRestore(ctx, s.target, d.Namespace, touchedBackup, append([]string{"--include-namespaces", d.Namespace, "--item-operation-timeout", "3m"}, d.args...)...))
 	}
 	for _, d := range all {
 		must(t, drill.AwaitItems(ctx, s.target, d.Namespace))
@@ -77,10 +67,10 @@ func testTouched(t *testing.T, version stack.Version) {
 }
 
 // makeTouched makes and remembers an instance for each touch.
-func (s *suite) makeTouched(t *testing.T, g *git) []*touched {
+func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touched {
 	t.Helper()
 	var all []*touched
-	for name, touch := range touches() {
+	for name, touch := range some {
 		n := s.applied(t, g, touch.made, drill.Platform{Namespace: strings.ToLower(name)}, 1)
 		all = append(all, &touched{tenant: n, touch: touch, name: name})
 	}
