@@ -26,9 +26,7 @@ func testAppliers(t *testing.T, version stack.Version) {
 		[2]applier{kubectlApply, kubectlServerSide}, [2]applier{kubectlApply, kubectlAsArgocd}, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocd},
 		[2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlServerSide, flux}, [2]applier{argocd, argocdServerSide},
 	)
-	for _, n := range all {
-		s.backUp(t, s.source, n.tenant)
-	}
+	s.backUpInGit(t, g, all)
 	s.loseSource(t, tenantsInGit(all)...)
 	s.testAppliedWhileHeld(t, g, all)
 }

@@ -223,6 +223,55 @@ func (s *suite) gitTenants(t *testing.T, g *git, pairs ...[2]applier) []*gitTena
 	return all
 }
 
+// backUpInGit backs up what somebody has made. Then it is applied again in the source, as it will be in the target: what comes of that is what is wanted there.
+func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
+	t.Helper()
+	ctx := t.Context()
+	for _, n := range all {
+		s.backUp(t, s.source, n.tenant)
+	}
+	for _, n := range all {
+		must(t, g.apply(ctx, s.source, n.again, n.manifests()))
+	}
+	for _, n := range all {
+		must(t, s.source.Wait(ctx, patience, "what was applied again in "+n.Namespace+" to be on the XRs", func(ctx context.Context) error {
+			return n.inherited(ctx, s.source)
+		}))
+		var err error
+		n.wishes, err = n.Wishes(ctx, s.source)
+		must(t, err)
+	}
+}
+
+// inherited returns an error if an XR does not have what its claim has: Crossplane copies all labels and annotations, except Kubernetes' own.
+func (n *gitTenant) inherited(ctx context.Context, c *stack.Cluster) error {
+	instances, err := n.Instances(ctx, c)
+	if err != nil {
+		return err
+	}
+	xrs, err := n.Composites(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, claim := range instances {
+		i := slices.IndexFunc(xrs, func(xr unstructured.Unstructured) bool { return strings.HasPrefix(xr.GetName(), claim.GetName()) })
+		if i < 0 {
+			return errors.New("no XR of " + claim.GetName())
+		}
+		has := [2]map[string]string{xrs[i].GetLabels(), xrs[i].GetAnnotations()}
+		for j, from := range []map[string]string{claim.GetLabels(), claim.GetAnnotations()} {
+			for key, value := range from {
+				domain, _, _ := strings.Cut(key, "/")
+				if !strings.HasSuffix(domain, "k8s.io") && !strings.HasSuffix(domain, "kubernetes.io") && has[j][key] != value {
+					return fmt.Errorf("%s does not have %s", xrs[i].GetName(), key)
+				}
+			}
+		}
+	}
+
+	return nil
+}
+
 func tenantsInGit(all []*gitTenant) []*tenant {
 	var tenants []*tenant
 	for _, n := range all {
@@ -258,7 +307,7 @@ func (s *suite) testAppliedWhileHeld(t *testing.T, g *git, all []*gitTenant) {
 			problems, err := n.loop.stop()
 			must(t, err)
 			t.Logf("applied while held: %v %s", n.loop.held(), problems)
-			s.wantSound(t, n.tenant)
+			s.eventually(t, "all to be as without a restore in "+n.Namespace, func(ctx context.Context) error { return s.unsound(ctx, n.tenant) })
 		})
 	}
 }

@@ -28,7 +28,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	inGit := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlApply, kubectlAsArgocd})
 	replaced := s.makeTouched(t, g, map[string]touch{"ReplacedWhileHeld": touches()["Replaced"]})
 	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
-	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, tenantsInGit(inGit), killed)
+	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, killed)
 	var native, faulty *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -43,8 +43,9 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	for _, n := range tenants[1:] {
 		s.backUp(t, s.source, n)
 	}
+	s.backUpInGit(t, g, inGit)
 	s.backUpTouched(t, replaced)
-	s.loseSource(t, append(tenants, alone, replaced[0].tenant)...)
+	s.loseSource(t, slices.Concat(tenants, tenantsInGit(inGit), []*tenant{alone, replaced[0].tenant})...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
