@@ -20,7 +20,7 @@ import (
 )
 
 // pause is how long it waits before it begins again.
-const pause = 50 * time.Millisecond
+const pause = 200 * time.Millisecond
 
 // settings are what the command line says.
 type settings struct {
