@@ -142,8 +142,8 @@ func (s *suite) applied(t *testing.T, g *git, by applier, p drill.Platform, size
 	return n
 }
 
-// An appliance is somebody who applies manifests again and again, from the moment that their objects are there.
-type appliance struct {
+// An applyLoop is somebody who applies manifests again and again, from the moment that their objects are there.
+type applyLoop struct {
 	by    applier
 	stdin io.Closer
 	ended chan error
@@ -153,9 +153,9 @@ type appliance struct {
 }
 
 // applyAgain begins to apply manifests, and ends with the test if it is not stopped before.
-func (g *git) applyAgain(t *testing.T, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) *appliance {
+func (g *git) applyAgain(t *testing.T, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) *applyLoop {
 	t.Helper()
-	a := &appliance{by: by, ended: make(chan error, 1)}
+	a := &applyLoop{by: by, ended: make(chan error, 1)}
 	cmd, err := g.command(t.Context(), c, by, manifests)
 	must(t, err)
 	stdin, err := cmd.StdinPipe()
@@ -181,7 +181,7 @@ func (w lockedWriter) Write(b []byte) (int, error) {
 }
 
 // held counts how often each object was applied that was held just before.
-func (a *appliance) held() map[string]int {
+func (a *applyLoop) held() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	held := map[string]int{}
@@ -195,7 +195,7 @@ func (a *appliance) held() map[string]int {
 }
 
 // stop ends it, and returns what went wrong.
-func (a *appliance) stop() (string, error) {
+func (a *applyLoop) stop() (string, error) {
 	err := errors.Join(a.stdin.Close(), <-a.ended)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -208,7 +208,7 @@ type gitTenant struct {
 	*tenant
 
 	made, again applier
-	loop        *appliance
+	loop        *applyLoop
 }
 
 // gitTenants has instances made for each pair of those who make and those who apply again.

@@ -44,7 +44,7 @@ func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 	check, err := s.target.Check(ctx, "touched", []string{"cloud.m.example.org"}, func(ctx context.Context, a stack.Admission) {
 		for _, d := range all {
 			if a.Old == nil && strings.HasPrefix(a.New.GetName(), d.Namespace+"-") {
-				d.once.Do(func() { d.meddle(ctx, g, s) })
+				d.once.Do(func() { d.write(ctx, g, s) })
 			}
 		}
 	})
@@ -57,7 +57,7 @@ func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 	}
 	for _, d := range all {
 		must(t, drill.AwaitItems(ctx, s.target, d.Namespace))
-		d.once.Do(func() { d.meddle(ctx, g, s) })
+		d.once.Do(func() { d.write(ctx, g, s) })
 	}
 	must(t, check.Remove(ctx))
 	must(t, s.target.Start(ctx, stack.CloudProvider))
@@ -78,17 +78,17 @@ func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touc
 	for _, d := range all {
 		s.remember(t, s.source, d.tenant)
 		if d.inSource != nil {
-			must(t, d.inSource(t.Context(), &hand{git: g, cluster: s.source, tenant: d.tenant}))
+			must(t, d.inSource(t.Context(), &editor{git: g, cluster: s.source, tenant: d.tenant}))
 		}
 	}
 
 	return all
 }
 
-// meddle touches what is held, and waits a while for Crossplane to do what it does if it is not held any more.
-func (d *touched) meddle(ctx context.Context, g *git, s *suite) {
+// write touches what is held, and waits a while for Crossplane to do what it does if it is not held any more.
+func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	if d.do != nil {
-		if d.err = d.do(ctx, &hand{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
+		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
 			return
 		}
 	}

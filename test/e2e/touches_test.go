@@ -25,20 +25,20 @@ type touch struct {
 	// made is who has made the instance.
 	made applier
 	// inSource is done to the instance before it is backed up.
-	inSource func(ctx context.Context, h *hand) error
+	inSource func(ctx context.Context, w *editor) error
 	// setUp is applied in the target before the instance is restored.
 	setUp func(n *tenant) []byte
 	// args go to the command that restores.
 	args []string
 	// do is done to what is held.
-	do func(ctx context.Context, h *hand) error
+	do func(ctx context.Context, w *editor) error
 	// stays says that the hold does, so that all is as well as if nobody had touched it. Where nothing can keep it, the plugin must put it on again in time,
 	// or the restore must say what has become of the instance.
 	stays bool
 }
 
-// A hand is who does something to the instance of a tenant.
-type hand struct {
+// An editor is who does something to the instance of a tenant.
+type editor struct {
 	git     *git
 	cluster *stack.Cluster
 	tenant  *tenant
@@ -73,7 +73,9 @@ func touches() map[string]touch {
 		"Unowned": {
 			reason: "What nobody manages goes with the map that it is in. So does the hold, if the plugin does not manage it.",
 			made:   kubectlApply,
-			do:     func(ctx context.Context, h *hand) error { return errors.Join(h.disown(ctx), by(kubectlAsArgocd)(ctx, h)) },
+			do: func(ctx context.Context, w *editor) error {
+				return errors.Join(w.disown(ctx), by(kubectlAsArgocd)(ctx, w))
+			},
 		},
 		"ServerSideUnforced": {
 			reason: "What conflicts with nobody needs no force.",
@@ -82,26 +84,28 @@ func touches() map[string]touch {
 		"LastAppliedHasHold": {
 			reason: "Somebody has applied what they had exported while it was held. What is in Git then takes off what was applied last.",
 			made:   kubectlApply,
-			do: func(ctx context.Context, h *hand) error {
-				u, err := h.exported(ctx)
+			do: func(ctx context.Context, w *editor) error {
+				u, err := w.exported(ctx)
 				if err != nil {
 					return err
 				}
 
-				return errors.Join(h.kubectl(ctx, u, "apply", "-f", "-"), by(kubectlApply)(ctx, h))
+				return errors.Join(w.kubectl(ctx, u, "apply", "-f", "-"), by(kubectlApply)(ctx, w))
 			},
 		},
 		"PausedInGitBefore": {
-			reason:   "It was paused in Git when it was backed up, and is not any more.",
-			made:     kubectlApply,
-			inSource: func(ctx context.Context, h *hand) error { return h.kubectl(ctx, h.pausing("true"), "apply", "-f", "-") },
-			do:       by(kubectlApply),
+			reason: "It was paused in Git when it was backed up, and is not any more.",
+			made:   kubectlApply,
+			inSource: func(ctx context.Context, w *editor) error {
+				return w.kubectl(ctx, w.pausing("true"), "apply", "-f", "-")
+			},
+			do: by(kubectlApply),
 		},
 		"NotPausedInGit": {
 			reason: "Git says that it is not paused, which wins over the hold.",
 			made:   kubectlServerSide,
-			do: func(ctx context.Context, h *hand) error {
-				return h.kubectl(ctx, h.pausing("false"), "apply", "--server-side", "--force-conflicts", "-f", "-")
+			do: func(ctx context.Context, w *editor) error {
+				return w.kubectl(ctx, w.pausing("false"), "apply", "--server-side", "--force-conflicts", "-f", "-")
 			},
 		},
 		"Replaced": {
@@ -115,14 +119,14 @@ func touches() map[string]touch {
 		"ReplacedByExport": {
 			reason: "What replaces it has its references, and no annotations.",
 			made:   kubectlApply,
-			do: func(ctx context.Context, h *hand) error {
-				u, err := h.exported(ctx)
+			do: func(ctx context.Context, w *editor) error {
+				u, err := w.exported(ctx)
 				if err != nil {
 					return err
 				}
 				u.SetAnnotations(nil)
 
-				return h.kubectl(ctx, u, "replace", "-f", "-")
+				return w.kubectl(ctx, u, "replace", "-f", "-")
 			},
 		},
 		"Edited": {
@@ -148,9 +152,9 @@ func touches() map[string]touch {
 		"RestoredAgain": {
 			reason: "A second Restore may write over what the first one holds.",
 			made:   kubectlApply, args: []string{"--existing-resource-policy", "update"}, stays: true,
-			do: func(ctx context.Context, h *hand) error {
-				_, err := h.cluster.Velero(ctx, "restore", "create", h.tenant.Namespace+"-again", "--from-backup", touchedBackup,
-					"--include-namespaces", h.tenant.Namespace, "--existing-resource-policy", "update")
+			do: func(ctx context.Context, w *editor) error {
+				_, err := w.cluster.Velero(ctx, "restore", "create", w.tenant.Namespace+"-again", "--from-backup", touchedBackup,
+					"--include-namespaces", w.tenant.Namespace, "--existing-resource-policy", "update")
 
 				return err
 			},
@@ -228,34 +232,34 @@ spec:
 `
 
 // by has somebody apply what is in Git.
-func by(who applier) func(ctx context.Context, h *hand) error {
-	return func(ctx context.Context, h *hand) error {
-		return h.git.apply(ctx, h.cluster, who, h.tenant.manifests())
+func by(who applier) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		return w.git.apply(ctx, w.cluster, who, w.tenant.manifests())
 	}
 }
 
 // kubectl has kubectl read what is in Git.
-func kubectl(args ...string) func(ctx context.Context, h *hand) error {
-	return func(ctx context.Context, h *hand) error { return h.kubectl(ctx, h.tenant.Manifest(0), args...) }
+func kubectl(args ...string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error { return w.kubectl(ctx, w.tenant.Manifest(0), args...) }
 }
 
 // edited has "kubectl edit" open an editor, which is sed with a script.
-func edited(script string) func(ctx context.Context, h *hand) error {
-	return func(ctx context.Context, h *hand) error {
-		editor := filepath.Join(h.git.home, "edit-"+h.tenant.Namespace)
-		if err := os.WriteFile(editor, []byte("#!/bin/sh\nexec sed -i -E '"+script+"' \"$1\"\n"), 0o700); err != nil {
+func edited(script string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		program := filepath.Join(w.git.home, "edit-"+w.tenant.Namespace)
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nexec sed -i -E '"+script+"' \"$1\"\n"), 0o700); err != nil { //nolint:gosec // kubectl runs it.
 			return err
 		}
-		m := h.tenant.Manifest(0)
+		m := w.tenant.Manifest(0)
 
-		return h.git.kubectl(ctx, h.cluster, []string{"EDITOR=" + editor}, nil, "edit", "environments.platform.example.org", m.GetName(), "-n", m.GetNamespace())
+		return w.git.kubectl(ctx, w.cluster, []string{"EDITOR=" + program}, nil, "edit", "environments.platform.example.org", m.GetName(), "-n", m.GetNamespace())
 	}
 }
 
-func patched(kind types.PatchType, patch string) func(ctx context.Context, h *hand) error {
-	return func(ctx context.Context, h *hand) error {
-		m := h.tenant.Manifest(0)
-		r, err := h.cluster.Resource(ctx, m.GroupVersionKind(), m.GetNamespace())
+func patched(kind types.PatchType, patch string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		m := w.tenant.Manifest(0)
+		r, err := w.cluster.Resource(ctx, m.GroupVersionKind(), m.GetNamespace())
 		if err != nil {
 			return err
 		}
@@ -265,21 +269,21 @@ func patched(kind types.PatchType, patch string) func(ctx context.Context, h *ha
 	}
 }
 
-func (h *hand) kubectl(ctx context.Context, stdin *unstructured.Unstructured, args ...string) error {
-	return h.git.kubectl(ctx, h.cluster, nil, stdin, args...)
+func (w *editor) kubectl(ctx context.Context, stdin *unstructured.Unstructured, args ...string) error {
+	return w.git.kubectl(ctx, w.cluster, nil, stdin, args...)
 }
 
 // pausing is what is in Git for the instance, with a value for the pause.
-func (h *hand) pausing(value string) *unstructured.Unstructured {
-	m := h.tenant.Manifest(0)
+func (w *editor) pausing(value string) *unstructured.Unstructured {
+	m := w.tenant.Manifest(0)
 	m.SetAnnotations(map[string]string{"crossplane.io/paused": value})
 
 	return m
 }
 
 // disown takes the plugin's entries out of the managedFields of the instance.
-func (h *hand) disown(ctx context.Context) error {
-	u, err := h.tenant.live(ctx, h.cluster)
+func (w *editor) disown(ctx context.Context) error {
+	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {
 		return err
 	}
@@ -289,12 +293,12 @@ func (h *hand) disown(ctx context.Context) error {
 		return err
 	}
 
-	return patched(types.JSONPatchType, string(b))(ctx, h)
+	return patched(types.JSONPatchType, string(b))(ctx, w)
 }
 
 // exported is the instance as "kubectl get -o yaml" shows it, without what the API server would refuse.
-func (h *hand) exported(ctx context.Context) (*unstructured.Unstructured, error) {
-	u, err := h.tenant.live(ctx, h.cluster)
+func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, error) {
+	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {
 		return nil, err
 	}
