@@ -8,24 +8,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// An applier is a way in which somebody applies manifests.
-type applier struct {
+// An applyWay is a way in which somebody applies manifests.
+type applyWay struct {
 	name, reason string
 	// base are the arguments of "kubectl apply" with which another applies the objects first; nobody does if it is nil.
 	base []string
-	// args are those of the applier's own.
+	// args are its own.
 	args []string
 }
 
-func appliers() []applier {
+func applyWays() []applyWay {
 	serverSide := []string{"--server-side"}
 
-	return []applier{
+	return []applyWay{
 		{name: "server", reason: "What is applied server-side goes when it is not in the manifest any more.", args: serverSide},
 		{name: "client", reason: "So does what is applied client-side, by what was applied last.", args: []string{}},
 		{
 			name: "second", reason: "So does what another applies by force, as Argo CD does.", base: serverSide,
-			args: []string{"--server-side", "--force-conflicts", "--field-manager=" + argo},
+			args: []string{"--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
 		},
 	}
 }
@@ -38,7 +38,7 @@ type phase struct {
 	remarks map[string]string
 }
 
-// phasesOf are what an applier applies in turn: all before the backup is in the first. What a hold changes is among what is dropped, added and changed.
+// phasesOf are what is applied in turn: all before the backup is in the first. What a hold changes is among what is dropped, added and changed.
 func phasesOf(k sort) []phase {
 	return []phase{
 		{name: "First", extras: k.first, labels: map[string]string{"colour": "red", "size": "small"}, remarks: map[string]string{"example.org/note": "one"}},

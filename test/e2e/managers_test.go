@@ -84,7 +84,7 @@ func (s *suite) testManagers(t *testing.T, m *managers) {
 			m.testAlike(t, m.isComposed)
 		})
 		t.Run(p.name, func(t *testing.T) {
-			for _, a := range appliers() {
+			for _, a := range applyWays() {
 				for _, prefix := range []string{controlOne, restoredOne} {
 					m.apply(t, s.target, a, prefix, i+1)
 				}
@@ -100,15 +100,15 @@ func (m *managers) isComposed(name string) bool {
 	return strings.HasPrefix(name, "Bucket ") && !strings.HasPrefix(name, "Bucket mr-") && !strings.Contains(name, "-plain")
 }
 
-// isApplied tells whether an object is one that an applier applies.
+// isApplied tells whether an object is one that somebody applies.
 func (m *managers) isApplied(name string) bool {
 	return !strings.HasPrefix(name, "Bucket ") && !strings.Contains(name, "-plain") || strings.HasPrefix(name, "Bucket mr-")
 }
 
-// make makes an object of each sort for each applier, and one of which nobody wants more than must be.
+// make makes an object of each sort for each way, and one of which nobody wants more than must be.
 func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 	t.Helper()
-	for _, a := range appliers() {
+	for _, a := range applyWays() {
 		if a.base != nil {
 			var first []*unstructured.Unstructured
 			for _, k := range sortsOf(m.version) {
@@ -121,8 +121,8 @@ func (m *managers) make(t *testing.T, c *stack.Cluster, prefix string) {
 	must(t, m.kubectl(t, c, []string{"--server-side"}, m.plain(prefix, "")...))
 }
 
-// apply applies what an applier wants in a phase.
-func (m *managers) apply(t *testing.T, c *stack.Cluster, a applier, prefix string, number int) {
+// apply applies what is wanted in a phase.
+func (m *managers) apply(t *testing.T, c *stack.Cluster, a applyWay, prefix string, number int) {
 	t.Helper()
 	var objects []*unstructured.Unstructured
 	for _, k := range sortsOf(m.version) {
@@ -221,12 +221,12 @@ func (m *managers) objects(ctx context.Context, c *stack.Cluster, prefix string)
 // await waits until all objects with a prefix are Ready, and none is held.
 func (m *managers) await(t *testing.T, c *stack.Cluster, prefix string) {
 	t.Helper()
-	want := (len(appliers()) + 1) * 2 // The claims or XRs, and their Buckets.
+	want := (len(applyWays()) + 1) * 2 // The claims or XRs, and their Buckets.
 	if m.version == stack.V1 {
 		want *= 2 // Claims have XRs, and there are XRs without claims, but one Bucket for each.
-		want += len(appliers()) + 1
+		want += len(applyWays()) + 1
 	}
-	want += len(appliers())
+	want += len(applyWays())
 	must(t, c.Wait(t.Context(), patience, "the objects "+prefix+" to be Ready", func(ctx context.Context) error {
 		objects, err := m.objects(ctx, c, prefix)
 		if err == nil && len(objects) != want {
