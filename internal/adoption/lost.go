@@ -31,12 +31,12 @@ func (t *tree) judged(p Plan) Plan {
 		failed.Change = unpin(u)
 
 		return failed
-	case (asked || own) && !isReconciledHere(u):
+	case asked && !isReconciledHere(u):
 		if c, ok := w.holdAgain(u); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
-	case !known && own && !asked:
-		p.Unproven, p.Change = true, Change{} // Whose operation has ended is not asked for, and costs nobody a list.
+	case !asked && own && (!known || !isReconciledHere(u)):
+		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
 
 		return p
 	}
@@ -111,7 +111,7 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 // judgedClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
 func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured
-	if !w.isSuspect(u) || !w.isAsked(u) && !w.isOfRestore(u) {
+	if !w.isSuspect(u) || !w.isAsked(u) {
 		return p
 	}
 	r, bound := claim.CompositeRef()

@@ -163,8 +163,9 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
 		},
 		"NotReconciledNotAsked": {
-			reason: "No time is to be lost: it does not matter whose operation comes first.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(), xptest.With(calm, xptest.Without("status")), back)), want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+			reason: "A copy that makes external resources of its own is not held and has no operation.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(), xptest.With(calm, xptest.Without("status")), back)),
+			want: outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
 		},
 		"PausedByItsPerson": {
 			reason: "It was released, and its person has paused it.", ref: xp.RefTo(xr), want: done,

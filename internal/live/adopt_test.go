@@ -30,6 +30,11 @@ func hasty(s *server) *Adopter {
 
 // crossplane reacts to each list of XRs, as if it had done its work since the last.
 func crossplane(s *server) {
+	crossplaneBut(s, func(*unstructured.Unstructured) bool { return false })
+}
+
+// crossplaneBut is crossplane, but for what it has not come to yet.
+func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		for _, kind := range []struct {
 			resource  schema.GroupVersionResource
@@ -47,6 +52,9 @@ func crossplane(s *server) {
 				condition := xptest.Reconciled()
 				if xp.IsPaused(&u) {
 					condition = xptest.SeenPaused()
+				}
+				if isLate(&u) {
+					continue
 				}
 				if next := xptest.With(&u, condition); !cmp.Equal(next, &u) {
 					s.put(kind.resource, next)
