@@ -94,9 +94,12 @@ func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]
 
 // isOurPause tells whether the pause of an object is that of a hold, as its managedFields say.
 func isOurPause(u *unstructured.Unstructured) bool {
+	if !xp.IsPaused(u) {
+		return false
+	}
 	_, ours := othersAt(u, []string{"metadata", "annotations", xp.AnnotationPaused})
 
-	return ours && xp.IsPaused(u)
+	return ours
 }
 
 // unpin plans to give back the composition update policy of what is not held and still has that of a hold.
@@ -131,22 +134,25 @@ func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
-// IsLeftover tells whether what has no mark still has a setting of a hold, as its managedFields say, and which that is.
-func IsLeftover(u *unstructured.Unstructured) (setting string, ok bool) {
+// LeftSetting returns which setting of a hold is left on what has no mark, as its managedFields say, and what to do about it; "" if there is none.
+func LeftSetting(u *unstructured.Unstructured) (setting, next string) {
 	if xp.HasAnnotation(u, AnnotationHold) {
-		return "", false
+		return "", ""
 	}
 	if isOurPause(u) {
-		return xp.AnnotationPaused + ": true", true
+		return xp.AnnotationPaused + ": true", "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), xp.AnnotationPaused+"-").String()
 	}
 	if _, pinned := pinOf(u); pinned {
-		return "compositionUpdatePolicy: Manual", true
+		return "compositionUpdatePolicy: Manual", "remove that, or set it to Automatic, unless somebody wants it so"
 	}
-	if _, ours := othersAt(u, []string{"spec", "managementPolicies"}); ours && xp.OnlyObserves(u) {
-		return `managementPolicies: ["Observe"]`, true
+	if !xp.OnlyObserves(u) {
+		return "", ""
+	}
+	if _, ours := othersAt(u, []string{"spec", "managementPolicies"}); ours {
+		return `managementPolicies: ["Observe"]`, "give it the managementPolicies that it had, or remove them if it had none, unless somebody wants it so"
 	}
 
-	return "", false
+	return "", ""
 }
 
 // takenOff says who has probably taken the hold off an object.

@@ -74,3 +74,8 @@ func placeOf(u *unstructured.Unstructured) place {
 func (p place) isSame(other place) bool {
 	return p.GroupKind == other.GroupKind && (p.resource == other.resource || p.resource == "" || other.resource == "")
 }
+
+// TookPlaceOf tells whether an object was made after a restore had brought back another that is in the same place of a Composition.
+func TookPlaceOf(u, back *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == "" && placeOf(u).isSame(placeOf(back)) && !u.GetCreationTimestamp().Time.Before(back.GetCreationTimestamp().Time)
+}

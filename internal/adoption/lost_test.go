@@ -165,7 +165,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		"NotReconciledNotAsked": {
 			reason: "A copy that makes external resources of its own is not held and has no operation.", ref: xp.RefTo(xr),
 			world: asking(withRestored(world(), xptest.With(calm, xptest.Without("status")), back)),
-			want: outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
+			want:  outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
 		},
 		"PausedByItsPerson": {
 			reason: "It was released, and its person has paused it.", ref: xp.RefTo(xr), want: done,

@@ -14,10 +14,14 @@ import (
 // checkHolds finds what is held: by a Restore that works on it, or by none.
 func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
+		u := o.whole()
 		if !o.is(isMarked) {
+			if setting, next := adoption.LeftSetting(u); setting != "" {
+				d.add(report.LeakedHold, report.Grave, o.Ref, "nothing holds it any more, and a hold has left "+setting+" on it", next)
+			}
+
 			continue
 		}
-		u := o.whole()
 		h, err := adoption.HoldOf(u)
 		r := xp.RefTo(u)
 		switch {
