@@ -44,7 +44,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 	}
 	p := patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"})
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", xp.UpdateManual))
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field(fieldUpdatePolicy, xp.UpdateManual))
 	}
 
 	return Change{
@@ -52,6 +52,12 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 		Warning: "its hold had been taken off, and was put on again before Crossplane reconciled it: " + who + "; have them stop (docs/gitops.md)",
 	}, true
 }
+
+// Fields that a hold changes.
+const (
+	fieldUpdatePolicy = "compositionUpdatePolicy"
+	fieldPolicies     = "managementPolicies"
+)
 
 // pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not pinned,
 // or somebody else has written the same since.
@@ -110,7 +116,7 @@ func unpin(u *unstructured.Unstructured) Change {
 	}
 	inst := xp.Instance{Unstructured: u}
 	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
-	maps.Copy(p, inst.Field("compositionUpdatePolicy", value(own)))
+	maps.Copy(p, inst.Field(fieldUpdatePolicy, value(own)))
 	c := Change{Target: u, Patch: p, Step: "nothing holds it any more; give its composition update policy back"}
 	path := inst.UpdatePolicyPath()
 	if others, _ := othersAt(u, path); own != nil && len(others) == 1 && writesAs(u, others[0], [][]string{path}) {
@@ -123,7 +129,7 @@ func unpin(u *unstructured.Unstructured) Change {
 // observeNoMore plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
 // it had nobody knows.
 func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
-	path := []string{"spec", "managementPolicies"}
+	path := []string{"spec", fieldPolicies}
 	others, ours := othersAt(u, path)
 	if !ours || len(others) > 0 || !xp.OnlyObserves(u) {
 		return Change{}, false
@@ -134,25 +140,25 @@ func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
-// LeftSetting returns which setting of a hold is left on what has no mark, as its managedFields say, and what to do about it; "" if there is none.
-func LeftSetting(u *unstructured.Unstructured) (setting, next string) {
+// LeftSetting returns the field or annotation that a hold has left on what has no mark, as its managedFields say; "" if there is none.
+func LeftSetting(u *unstructured.Unstructured) string {
 	if xp.HasAnnotation(u, AnnotationHold) {
-		return "", ""
+		return ""
 	}
 	if isOurPause(u) {
-		return xp.AnnotationPaused + ": true", "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), xp.AnnotationPaused+"-").String()
+		return xp.AnnotationPaused
 	}
 	if _, pinned := pinOf(u); pinned {
-		return "compositionUpdatePolicy: Manual", "remove that, or set it to Automatic, unless somebody wants it so"
+		return fieldUpdatePolicy
 	}
 	if !xp.OnlyObserves(u) {
-		return "", ""
+		return ""
 	}
-	if _, ours := othersAt(u, []string{"spec", "managementPolicies"}); ours {
-		return `managementPolicies: ["Observe"]`, "give it the managementPolicies that it had, or remove them if it had none, unless somebody wants it so"
+	if _, ours := othersAt(u, []string{"spec", fieldPolicies}); ours {
+		return fieldPolicies
 	}
 
-	return "", ""
+	return ""
 }
 
 // takenOff says who has probably taken the hold off an object.

@@ -16,9 +16,7 @@ func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
 		u := o.whole()
 		if !o.is(isMarked) {
-			if setting, next := adoption.LeftSetting(u); setting != "" {
-				d.add(report.LeakedHold, report.Grave, o.Ref, "nothing holds it any more, and a hold has left "+setting+" on it", next)
-			}
+			d.checkLeft(u)
 
 			continue
 		}
@@ -93,4 +91,17 @@ func IsUnderWay(phase string) bool {
 	default:
 		return false
 	}
+}
+
+// checkLeft finds a setting of a hold on what is not held.
+func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
+	setting := adoption.LeftSetting(u)
+	if setting == "" {
+		return
+	}
+	next := "give it the value that it had, or remove it if there was none, unless somebody wants it so"
+	if setting == xp.AnnotationPaused {
+		next = "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
+	}
+	d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it any more, and a hold has left its "+setting+" on it", next)
 }
