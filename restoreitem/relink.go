@@ -79,8 +79,9 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 		a.refused.Store(i.self().ID(), true)
 
 		// Nothing that a restore holds is released before it has brought all back.
-		return false, fmt.Errorf("cannot restore %s: its XR %s came back with this restore and is not held any more, and Crossplane has composed it without this; find out who has "+
-			"taken the hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"", xp.String(i.original), xp.String(owner))
+		return false, fmt.Errorf("cannot restore %s: its XR %s came back with this restore and is not held any more, and Crossplane has composed it without this; "+
+			"find out who has taken the hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
+			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
 		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 			"the XR's resourceRefs, and restore again; its external resource is left as it is")

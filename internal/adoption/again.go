@@ -59,8 +59,8 @@ const (
 	fieldPolicies     = "managementPolicies"
 )
 
-// pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not pinned,
-// or somebody else has written the same since.
+// pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not
+// pinned, or somebody else has written the same since.
 func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 	inst := xp.Instance{Unstructured: u}
 	if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
@@ -181,12 +181,11 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 			continue
 		}
 		stamp, _ := m["time"].(string)
-		if written := at(stamp); ok && !written.After(last) {
+		written := at(stamp)
+		if ok && !written.After(last) {
 			continue
-		} else {
-			last = written
 		}
-		manager, when, ok = name, stamp, true
+		manager, when, last, ok = name, stamp, written, true
 		operation, _ = m["operation"].(string)
 	}
 

@@ -3,6 +3,8 @@ package adoption
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -92,10 +94,7 @@ func (t *tree) releaseClaim() bool {
 	}
 	switch {
 	case t.hold == nil:
-		t.checkReleased(claim)
-		if t.w.isSuspect(claim) && t.plan.Patch == nil {
-			t.plan.Change = unpin(claim)
-		}
+		t.checkFree(claim)
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
 		t.takeBack(claim)
@@ -104,8 +103,16 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
-// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off: Crossplane carries over to the XR what a claim says, such as its
-// composition update policy. As long as the XR is paused this plugin has not released the claim.
+// checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
+func (t *tree) checkFree(claim *unstructured.Unstructured) {
+	t.checkReleased(claim)
+	if t.w.isSuspect(claim) && t.plan.Patch == nil {
+		t.plan.Change = unpin(claim)
+	}
+}
+
+// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off: Crossplane carries over to the XR what a claim says, such as
+// its composition update policy. As long as the XR is paused this plugin has not released the claim.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
 	if !ok {

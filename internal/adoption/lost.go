@@ -26,11 +26,8 @@ func (t *tree) judged(p Plan) Plan {
 	lost, anew, known := w.replaced(t.xr)
 	switch {
 	case len(lost) > 0 && known:
-		failed := Plan{Total: p.Total, Lost: true, Failed: fmt.Sprintf("%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and "+
-			"the XR does not reference any more what was restored: %s; %s", xp.String(u), takenOff(u), someOf(anew), someOf(lost), whatToDo)}
-		failed.Change = unpin(u)
-
-		return failed
+		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
+			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
 	case asked && !isReconciledHere(u):
 		if c, ok := w.holdAgain(u); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
@@ -47,6 +44,11 @@ func (t *tree) judged(p Plan) Plan {
 	}
 
 	return p
+}
+
+// loss is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
+func loss(u *unstructured.Unstructured, format string, args ...any) Plan {
+	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), takenOff(u)}, args...)...)}
 }
 
 // replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
@@ -67,30 +69,30 @@ func (w *World) replaced(xr xp.Composite) (lost, anew []xp.Ref, known bool) {
 	if len(candidates) == 0 {
 		return nil, nil, known
 	}
-	made := map[xp.Ref]place{}
 	for _, r := range refs {
 		u := w.get(r.ID())
-		switch {
-		case u == nil:
+		if u == nil {
 			known = known && w.inquiry.Whole(r)
-		case !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(xr.GetCreationTimestamp().Time):
-			made[r] = placeOf(u)
+
+			continue
 		}
-	}
-	for _, b := range candidates {
-		took := false
-		for _, r := range refs {
-			if p, ok := made[r]; ok && p.isSame(b.place) {
+		if !isAnew(w, xr.Unstructured, u) {
+			continue
+		}
+		p, took := placeOf(u), false
+		for _, b := range candidates {
+			if p.isSame(b.place) {
 				took = true
-				if !slices.Contains(anew, r) {
-					anew = append(anew, r)
+				if !slices.Contains(lost, b.Ref) {
+					lost = append(lost, b.Ref)
 				}
 			}
 		}
 		if took {
-			lost = append(lost, b.Ref)
+			anew = append(anew, r)
 		}
 	}
+	slices.SortFunc(lost, xp.Ref.Compare)
 
 	return lost, anew, known
 }
@@ -126,8 +128,8 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	case xr == nil:
 	case isAnew(w, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
 
-		return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf("%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the "+
-			"backup was not restored, and nobody has what it composed; %s", xp.String(u), takenOff(u), r, whatToDo)}
+		return loss(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
+			"it composed; %s", r, whatToDo)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
 	}
@@ -150,19 +152,38 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 	if !w.isSuspect(u) || !w.isAsked(u) {
 		return Plan{Done: true}
 	}
-	created := u.GetCreationTimestamp().Time
-	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := at(xp.Annotation(u, name)); !created.IsZero() && when.After(created) {
-			return Plan{Lost: true, Failed: fmt.Sprintf("%s has had its provider create an external resource at %s, though its hold was not lifted: %s. Look for the one that "+
-				"it had in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies "+
-				"without Delete, and restore it again", xp.String(u), when.UTC().Format(time.RFC3339), takenOff(u), xp.AnnotationExternalName)}
-		}
+	if when, ok := createdHere(u); ok {
+		return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had in "+
+			"the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
+			"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName)
 	}
 	if c, ok := observeNoMore(u); ok {
 		return Plan{Change: c, Moving: true}
 	}
 
 	return Plan{Done: true}
+}
+
+// createdHere returns when the provider of an MR has created an external resource, or was about to, if that was after the MR was restored.
+func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
+	created := u.GetCreationTimestamp().Time
+	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
+		if when := at(xp.Annotation(u, name)); !created.IsZero() && when.After(created) {
+			return when, true
+		}
+	}
+
+	return time.Time{}, false
+}
+
+// NeedsManagers tells whether planning for an MR that is not held needs to know who has written it.
+func NeedsManagers(mr *unstructured.Unstructured) bool {
+	if xp.Label(mr, xp.LabelRestore) == "" {
+		return false
+	}
+	_, created := createdHere(mr)
+
+	return created || xp.OnlyObserves(mr)
 }
 
 // Losses returns what is to be told of those of which somebody else has taken the hold off, which have no mark that could say so, in a stable order.

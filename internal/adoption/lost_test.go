@@ -96,7 +96,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	pinned := xptest.With(xr, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, policyPath))
 	calm := xptest.With(xr, xptest.Refs(back))
 	done := outcome{Done: true, Adopted: 1, Total: 1}
-	lost := outcome{Failed: lostWhy, Total: 1}
+	lost := outcome{Failed: lostWhy}
 	drop := xptest.Without("metadata", "ownerReferences")
 	child := xptest.XR("child", ofMonday(), xptest.ControlledBy(xr), reconciledAt(laterAt))
 	runPlans(t, map[string]planCase{
@@ -111,7 +111,7 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 		},
 		"LostAndPinned": {
 			reason: "Nothing stays pinned for that.", ref: xp.RefTo(xr), world: asking(withRestored(world(anew), pinned, back), xr),
-			want: outcome{Failed: lostWhy, Total: 1, Step: stepPolicy, Target: "XOrder x"},
+			want: outcome{Failed: lostWhy, Step: stepPolicy, Target: "XOrder x"},
 		},
 		"NobodyAsks": {reason: "Only an operation asks.", ref: xp.RefTo(xr), want: done, world: withRestored(world(anew), xr, back)},
 		"NotRestored": {
@@ -316,9 +316,9 @@ func TestNextJudgesAnUnheldMR(t *testing.T) {
 	path := []string{"spec", "managementPolicies"}
 	observing := xptest.With(mr, policies(`["Observe"]`), managed(FieldManager, "Update", cameAt, path))
 	const step = "nothing holds it any more; take the managementPolicies of its hold off"
-	failed := "Bucket b has had its provider create an external resource at " + laterAt + ", though its hold was not lifted: the last to write it was " +
-		"\"argocd-controller\" (Update, " + laterAt + "). Look for the one that it had in the cloud: if it is there, set the annotation crossplane.io/external-name to what it " +
-		"is called, and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again"
+	failed := "Bucket b has had an external resource created by its provider, though its hold was not lifted: the last to write it was \"argocd-controller\" (Update, " +
+		laterAt + "). That was at " + laterAt + ". Look for the one that it had in the cloud: if it is there, set the annotation crossplane.io/external-name to what it is " +
+		"called, and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again"
 	runPlans(t, map[string]planCase{
 		"Created": {
 			reason: "It has another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -181,5 +182,29 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 	}
 	if n := len(slices.DeleteFunc(s.requests("list"), func(l string) bool { return l != "buckets " })); n > 0 {
 		t.Errorf("buckets were listed whole %d times, though all of them are restored", n)
+	}
+}
+
+// Of an MR that is not held it is known who has written it only where that matters.
+func TestAdoptTellsOfMRs(t *testing.T) {
+	mr := unheld(xptest.MR("b", xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), appliedBy("argocd-controller")))
+	observing := unheld(xptest.MR("o", xptest.JSON(`{"spec":{"managementPolicies":["Observe"]},"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane",
+		"operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:managementPolicies":{}}}}]}}`)))
+	s := newServer(mr, observing)
+	a := hasty(s)
+	plans := map[xp.ID]adoption.Plan{}
+	for _, u := range []*unstructured.Unstructured{mr, observing} {
+		found, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(plans, found)
+	}
+	if p := plans[xp.RefTo(mr).ID()]; !strings.Contains(p.Failed, "argocd-controller") {
+		t.Errorf("got %+v", p)
+	}
+	_, left, _ := unstructured.NestedFieldNoCopy(s.get(t, buckets, "", "o").Object, "spec", "managementPolicies")
+	if p := plans[xp.RefTo(observing).ID()]; !p.Done || left {
+		t.Errorf("nothing of a hold is left; got %+v, %t", p, left)
 	}
 }
