@@ -48,6 +48,9 @@ type Mender interface {
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
+	// ReturnManagers writes back who manages what of the object that r names, which is there already, as the item says, if an earlier restore was stopped before
+	// it did.
+	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
 }
 
 // Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection details on hold. It runs after Order, so an
@@ -211,6 +214,8 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		held.Secret = a.asks.brings(r)
 	}
 	if held == nil && i.isAsItWas() {
+		a.returnManagers(i)
+
 		return &velero.RestoreItemActionExecuteOutput{}, nil
 	}
 	if refused, err := a.refuses(i); err != nil || refused {
@@ -222,6 +227,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 	xp.WithoutNotes(i.Unstructured)
+	a.returnManagers(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 

@@ -180,3 +180,5 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 
 	return got, hook.AllEntries()
 }
+
+func (*cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }

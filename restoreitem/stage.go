@@ -231,3 +231,6 @@ func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstruct
 
 	return u, s.note(err)
 }
+
+// ReturnManagers would write.
+func (*stage) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }

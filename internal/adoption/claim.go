@@ -79,16 +79,8 @@ func (t *tree) releaseClaim() bool {
 
 		return false
 	}
-	if h != nil && h.Freed {
-		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
-
-		return false
-	}
 	if h != nil {
-		t.checkSeen(claim)
-		if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
-			t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
-		}
+		t.letGoOfClaim(claim, h)
 
 		return false
 	}
@@ -128,5 +120,18 @@ func (t *tree) holdClaimAgain() {
 	if c, ok := t.w.holdAgain(claim); ok {
 		t.plan.Also = append(t.plan.Also, c)
 		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
+	}
+}
+
+// letGoOfClaim plans the release of a held claim, whose XR is adopted.
+func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
+	if h.Freed {
+		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
+
+		return
+	}
+	t.checkSeen(claim)
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
+		t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
 	}
 }

@@ -99,23 +99,8 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if earlier != nil && earlier.Freed {
 		earlier = nil // It has its own settings.
 	}
-	inst := xp.Instance{Unstructured: u}
-	if earlier != nil {
-		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
-	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
-		h.Paused = new(xp.Annotation(u, xp.AnnotationPaused))
-	}
-	// Without a revision nothing was composed yet, so there is nothing to hold on to. A hold from before the first revision did not pin.
-	if !h.Pinned {
-		h.Pinned, h.UpdatePolicy = inst.Revision() != "", nil
-		if policy, ok := inst.UpdatePolicy(); ok {
-			h.UpdatePolicy = &policy
-		}
-	}
-	if h.Pinned {
-		if err := inst.SetUpdatePolicy(xp.UpdateManual); err != nil {
-			return nil, err
-		}
+	if err := h.pin(u, earlier); err != nil {
+		return nil, err
 	}
 	if xp.IsComposite(u) {
 		if h.Refs, err = xp.CompositeFrom(u).SavedRefs(); err != nil {
@@ -148,6 +133,28 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	u.SetAnnotations(annotations)
 
 	return h, nil
+}
+
+// pin pins u, which is about to be created, and has the hold keep what it had before, or before an earlier hold.
+func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
+	inst := xp.Instance{Unstructured: u}
+	if earlier != nil {
+		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
+	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
+		h.Paused = new(xp.Annotation(u, xp.AnnotationPaused))
+	}
+	// Without a revision nothing was composed yet, so there is nothing to hold on to. A hold from before the first revision did not pin.
+	if !h.Pinned {
+		h.Pinned, h.UpdatePolicy = inst.Revision() != "", nil
+		if policy, ok := inst.UpdatePolicy(); ok {
+			h.UpdatePolicy = &policy
+		}
+	}
+	if !h.Pinned {
+		return nil
+	}
+
+	return inst.SetUpdatePolicy(xp.UpdateManual)
 }
 
 // maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request at each poll, and whoever can write an XR can list any.
@@ -198,17 +205,18 @@ func TakeOff(u *unstructured.Unstructured) error {
 // unpause is the patch that lets Crossplane reconcile u, still pinned and marked.
 func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
+	p := patch(u, annotations)
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
 	after.Told = cmp.Or(after.Told, arrived) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
-	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
-		annotations[AnnotationHold] = mark
-	}
-	p := patch(u, annotations)
+	after.leavePause(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
 		// Whoever has applied its manifest again has taken the pin off.
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", xp.UpdateManual))
+		after.pinAgain(u, p)
+	}
+	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
+		annotations[AnnotationHold] = mark
 	}
 
 	return p

@@ -13,7 +13,7 @@ import (
 )
 
 // maxManagers is how many bytes of who has managed the settings that a hold changed are kept. Whoever can write an object can write any number of them.
-const maxManagers = 16 << 10
+const maxManagers = 8 << 10
 
 // lift plans to take the hold off u and to give the person's own settings back, so that nobody can tell by its managedFields that it was held. An API server
 // has whoever changes a field manage it, and nobody else. So a setting that is given back is written under the name of who manages it, if that is one, and they
@@ -26,8 +26,8 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	p := giveBack(u, h)
 	changed := changedBy(u, p)
 	all := entriesOf(u)
-	managers := slices.DeleteFunc(slices.Clone(all), func(m map[string]any) bool { return isStray(u, m) })
-	of, stray := managersOf(managers, changed), len(managers) < len(all)
+	managers := managersBesides(u)
+	of, stray := append(managersOf(managers, changed), managersIn(h)...), len(managers) < len(all)
 	switch {
 	case len(all) == 0, len(changed) == 0 && !stray: // Nobody is told who manages what, or it stays as it is.
 		return Change{Target: u, Patch: p, Step: step}
@@ -37,11 +37,7 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 		return Change{Target: u, Patch: p, Step: step, Manager: manager}
 	}
 	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, Told: h.Told, Freed: true}
-	if b, err := json.Marshal(of); err == nil && len(b) <= maxManagers {
-		for _, m := range of {
-			left.Managers = append(left.Managers, m)
-		}
-	}
+	left.Managers = kept(of)
 	mark, err := k.mark(xp.RefTo(u), left)
 	if err != nil {
 		return Change{Target: u, Patch: p, Step: step}
@@ -49,6 +45,62 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	set(p, mark, "metadata", "annotations", AnnotationHold)
 
 	return Change{Target: u, Patch: p, Step: "give its own settings back before the mark of its hold goes"}
+}
+
+// kept are the managers as a mark has them; none if they are too many.
+func kept(managers []map[string]any) []any {
+	var all []any
+	for _, m := range managers {
+		all = append(all, m)
+	}
+	if b, err := json.Marshal(all); err != nil || len(b) > maxManagers {
+		return nil
+	}
+
+	return all
+}
+
+// managersIn returns those that a mark has.
+func managersIn(h *Hold) []map[string]any {
+	var managers []map[string]any
+	for _, m := range h.Managers {
+		if manager, ok := m.(map[string]any); ok {
+			managers = append(managers, manager)
+		}
+	}
+
+	return managers
+}
+
+// pinAgain adds to a patch that u is to be pinned again, and has the hold keep what somebody has set meanwhile, and who manages that.
+func (h *Hold) pinAgain(u *unstructured.Unstructured, p map[string]any) {
+	inst := xp.Instance{Unstructured: u}
+	path := inst.UpdatePolicyPath()
+	h.Managers = append(h.Managers, kept(managersOf(managersBesides(u), [][]string{path}))...)
+	h.UpdatePolicy = nil
+	if policy, ok := inst.UpdatePolicy(); ok {
+		h.UpdatePolicy = &policy
+	}
+	set(p, xp.UpdateManual, path...)
+}
+
+// leavePause has the hold keep who manages the person's own value of the pause, which is removed with the hold's until that comes back.
+func (h *Hold) leavePause(u *unstructured.Unstructured) {
+	if h.Paused != nil {
+		h.Managers = kept(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
+	}
+}
+
+// letObserve is the patch that lets the provider of an MR observe it.
+func (k Key) letObserve(u *unstructured.Unstructured, h *Hold) map[string]any {
+	annotations := map[string]any{xp.AnnotationPaused: nil}
+	after := *h
+	after.leavePause(u)
+	if mark, err := k.mark(xp.RefTo(u), &after); err == nil && len(after.Managers) > 0 {
+		annotations[AnnotationHold] = mark
+	}
+
+	return patch(u, annotations)
 }
 
 // reasonFreed is why what has its own settings back is still marked.
@@ -84,6 +136,11 @@ func isEqual(is, value any) bool {
 	return reflect.DeepEqual(is, value)
 }
 
+// managersBesides returns the managedFields of u but for what Velero leaves that is stopped.
+func managersBesides(u *unstructured.Unstructured) []map[string]any {
+	return slices.DeleteFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
+}
+
 // managersOf returns who else manages any of some fields, with no more of their fields than these.
 func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 	var of []map[string]any
@@ -97,9 +154,7 @@ func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 				set(theirs, value, fieldNames(path)...)
 			}
 		}
-		if len(theirs) > 0 {
-			m = maps.Clone(m)
-			m["fieldsV1"] = theirs
+		if m = withFields(m, theirs); m != nil {
 			of = append(of, m)
 		}
 	}
@@ -128,10 +183,8 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	ours := managersOfOurs(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
-	for _, m := range h.Managers {
-		if manager, ok := m.(map[string]any); ok {
-			entries = manageAgain(entries, manager, ours, managedPaths(u))
-		}
+	for _, manager := range managersIn(h) {
+		entries = manageAgain(entries, manager, ours, managedPaths(u))
 	}
 	set(p, withEntries(entries), "metadata", "managedFields")
 
@@ -170,10 +223,17 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 		if _, written := managedAt(ours, path); was && written {
 			set(fields, theirs, fieldNames(path)...)
 		}
+		// What they are in was made with them, if it was not there.
+		for n := 1; n < len(path); n++ {
+			if of := path[:n:n]; managesItself(manager, of) && managesItself(ours, of) {
+				set(fields, map[string]any{}, append(fieldNames(of), itself)...)
+			}
+		}
 	}
 	if len(fields) == 0 {
 		return entries
 	}
+
 	for n, m := range entries {
 		if !isSame(m, manager) {
 			continue
@@ -185,10 +245,26 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 
 		return entries
 	}
-	manager = maps.Clone(manager)
-	manager["fieldsV1"] = fields
 
-	return append(entries, manager)
+	return append(entries, withFields(manager, fields))
+}
+
+// managesItself tells whether an entry of managedFields has a field besides what is in that.
+func managesItself(entry map[string]any, path []string) bool {
+	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), itself)...)
+
+	return ok && err == nil
+}
+
+// withFields is an entry of managedFields with other fields; nil if these are none.
+func withFields(entry, fields map[string]any) map[string]any {
+	if len(fields) == 0 {
+		return nil
+	}
+	entry = maps.Clone(entry)
+	entry["fieldsV1"] = fields
+
+	return entry
 }
 
 // isSame tells whether two entries of managedFields are of the same manager, whenever they were written.
@@ -210,20 +286,29 @@ func union(a, b map[string]any) map[string]any {
 		out = map[string]any{}
 	}
 	for name, of := range b {
-		inB, _ := of.(map[string]any)
 		inA, both := out[name].(map[string]any)
-		if !both {
+		inB, _ := of.(map[string]any)
+		switch {
+		case !both:
 			out[name] = of
-
-			continue
+		case name != itself:
+			out[name] = union(whole(inA), whole(inB))
 		}
-		if strings.HasPrefix(name, ".") {
-			continue
-		}
-		out[name] = union(inA, inB)
 	}
 
 	return out
+}
+
+// itself is how a set of fields has the field that it is of, besides what is in that.
+const itself = "."
+
+// whole returns a set of fields that says that the field which it is of is one of them, where it is the only one.
+func whole(fields map[string]any) map[string]any {
+	if len(fields) == 0 {
+		return map[string]any{itself: map[string]any{}}
+	}
+
+	return fields
 }
 
 // Finish plans to take the mark off what has its own settings back; ok is false if u is not that. It does not verify the mark.
@@ -249,5 +334,5 @@ func WithoutOwn(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 		return nil, false
 	}
 
-	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "managedFields": withEntries(others)}}, true
+	return managersPatch(u, others), true
 }

@@ -149,7 +149,7 @@ func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 func endOfObserving(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if xp.IsPaused(u) {
 		return end{
-			Change: Change{Target: u, Patch: patch(u, map[string]any{xp.AnnotationPaused: nil}), Step: "let its provider observe it"},
+			Change: Change{Target: u, Patch: w.key.letObserve(u, h), Step: "let its provider observe it"},
 			why:    "its provider has not observed it yet", moving: true,
 		}
 	}

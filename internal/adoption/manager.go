@@ -28,7 +28,7 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	entries = slices.DeleteFunc(entries, func(entry any) bool {
 		m, ok := entry.(map[string]any)
 
-		return ok && isOwn(m)
+		return ok && (isOwn(m) || len(m) == 0) // One that is empty, alone, has an API server forget all, and no list may have one beside others.
 	})
 	fields := map[string]any{}
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus} {
@@ -118,17 +118,6 @@ func fieldNames(path []string) []string {
 // isOwn tells whether an entry of managedFields is this plugin's, of a hold.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
-}
-
-// managerVelero is Velero's server in managedFields.
-const managerVelero = "velero-server"
-
-// isStray tells whether an entry of managedFields is what Velero leaves that is stopped after it has created u, and before it has written back those of the
-// backup. What an earlier restore has left in the cluster that was backed up is older than u.
-func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
-	written, _ := entry["time"].(string)
-
-	return entry["manager"] == managerVelero && !at(written).Before(u.GetCreationTimestamp().Time)
 }
 
 // manage adds a field to a set of fields as managedFields have it.

@@ -51,6 +51,10 @@ func TestOwn(t *testing.T) {
 			reason: "An earlier hold is over, and anybody can write an entry. That of a status is no hold.", object: xptest.MR("b", managed(earlier+","+status)),
 			want: status + "," + own(`{"f:metadata":{"f:annotations":{`+marked+`,"f:crossplane.io/paused":{}}}}`),
 		},
+		"Reset": {
+			reason: "It means that nobody is to manage anything, which the hold is no part of.", object: xptest.MR("b", managed("{}")),
+			want: own(`{"f:metadata":{"f:annotations":{` + marked + `,"f:crossplane.io/paused":{}}}}`),
+		},
 		"None":    {reason: "Velero manages all that it has created.", object: xptest.MR("b")},
 		"Damaged": {reason: "What can't be read is left as it is.", object: xptest.MR("b", xptest.JSON(`{"metadata":{"managedFields":"x"}}`)), want: "x"},
 	}
@@ -76,4 +80,63 @@ func TestOwn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever can write to a bucket can write anything as managedFields, and whoever can write an object can write any name and field into them.
+func FuzzManagers(f *testing.F) {
+	for _, seed := range []string{
+		`[]`, `[{}]`, `"x"`, `[7]`, `[{"manager":7}]`, `[{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":"x"}]`,
+		`[{"manager":"velero-plugin-for-crossplane","fieldsV1":{"f:spec":{"f:compositionUpdatePolicy":{}}}},{"manager":"velero-server","time":"2999-01-01T00:00:00Z"}]`,
+		`[{"manager":"velero-plugin-for-crossplane","subresource":"status","time":"2999-01-01T00:00:00Z","fieldsV1":{"f:status":{"f:a":{}}}}]`,
+		`[{"manager":"kubectl","operation":"Update","apiVersion":"example.org/v1alpha1","fieldsV1":{"f:spec":{"f:compositionUpdatePolicy":{},".":7}}}]`,
+		`[{"manager":"kubectl","operation":"Apply","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":7}},"f:spec":[]}}]`,
+	} {
+		f.Add(seed, `{"freed":true,"restore":"velero/r","managers":[7,{"fieldsV1":7},{"manager":"kubectl","fieldsV1":{"f:spec":{"f:compositionUpdatePolicy":{}}}}]}`)
+	}
+	f.Fuzz(func(t *testing.T, fields, mark string) {
+		var managers any
+		if json.Unmarshal([]byte(fields), &managers) != nil {
+			t.Skip("no JSON")
+		}
+		backup := xptest.XR("x", xptest.Field(managers, "metadata", "managedFields"), xptest.Annotated(xp.AnnotationPaused, "false"))
+		before := backup.DeepCopy()
+		u := heldFor(backup, Hold{})
+		Own(u, backup, noon)
+		own := 0
+		for _, m := range entriesOf(u) {
+			if isOwn(m) {
+				own++
+			}
+		}
+		if list, ok := managers.([]any); ok && len(list) > 0 && own != 1 {
+			t.Errorf("the hold has %d entries, not one", own)
+		}
+		h, err := HoldOf(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c := Unverified.lift(u, h, "step"); !c.Lifts(); c = Unverified.lift(u, h, "step") {
+			u = xptest.Merge(u, c.Patch)
+			if h, err = HoldOf(u); err != nil || !h.Freed {
+				t.Fatalf("a second step is for what is freed: %v", err)
+			}
+		}
+		forged := xptest.With(backup, xptest.Annotated(AnnotationHold, mark))
+		if c, ok := Finish(forged); ok {
+			xptest.Merge(forged, c.Patch)
+		}
+		_ = Managers(forged)
+		if p, ok := ReturnManagers(forged, u); ok {
+			xptest.Merge(forged, p)
+		}
+		if p, ok := ReturnedStatus(forged, forged, map[string]any{"a": "b"}); ok {
+			xptest.Merge(forged, p)
+		}
+		if p, ok := WithoutOwn(forged); ok {
+			xptest.Merge(forged, p)
+		}
+		if diff := cmp.Diff(before, backup); diff != "" {
+			t.Errorf("what is in the backup was changed: -before, +after:\n%s", diff)
+		}
+	})
 }

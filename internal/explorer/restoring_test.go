@@ -245,3 +245,5 @@ func (w *world) arrange() error {
 
 	return nil
 }
+
+func (cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }

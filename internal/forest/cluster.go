@@ -234,3 +234,6 @@ func (c *Cluster) copied() map[xp.ID]*unstructured.Unstructured {
 
 	return all
 }
+
+// ReturnManagers does nothing: nobody is stopped here, and nothing keeps managedFields.
+func (*view) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }

@@ -56,6 +56,8 @@ type Cluster struct {
 	kinds       map[schema.GroupVersion]kinds
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
+	// strays are what stopped restores have left, by kind.
+	strays      map[schema.GroupKind]map[xp.ID]bool
 	definitions definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
@@ -148,6 +150,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:       map[schema.GroupVersion]kinds{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
+		strays:      map[schema.GroupKind]map[xp.ID]bool{},
 		markKeys:    map[string]adoption.Key{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},

@@ -62,3 +62,35 @@ func TestReturnStatus(t *testing.T) {
 		})
 	}
 }
+
+// What a stopped restore has left is found with one list of a kind, and written back with one patch.
+func TestReturnManagers(t *testing.T) {
+	const theirs, veleros = `{"manager":"kubectl","operation":"Update","fieldsV1":{"f:spec":{}}}`, `{"manager":"velero-server","time":"2026-01-02T12:00:00Z"}`
+	managed := func(entries string) xptest.Option {
+		return xptest.JSON(`{"metadata":{"managedFields":[` + entries + `]}}`)
+	}
+	stray := restored(xptest.XR("stray", managed(veleros)))
+	whole := restored(xptest.XR("whole", managed(theirs)))
+	s := newServer(stray, whole, xptest.XR("other", managed(veleros)))
+	c := s.cluster()
+	for _, name := range []string{"stray", "whole", "other", "gone"} {
+		item := xptest.XR(name, managed(theirs))
+		if err := c.ReturnManagers(t.Context(), item, xp.RefTo(item)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]any{}
+	for _, name := range []string{"stray", "whole", "other"} {
+		for _, m := range s.get(t, xorders, "", name).GetManagedFields() {
+			got[name] = m.Manager
+		}
+	}
+	want := map[string]any{"stray": "kubectl", "whole": "kubectl", "other": "velero-server"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("managers: -want, +got:\n%s", diff)
+	}
+	requests := []int{len(s.requests("list")), len(s.requests("get")), len(s.requests("patch"))}
+	if diff := cmp.Diff([]int{1, 1, 1}, requests); diff != "" {
+		t.Errorf("lists, gets and patches: -want, +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,257 @@
+package adoption
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A server keeps managedFields as an API server does, with its code, and defaults the composition update policy of XRs.
+type server struct {
+	t      *testing.T
+	fields *managedfields.FieldManager
+	live   *unstructured.Unstructured
+}
+
+func newServer(t *testing.T, u *unstructured.Unstructured) *server {
+	t.Helper()
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(u.GroupVersionKind())
+
+	return &server{
+		t: t, live: empty, fields: managedfieldstest.NewFakeFieldManager(managedfields.NewDeducedTypeConverter(), u.GroupVersionKind()),
+	}
+}
+
+func (s *server) defaulted(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if i := (xp.Instance{Unstructured: u}); u.GetKind() == xptest.XR("x").GetKind() {
+		if _, ok := i.UpdatePolicy(); !ok {
+			if err := i.SetUpdatePolicy("Automatic"); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+
+	return u
+}
+
+// write is a create, an update or a patch.
+func (s *server) write(u *unstructured.Unstructured, manager string) {
+	s.t.Helper()
+	after, err := s.fields.Update(s.live, s.defaulted(u.DeepCopy()), manager)
+	s.take(after, err)
+}
+
+// apply is a forced server-side apply.
+func (s *server) apply(u *unstructured.Unstructured, manager string) {
+	s.t.Helper()
+	after, err := s.fields.Apply(s.live, u.DeepCopy(), manager, true)
+	s.take(after, err)
+	s.defaulted(s.live)
+}
+
+func (s *server) take(after runtime.Object, err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	u, ok := after.(*unstructured.Unstructured)
+	if !ok {
+		s.t.Fatalf("got a %T", after)
+	}
+	s.live = u
+}
+
+func (s *server) patch(p map[string]any, manager string) {
+	s.t.Helper()
+	s.write(xptest.Merge(s.live, p), manager)
+}
+
+// managers are the entries, without times and in their order by an API server.
+func (s *server) managers() []metav1.ManagedFieldsEntry { return s.live.GetManagedFields() }
+
+func TestLiftLeavesNoManager(t *testing.T) {
+	applied := func(u *unstructured.Unstructured, options ...xptest.Option) *unstructured.Unstructured {
+		m := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": u.GetName()}, "spec": map[string]any{"region": "eu"}}}
+		m.SetGroupVersionKind(u.GroupVersionKind())
+
+		return xptest.With(m, options...)
+	}
+	policies := func(of ...any) xptest.Option { return xptest.Field(of, "spec", "managementPolicies") }
+	automatic := xptest.Policy("Automatic")
+	xr, mr := xptest.XR("x"), xptest.MR("b")
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		// make makes the object that is backed up, and during is what somebody does while it is held.
+		make   func(s *server)
+		during func(s *server)
+		of     Hold
+		// steps are how many patches end the hold.
+		steps int
+	}{
+		"ClientSide": {
+			object: xr, reason: "Who has created it client-side manages what the API server sets by itself.", steps: 1,
+			make: func(s *server) { s.write(xr, "kubectl-client-side-apply") },
+		},
+		"ServerSide": {
+			object: xr, reason: "Nobody manages what the API server sets by itself.", steps: 2,
+			make: func(s *server) {
+				s.write(xr, "crossplane")
+				s.live = xr.DeepCopy()
+				s.apply(applied(xr), "argocd-controller")
+			},
+		},
+		"Explicit": {
+			object: xr, reason: "It is applied server-side.", steps: 2,
+			make: func(s *server) {
+				s.apply(applied(xr, automatic), "kustomize-controller")
+				s.write(xptest.With(xr, automatic, fieldsOf(s.live)), "crossplane")
+			},
+		},
+		"Two": {
+			object: xr, reason: "Two want the same.", steps: 2,
+			make: func(s *server) {
+				s.write(xptest.With(xr, automatic), "kubectl-create")
+				s.apply(applied(xr, automatic), "argocd-controller")
+			},
+		},
+		"Manual": {
+			object: xr, reason: "Nothing is given back of what was as the hold has it.", steps: 1,
+			make: func(s *server) {
+				s.apply(applied(xr, xptest.Policy("Manual")), "argocd-controller")
+				s.write(xptest.With(xr, xptest.Policy("Manual"), fieldsOf(s.live)), "crossplane")
+			},
+		},
+		"OwnPause": {
+			object: xr, reason: "Two fields of two managers come back.", steps: 2,
+			make: func(s *server) {
+				s.write(xptest.With(xr, automatic), "kubectl-create")
+				s.apply(applied(xr, xptest.Annotated(xp.AnnotationPaused, "false")), "argocd-controller")
+			},
+		},
+		"MR": {
+			object: mr, reason: "Nothing but annotations is taken off it.", steps: 1,
+			make: func(s *server) { s.write(mr, "crossplane-aws-provider") },
+		},
+		"Observes": {
+			object: mr, reason: "A Composition's policies are Crossplane's again.", steps: 2, of: Hold{Observes: true},
+			make: func(s *server) {
+				s.apply(applied(mr, policies("Observe", "Create")), "apiextensions.crossplane.io/composed/1")
+				s.write(xptest.With(mr, policies("Observe", "Create"), fieldsOf(s.live)), "crossplane-aws-provider")
+			},
+		},
+		"ObservesByHand": {
+			object: mr, reason: "A person's policies are theirs again.", steps: 1, of: Hold{Observes: true},
+			make: func(s *server) { s.write(xptest.With(mr, policies("*")), "kubectl-create") },
+		},
+		"Taken": {
+			object: xr, reason: "What somebody does meanwhile is theirs.", steps: 2,
+			make: func(s *server) {
+				s.apply(applied(xr), "argocd-controller")
+				s.write(xptest.With(xr, fieldsOf(s.live)), "crossplane")
+			},
+			during: func(s *server) { s.apply(applied(xr, automatic), "argocd-controller") },
+		},
+	}
+	for name, tc := range cases {
+		for _, point := range []string{"Restored", "Killed"} {
+			t.Run(name+point, func(t *testing.T) {
+				origin := newServer(t, tc.object)
+				tc.make(origin)
+				backup := origin.live
+				if tc.during != nil {
+					tc.during(origin)
+				}
+				want := origin.managers()
+
+				s := newServer(t, backup)
+				item := backup.DeepCopy()
+				if _, err := Put(item, tc.of); err != nil {
+					t.Fatal(err)
+				}
+				Own(item, backup, noon)
+				created := item.DeepCopy()
+				created.SetManagedFields(nil)
+				created.SetCreationTimestamp(metav1.NewTime(noon))
+				s.write(created, "velero-server")
+				steps := tc.steps
+				if point == "Restored" {
+					s.patch(map[string]any{"metadata": map[string]any{"managedFields": item.Object["metadata"].(map[string]any)["managedFields"]}}, "velero-server") //nolint:forcetypeassert // It is one.
+				} else {
+					// Nobody knows any more who had managed what, but that it was not Velero.
+					steps, want = 2, nil
+				}
+				if tc.during != nil {
+					tc.during(s)
+				}
+				h, err := HoldOf(s.live)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if xp.IsComposite(s.live) {
+					s.patch(Unverified.unpause(s.live, h, noon), FieldManager)
+				}
+				took := 0
+				for ; xp.HasAnnotation(s.live, AnnotationHold); took++ {
+					if h, err = HoldOf(s.live); err != nil || took > steps {
+						t.Fatalf("%s\n%d patches and still held: %v", tc.reason, took, err)
+					}
+					c := Unverified.lift(s.live, h, "step")
+					if c.Manager == "" {
+						c.Manager = FieldManager
+					}
+					s.patch(c.Patch, c.Manager)
+				}
+				if diff := cmp.Diff(steps, took); diff != "" {
+					t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
+				}
+				if point == "Killed" && tc.during != nil {
+					return
+				}
+				if diff := cmp.Diff(bySet(t, want), bySet(t, s.managers()), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s\nmanagers: -want, +got:\n%s", tc.reason, diff)
+				}
+				settings := func(u *unstructured.Unstructured) any {
+					own, _ := xp.ManagementPolicies(u)
+					policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy()
+
+					return []any{own, policy, u.GetAnnotations()[xp.AnnotationPaused]}
+				}
+				if diff := cmp.Diff(settings(backup), settings(s.live)); diff != "" {
+					t.Errorf("%s\nsettings: -want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
+	}
+}
+
+// fieldsOf has an object what is in another, and who manages that.
+func fieldsOf(u *unstructured.Unstructured) xptest.Option {
+	return func(o *unstructured.Unstructured) { o.SetManagedFields(u.GetManagedFields()) }
+}
+
+// bySet are the fields of each manager.
+func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
+	t.Helper()
+	sets := map[string]any{}
+	for _, e := range entries {
+		var fields any
+		if err := json.Unmarshal(e.FieldsV1.Raw, &fields); err != nil {
+			t.Fatal(err)
+		}
+		sets[e.Manager+" "+string(e.Operation)+" "+e.APIVersion+" "+e.Subresource] = fields
+	}
+
+	return sets
+}

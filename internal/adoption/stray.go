@@ -1,0 +1,103 @@
+package adoption
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// managerVelero is Velero's server in managedFields.
+const managerVelero = "velero-server"
+
+// isStray tells whether an entry of managedFields is what a restore leaves that is stopped after it has created u, and before it has written back those of the
+// backup: Velero's own, or that of a status that this plugin has brought back. What an earlier restore has left in the cluster that was backed up is older.
+func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
+	written, _ := entry["time"].(string)
+	since := !at(written).Before(u.GetCreationTimestamp().Time)
+
+	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
+}
+
+// IsStray tells whether a restore was stopped after it has created u, and before it has written back who manages what of it.
+func IsStray(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
+}
+
+// ReturnManagers is the patch that writes back who manages what of u, where IsStray: those of the item, as Velero would create it now, with what others have
+// written since. ok is false if there is nothing to write back.
+func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
+	theirs := entriesOf(item)
+	if !IsStray(u) || len(theirs) == 0 {
+		return nil, false
+	}
+	var entries []map[string]any
+	for _, m := range theirs {
+		if isOwn(m) {
+			m = managedNow(u, m)
+		}
+		if m != nil {
+			entries = append(entries, m)
+		}
+	}
+	for _, m := range managersBesides(u) {
+		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) })
+		switch {
+		case n < 0:
+			entries = append(entries, m)
+		case isOwn(m):
+			fields, _ := m["fieldsV1"].(map[string]any)
+			before, _ := entries[n]["fieldsV1"].(map[string]any)
+			entries[n]["fieldsV1"] = union(before, fields)
+		default:
+			entries[n] = m
+		}
+	}
+
+	return managersPatch(u, entries), true
+}
+
+// managedNow is an entry of managedFields of a hold with those of its fields only that u has; nil if it has none, or is not held.
+func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]any {
+	if !xp.HasAnnotation(u, AnnotationHold) {
+		return nil
+	}
+	fields := map[string]any{}
+	for _, path := range managedPaths(u) {
+		_, there, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+		if of, ok := managedAt(entry, path); ok && there && err == nil {
+			set(fields, of, fieldNames(path)...)
+		}
+	}
+
+	return withFields(entry, fields)
+}
+
+// ReturnedStatus is the patch that has those manage fields of a status again who did before this plugin has written them; ok is false if it manages nothing.
+func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]any) (p map[string]any, ok bool) {
+	var paths [][]string
+	for name := range fields {
+		paths = append(paths, []string{"status", name})
+	}
+	entries := entriesOf(after)
+	isOurs := func(m map[string]any) bool { return m["manager"] == FieldManager && !isOwn(m) }
+	n := slices.IndexFunc(entries, isOurs)
+	if n < 0 {
+		return nil, false
+	}
+	ours := entries[n]
+	entries = slices.DeleteFunc(entries, isOurs)
+	for _, m := range entriesOf(before) {
+		if !isOurs(m) {
+			entries = manageAgain(entries, m, ours, paths)
+		}
+	}
+
+	return managersPatch(after, entries), true
+}
+
+// managersPatch is a merge patch of managedFields that the API server refuses if u has changed since it was observed.
+func managersPatch(u *unstructured.Unstructured, entries []map[string]any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "managedFields": withEntries(entries)}}
+}

@@ -1,0 +1,105 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A restore that is stopped after it has created an object leaves Velero the manager of all of it. The next gives it back to those of the backup.
+func TestReturnManagers(t *testing.T) {
+	origin := newServer(t, xptest.XR("x"))
+	origin.write(xptest.XR("x", xptest.Policy("Automatic")), "kubectl-create")
+	backup := origin.live
+	held := func() (*server, *server) {
+		t.Helper()
+		item := heldFor(backup, Hold{})
+		Own(item, backup, noon)
+		whole, stopped := newServer(t, backup), newServer(t, backup)
+		for _, s := range []*server{whole, stopped} {
+			created := item.DeepCopy()
+			created.SetManagedFields(nil)
+			created.SetCreationTimestamp(metav1.NewTime(noon))
+			s.write(created, managerVelero)
+		}
+		fields := item.Object["metadata"].(map[string]any)["managedFields"] //nolint:forcetypeassert // It is one.
+		whole.patch(map[string]any{"metadata": map[string]any{"managedFields": fields}}, managerVelero)
+
+		return whole, stopped
+	}
+	argo := xptest.XR("x", xptest.Without("metadata", "finalizers"), xptest.Without("spec"), xptest.Field("eu", "spec", "region"))
+	cases := map[string]struct {
+		reason string
+		during func(s *server)
+	}{
+		"AsRestored": {reason: "All is as if it had not been stopped.", during: func(*server) {}},
+		"Applied":    {reason: "What somebody has applied meanwhile is theirs.", during: func(s *server) { s.apply(argo, "argocd-controller") }},
+		"LetGoOn": {
+			reason: "Nobody manages a pause that is over.", during: func(s *server) {
+				h, err := HoldOf(s.live)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.patch(Unverified.unpause(s.live, h, noon), FieldManager)
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			whole, stopped := held()
+			tc.during(whole)
+			tc.during(stopped)
+			if !IsStray(stopped.live) || IsStray(whole.live) {
+				t.Fatal("a stray is what Velero manages since it has created it")
+			}
+			item := heldFor(backup, Hold{})
+			Own(item, backup, noon)
+			p, ok := ReturnManagers(stopped.live, item)
+			if !ok {
+				t.Fatal("nothing to write back")
+			}
+			stopped.patch(p, FieldManager)
+			if diff := cmp.Diff(bySet(t, whole.managers()), bySet(t, stopped.managers())); diff != "" {
+				t.Errorf("%s\nmanagers: -want, +got:\n%s", tc.reason, diff)
+			}
+			if _, again := ReturnManagers(stopped.live, item); again {
+				t.Error("it is done once")
+			}
+		})
+	}
+}
+
+// A status that was brought back is as if Velero had, with the managedFields of the backup.
+func TestReturnedStatus(t *testing.T) {
+	origin := newServer(t, xptest.MR("b"))
+	origin.write(xptest.MR("b"), "kubectl-create")
+	origin.write(xptest.With(origin.live, xptest.Field("10.0.0.1", "status", "address"), xptest.Field("x", "status", "other")), "provider")
+	backup := origin.live
+
+	s := newServer(t, backup)
+	s.write(xptest.With(backup, xptest.Without("status"), xptest.Without("metadata", "managedFields")), managerVelero)
+	s.patch(map[string]any{"metadata": map[string]any{"managedFields": backup.Object["metadata"].(map[string]any)["managedFields"]}}, managerVelero) //nolint:forcetypeassert // It is one.
+	before := s.live
+	fields := map[string]any{"address": "10.0.0.1"}
+	// The one that a test can have keeps no subresource, of which the entry says that it is of one.
+	s.patch(map[string]any{"status": fields}, FieldManager)
+	for _, m := range entriesOf(s.live) {
+		if isOwn(m) {
+			m["subresource"] = "status"
+		}
+	}
+	p, ok := ReturnedStatus(before, s.live, fields)
+	if !ok {
+		t.Fatal("nothing to write back")
+	}
+	s.patch(p, FieldManager)
+	if diff := cmp.Diff(bySet(t, backup.GetManagedFields()), bySet(t, s.managers())); diff != "" {
+		t.Errorf("managers: -want, +got:\n%s", diff)
+	}
+	if _, ok := ReturnedStatus(before, s.live, fields); ok {
+		t.Error("it is done once")
+	}
+}
