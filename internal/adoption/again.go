@@ -14,6 +14,9 @@ import (
 // reasonAgain is why something is held again.
 const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
 
+// StepAgain is the step that puts a hold on again.
+const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
+
 // holdAgain plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
 // itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
 func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
@@ -38,6 +41,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 	if err != nil {
 		return Change{}, false
 	}
+	h.Again = true
 	mark, err := w.key.mark(xp.RefTo(u), h)
 	if err != nil {
 		return Change{}, false
@@ -48,7 +52,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 	}
 
 	return Change{
-		Target: u, Patch: p, Step: "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet",
+		Target: u, Patch: p, Step: StepAgain,
 		Warning: "its hold had been taken off, and was put on again before Crossplane reconciled it: " + who + "; have them stop (docs/gitops.md)",
 	}, true
 }

@@ -32,6 +32,11 @@ func (w *World) isSuspect(u *unstructured.Unstructured) bool {
 	return w.inquiry != nil && w.restored[u.GetUID()] && u.GetDeletionTimestamp() == nil && !w.inquiry.Released(u.GetUID())
 }
 
+// isListed tells whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
+func (w *World) isListed(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Listed(r) }
+
+func (w *World) isWhole(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Whole(r) }
+
 // isAsked tells whether an operation is asked for that is about an object.
 func (w *World) isAsked(u *unstructured.Unstructured) bool { return w.inquiry.Asked(xp.RefTo(u).ID()) }
 

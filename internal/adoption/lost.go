@@ -23,15 +23,15 @@ func (t *tree) judged(p Plan) Plan {
 		return p
 	}
 	asked, own := w.isAsked(u), w.isOfRestore(u)
-	lost, anew, known := w.replaced(t.xr)
+	lost, anew, known := w.replaced(t.xr, false)
 	switch {
-	case len(lost) > 0 && known:
-		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
-			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
 	case asked && !isReconciledHere(u):
 		if c, ok := w.holdAgain(u); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
+	case len(lost) > 0 && known:
+		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
+			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
 	case !asked && own && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
 
@@ -46,14 +46,30 @@ func (t *tree) judged(p Plan) Plan {
 	return p
 }
 
+// lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false
+// if it lists all that was restored of what it composed.
+func (t *tree) lostBefore() (p Plan, lost bool) {
+	if !t.hold.Again {
+		return Plan{}, false
+	}
+	back, anew, known := t.w.replaced(t.xr, true)
+	if len(back) == 0 || !known {
+		return Plan{}, false
+	}
+
+	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was "+
+		"restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
+		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+}
+
 // loss is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
 func loss(u *unstructured.Unstructured, format string, args ...any) Plan {
 	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), takenOff(u)}, args...)...)}
 }
 
 // replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
-// than the XR and that no restore has created. It is not known if somebody has to look first.
-func (w *World) replaced(xr xp.Composite) (lost, anew []xp.Ref, known bool) {
+// than the XR and that no restore has created; with missing also what does not exist yet. It is not known if somebody has to look first.
+func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
 	w.readAll()
 	refs, err := xr.ResourceRefs()
 	if err != nil {
@@ -63,7 +79,7 @@ func (w *World) replaced(xr xp.Composite) (lost, anew []xp.Ref, known bool) {
 	known = true
 	for _, r := range refs {
 		listed[r.ID()], kinds[r.GroupVersionKind().GroupKind()] = true, true
-		known = known && w.inquiry.Listed(r)
+		known = known && w.isListed(r)
 	}
 	candidates := slices.DeleteFunc(w.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
 	if len(candidates) == 0 {
@@ -71,15 +87,17 @@ func (w *World) replaced(xr xp.Composite) (lost, anew []xp.Ref, known bool) {
 	}
 	for _, r := range refs {
 		u := w.get(r.ID())
-		if u == nil {
-			known = known && w.inquiry.Whole(r)
+		p, took := place{GroupKind: r.GroupVersionKind().GroupKind()}, false
+		switch {
+		case u == nil && !w.isWhole(r):
+			known = false
 
 			continue
-		}
-		if !isAnew(w, xr.Unstructured, u) {
+		case u == nil && !missing, u != nil && !isAnew(w, xr.Unstructured, u):
 			continue
+		case u != nil:
+			p = placeOf(u)
 		}
-		p, took := placeOf(u), false
 		for _, b := range candidates {
 			if p.isSame(b.place) {
 				took = true
@@ -186,11 +204,11 @@ func NeedsManagers(mr *unstructured.Unstructured) bool {
 	return created || xp.OnlyObserves(mr)
 }
 
-// Losses returns what is to be told of those of which somebody else has taken the hold off, which have no mark that could say so, in a stable order.
+// Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
 func Losses(w *World, plans map[xp.ID]Plan) []News {
 	var news []News
 	for id, p := range plans {
-		if u := w.get(id); p.Lost && u != nil {
+		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
 			news = append(news, News{Target: xp.Outline(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Bad: true})
 		}
 	}

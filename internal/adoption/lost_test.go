@@ -86,7 +86,7 @@ func lostTree(o ...xptest.Option) (xr, back, anew *unstructured.Unstructured) {
 const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
 		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + whatToDo
-	stepAgain  = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
+	stepAgain  = StepAgain
 	stepPolicy = "nothing holds it any more; give its composition update policy back"
 )
 
@@ -217,7 +217,7 @@ func TestHoldAgain(t *testing.T) {
 				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
 			}
 			want := &Hold{
-				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Refs: refs(back), Reason: h.Reason,
+				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
 			}
 			if diff := cmp.Diff(want, h); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

@@ -209,6 +209,9 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return t.brief(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
+	if p, lost := t.lostBefore(); lost {
+		return p
+	}
 	switch {
 	case t.hold.ownPause():
 		t.checkComposed(false)

@@ -47,6 +47,8 @@ var (
 	pinned      = way{"pinned by a person", func(w *world) { w.manual = with(0) }}
 	pausedByHer = way{"paused by a person", func(w *world) { w.paused = with(0) }}
 	readyFirst  = way{"gated by Ready", func(w *world) { w.gates = [2]gate{gatedByReady, gatedByReady} }}
+	underJudge  = way{"judged", func(w *world) { w.judged = true }}
+	takenOff    = way{"with its hold taken off", func(w *world) { w.judged, w.applied, w.removable = true, true, 0 }}
 	statusFirst = way{"gated by status", func(w *world) { w.gates = [2]gate{gatedByStatus, gatedByStatus} }}
 )
 

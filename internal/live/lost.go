@@ -23,8 +23,11 @@ func (p *poll) inquire(o *observer) {
 		Listed: func(r xp.Ref) bool {
 			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
 		},
-		Whole:    func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
-		Released: func(uid types.UID) bool { return p.taken[takenStep{uid: uid, step: lifted}] },
+		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
+		Released: func(uid types.UID) bool {
+			// Crossplane may have been reconciling it when its hold was put on again, which then is for what it was about to make.
+			return p.taken[takenStep{uid: uid, step: lifted}] && !p.taken[takenStep{uid: uid, step: adoption.StepAgain}]
+		},
 	})
 }
 
