@@ -233,6 +233,53 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
+// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.
+func TestNextOfWhatIsHeldAgain(t *testing.T) {
+	xr, back, anew := lostTree(xptest.Without("status"))
+	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
+		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
+		h, err := HoldOf(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Again = true
+		mark, err := Unverified.mark(xp.RefTo(u), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
+	}
+	revision := xptest.Revision(xptest.RevisionName, xr)
+	failed := "XOrder x stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was restored: Bucket b; by what it was to make anew: " +
+		"Bucket b-new. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String()
+	synced := xptest.With(back, xptest.Reconciled())
+	runPlans(t, map[string]planCase{
+		"NotMade": {
+			reason: "It was not made yet.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"Made": {
+			reason: "It was.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision, anew), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"NobodyAsks": {
+			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), world: withRestored(world(revision, anew), again(anew), back),
+			want: outcome{Total: 1, Failed: failed},
+		},
+		"PutBack": {
+			reason: "A person has put it back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), xptest.With(again(anew), xptest.Refs(back)), synced), xr),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Whole": {
+			reason: "Nothing was replaced.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(back), synced), xr),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+	})
+	w := asking(withRestored(world(revision, anew), again(anew), back), xr)
+	if news := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(news) > 0 {
+		t.Errorf("its mark says so; got %+v", news)
+	}
+}
+
 // Whoever asks has to look for what an XR composes before it counts as adopted, but not for what nobody asks for.
 func TestNextLooksForWhatIsAsked(t *testing.T) {
 	xr, back, anew := lostTree()

@@ -2,6 +2,7 @@ package explorer
 
 import (
 	"strings"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,10 +12,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// applierSteps are those of whoever has the manifest of an XR or a claim, at any time and any number of times: an apply that gives metadata.annotations up, which
+// applierSteps are those of whoever has the manifest of an XR or a claim, at any time: an apply that gives metadata.annotations up, which
 // takes those with it that the manifest does not have, or one that replaces the object.
 func (w *world) applierSteps(s *state, emit func(step)) {
-	if !w.applied {
+	if !w.applied || s.struck && !w.often {
 		return
 	}
 	for i := range s.objects {
@@ -90,4 +91,21 @@ func (w *world) mayFail(err error) error {
 	}
 
 	return err
+}
+
+// Without a judgement of what is not held nobody notices what was lost.
+func TestExplorerFindsHoldsTakenOff(t *testing.T) {
+	t.Parallel()
+	for _, r := range []rules{v120, v23, after7627} {
+		w := flat(r).in(takenOff, way{"not judged", func(w *world) { w.judged = false }})
+		x, err := explore(w, orphaned|unsettled)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []damage{orphaned, unsettled} {
+			if _, ok := x.found[d]; !ok {
+				t.Errorf("%s: it was not found that %s", w, damages[d])
+			}
+		}
+	}
 }

@@ -78,6 +78,8 @@ type world struct {
 	open bool
 	// judged has what is not held be judged, also what the plugin has released itself, and applied has somebody take holds off.
 	judged, applied bool
+	// often has somebody take holds off any number of times, and not once.
+	often bool
 
 	backup  [theClaim + 1]*unstructured.Unstructured
 	order   []instance // What Velero restores, in its order; -1 - node is the revision of an XR's Composition.
