@@ -3,7 +3,6 @@ package restoreitem
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -20,10 +19,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Adopter carries the XR that ref names, and with it all that the selector finds of its kinds, as far towards adoption as they go now, and
-// says where each is. Marks count if they were signed with the key. A failure of the API server is an error; it is worth another try.
+// An Adopter carries the XR that ref names, for which the restore, namespace/name, has an operation, and with it all that the selector finds of its kinds, as
+// far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server is an error; it is worth another try.
 type Adopter interface {
-	Adopt(ctx context.Context, key adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	Adopt(ctx context.Context, key adoption.Key, restore, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
@@ -105,7 +104,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if a.now().Sub(a.results.used) >= pollLasts {
 		a.results.plans = nil
 	}
-	if plan, ok := a.results.plans[ref.ID()]; ok {
+	if plan, ok := a.results.plans[ref.ID()]; ok && !plan.Unproven {
 		a.results.used = a.now()
 
 		return plan, nil
@@ -115,7 +114,7 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if err != nil {
 		return adoption.Plan{}, err
 	}
-	plans, err := a.adopter.Adopt(context.Background(), key, selector, ref)
+	plans, err := a.adopter.Adopt(context.Background(), key, restore.Namespace+"/"+restore.Name, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err
 	}
@@ -123,7 +122,11 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if a.results.plans == nil {
 		a.results.plans = map[xp.ID]adoption.Plan{}
 	}
-	maps.Copy(a.results.plans, plans)
+	for id, plan := range plans {
+		if known, ok := a.results.plans[id]; !ok || known.Unproven || !plan.Unproven {
+			a.results.plans[id] = plan
+		}
+	}
 	a.results.used = a.now()
 
 	return plans[ref.ID()], nil

@@ -28,7 +28,7 @@ type world struct {
 	asked, gaveUp []string
 }
 
-func (w *world) Adopt(_ context.Context, _ adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *world) Adopt(_ context.Context, _ adoption.Key, _, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked = append(w.asked, selector+" "+ref.String())
 
 	return w.plans, w.err
@@ -191,6 +191,35 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	poll(40, "x", 4)
 	if len(w.asked) != 3 {
 		t.Errorf("The next poll must ask again; asked %v", w.asked)
+	}
+}
+
+// What somebody else may have taken the hold off is asked for by itself, since only who asks has it looked at.
+func TestProgressAsksForWhatIsUnproven(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
+	a := pollWith(w)
+	progress := func() velero.OperationProgress {
+		t.Helper()
+		p, err := a.Progress(operation, restoreOf(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return p
+	}
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//y", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.plans = planFor(adoption.Plan{Failed: "it has lost something", Lost: true})
+	if p := progress(); p.Err != "it has lost something" || !p.Completed || len(w.asked) != 2 {
+		t.Errorf("it has not lost its hold unnoticed; got %+v, asked %v", p, w.asked)
+	}
+	w.plans = planFor(adoption.Plan{Done: true, Unproven: true})
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//z", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if p := progress(); p.Err != "it has lost something" || len(w.asked) != 3 {
+		t.Errorf("what is known is not forgotten; got %+v, asked %v", p, w.asked)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sirupsen/logrus"
+	"github.com/vmware-tanzu/velero/pkg/label"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -74,6 +75,13 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 		log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
 			"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
 			"if what it protects is not in use any more")
+	case !i.copied && without && i.isOfThisRestore(owner):
+		a.refused.Store(i.self().ID(), true)
+
+		// Nothing that a restore holds is released before it has brought all back.
+		return false, fmt.Errorf("cannot restore %s: its XR %s came back with this restore and is not held any more, and Crossplane has composed it without this; "+
+			"find out who has taken the hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
+			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
 		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
 			"the XR's resourceRefs, and restore again; its external resource is left as it is")
@@ -85,6 +93,11 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 	}
 
 	return true, nil
+}
+
+// isOfThisRestore tells whether the restore has created a live object.
+func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == label.GetValidName(i.restore.Name)
 }
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }

@@ -15,7 +15,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 		t.checkReleased(claim.Unstructured)
 		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-		return t.plan
+		return w.judgedClaim(claim, t.plan)
 	}
 	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
@@ -86,13 +86,41 @@ func (t *tree) releaseClaim() bool {
 	}
 	switch {
 	case t.hold == nil:
-		t.checkReleased(claim)
+		t.checkFree(claim)
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
 		t.takeBack(claim)
 	}
 
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
+}
+
+// checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
+func (t *tree) checkFree(claim *unstructured.Unstructured) {
+	t.checkReleased(claim)
+	if t.w.isSuspect(claim) && t.plan.Patch == nil {
+		t.plan.Change = unpin(claim)
+	}
+}
+
+// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off: Crossplane carries over to the XR what a claim says, such as
+// its composition update policy. As long as the XR is paused this plugin has not released the claim.
+func (t *tree) holdClaimAgain() {
+	r, ok := t.xr.ClaimRef()
+	if !ok {
+		return
+	}
+	claim := t.w.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || !t.w.isSuspect(claim) {
+		return
+	}
+	if h, err := t.w.holdOf(claim); h != nil || err != nil {
+		return
+	}
+	if c, ok := t.w.holdAgain(claim); ok {
+		t.plan.Also = append(t.plan.Also, c)
+		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
+	}
 }
 
 // letGoOfClaim plans the release of a held claim, whose XR is adopted.

@@ -27,13 +27,19 @@ func (j *journal) read(id xp.ID) {
 	}
 }
 
+// anything stands for whatever there is.
+var anything = xp.ID{} //nolint:gochecknoglobals // It is a constant.
+
+// readAll says that somebody has looked through all that there is.
+func (j *journal) readAll() { j.read(anything) }
+
 // note says that an object is not what it was. What Crossplane has itself can matter for any XR, since it is found by more than its name.
 func (j *journal) note(id xp.ID) {
 	if j.changed == nil {
 		return
 	}
 	j.clock++
-	j.changed[id] = j.clock
+	j.changed[id], j.changed[anything] = j.clock, j.clock
 	if xp.IsOwn(id.Group) {
 		j.all = j.clock
 	}

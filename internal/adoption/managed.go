@@ -33,7 +33,7 @@ type end struct {
 // nextForManaged plans for an MR that is held, and that no held XR composes.
 func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
-		return Plan{Done: true}
+		return w.judgedManaged(u)
 	}
 	e := endOf(w, u, h)
 	if e.ready {

@@ -22,6 +22,8 @@ type Change struct {
 	Step string
 	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
 	Manager string
+	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should be.
+	Warning string
 }
 
 // Lifts tells whether the change takes a hold off.
@@ -43,6 +45,10 @@ type Plan struct {
 	Done bool
 	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
 	Failed string
+	// Lost says that it has failed since somebody else has taken its hold off, and it has lost something by that.
+	Lost bool
+	// Unproven says that somebody else may have taken its hold off, and that nobody has looked yet for what tells.
+	Unproven bool
 	// Adopted of Total composed resources are controlled by the XR and, if they are MRs, observed since they were restored.
 	Adopted, Total int
 	// Waiting says what the XR waits for, each with the object's name.
@@ -203,11 +209,18 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return t.brief(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
+	if p, lost := t.lostBefore(); lost {
+		return p
+	}
+	if p, ok := t.withoutPause(u); ok {
+		return p
+	}
 	switch {
 	case t.hold.ownPause():
 		t.checkComposed(false)
 		t.checkStatus(u)
 	case xp.IsPaused(u):
+		t.holdClaimAgain()
 		t.checkPlatform()
 		t.checkComposed(true)
 		t.checkStatus(u)
@@ -242,7 +255,7 @@ func (t *tree) unheld() Plan {
 	t.checkReleased(t.xr.Unstructured)
 	t.plan.Done = released && len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-	return t.plan
+	return t.judged(t.plan)
 }
 
 func (t *tree) checkRevision() {

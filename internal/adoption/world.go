@@ -36,6 +36,9 @@ type World struct {
 	silent func() bool
 	// facts are what was found out about objects: if there is a packer, about all that are not only looked at.
 	facts map[xp.ID]*fact
+	// inquiry is what is asked about it, nil if nothing that is not held is judged, and index finds what restores have brought back; nil until somebody asks.
+	inquiry *Inquiry
+	index   *composedIndex
 	journal
 }
 
@@ -291,13 +294,24 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	return vital
 }
 
-// composed returns what a held XR composed when it was backed up.
+// composed returns what a held XR composed when it was backed up, and what one composes of which it is to be told whether it is adopted.
 func (w *World) composed(f *fact) []xp.Ref {
-	if f.hold == nil || !f.composite || f.claim || w.isBrief(f) {
+	if f.hold == nil {
+		return w.inQuestion(f)
+	}
+	if !f.composite || f.claim || w.isBrief(f) {
 		return nil
 	}
 
-	return f.hold.Refs
+	if f.paused || f.hold.Unpaused != "" || f.hold.ownPause() {
+		return f.hold.Refs
+	}
+	now, err := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
+	if err != nil || kindsOf(now) > maxKinds {
+		return f.hold.Refs
+	}
+
+	return append(slices.Clone(f.hold.Refs), now...)
 }
 
 // named returns what else must be observed to plan for an object.

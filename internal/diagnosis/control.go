@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -177,6 +178,13 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 		Next: "nobody deletes or updates it; if another XR does its work now, delete it after setting what it manages to be kept (managementPolicies without " +
 			"Delete), or else add it to the resourceRefs of the XR that it belongs to",
 	}
+	if restore := xp.Label(u, xp.LabelRestore); restore != "" {
+		p.Reason += "; the restore " + restore + " brought it back"
+		if xr, r, ok := d.inPlaceOf(u, owner); ok {
+			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which was made after that: the XR was reconciled without its hold"
+			p.Next = `choose which of the two is to stay, before anything is deleted: docs/gitops.md, "The hold was taken off"`
+		}
+	}
 	switch {
 	case owner != nil:
 		p.Others = []xp.Ref{owner.Ref}
@@ -200,4 +208,28 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 		}
 	}
 	d.found = append(d.found, p)
+}
+
+// inPlaceOf returns what an XR lists in the place of something that a restore has brought back: no restore has created it, and it is younger.
+func (d *diagnosis) inPlaceOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
+	xrs := []*object{owner}
+	if owner == nil {
+		xrs = d.roots[xp.Label(u, xp.LabelComposite)]
+	}
+	for _, xr := range xrs {
+		if xr.Namespace != "" && xr.Namespace != u.GetNamespace() {
+			continue
+		}
+		for _, r := range d.refs[xr.uid] {
+			other := d.get(r)
+			if other == nil || r.GroupVersionKind().GroupKind() != u.GroupVersionKind().GroupKind() {
+				continue
+			}
+			if adoption.TookPlaceOf(other.whole(), u) {
+				return xr, r, true
+			}
+		}
+	}
+
+	return nil, xp.Ref{}, false
 }

@@ -14,10 +14,12 @@ import (
 // checkHolds finds what is held: by a Restore that works on it, or by none.
 func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
+		u := o.whole()
 		if !o.is(isMarked) {
+			d.checkLeft(u)
+
 			continue
 		}
-		u := o.whole()
 		h, err := adoption.HoldOf(u)
 		r := xp.RefTo(u)
 		switch {
@@ -89,4 +91,17 @@ func IsUnderWay(phase string) bool {
 	default:
 		return false
 	}
+}
+
+// checkLeft finds a setting of a hold on what is not held.
+func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
+	setting := adoption.LeftSetting(u)
+	if setting == "" {
+		return
+	}
+	next := "give it the value that it had, or remove it if there was none, unless somebody wants it so"
+	if setting == xp.AnnotationPaused {
+		next = "if nobody wants it paused, run: " + xp.Kubectl("annotate", xp.RefTo(u), setting+"-").String()
+	}
+	d.add(report.LeakedHold, report.Grave, xp.RefTo(u), "nothing holds it any more, and a hold has left its "+setting+" on it", next)
 }

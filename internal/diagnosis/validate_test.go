@@ -86,6 +86,12 @@ func TestValidate(t *testing.T) {
 		"OrphanedByWitness": {
 			reason: "An XR that is no subject counts as one that lists.", objects: all(composed()), change: func(o *Objects) { o.AddWitness(lists) },
 		},
+		"LeftoverPin": {
+			reason: "What a hold has left keeps its own effect.", want: []string{"problem LeakedHold XOrder x"},
+			objects: all(xptest.With(x, xptest.Policy(xp.UpdateManual), xptest.JSON(`{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Update",
+				"fieldsV1":{"f:spec":{"f:compositionUpdatePolicy":{}}}}]}}`))),
+		},
+		"OwnPin":  {reason: "A person's own does too, as it should.", objects: all(xptest.With(x, xptest.Policy(xp.UpdateManual)))},
 		"Dropped": {reason: "Also if its XR still controls it.", objects: all(x, mine), want: []string{"problem Orphaned Bucket b"}},
 		"MalformedRefs": {
 			reason: "If what an XR lists can't be read, nothing is an orphan of it.", objects: all(xptest.With(x, xptest.Field("x", "spec", "resourceRefs")), mine),

@@ -49,7 +49,7 @@ func explore(w *world, enough damage) (*exploration, error) {
 		if isIdle(&s, steps) {
 			x.rests++
 			x.note(w.judge(&s), uint32(at))
-			if w.isSound(&s) {
+			if w.isSound(&s) || w.isNamed(&s) {
 				x.ends = append(x.ends, uint32(at))
 			}
 		}
@@ -88,6 +88,9 @@ func (w *world) successors(s *state, emit func(step)) {
 		if w.isTenants(int(t.object)) {
 			t.damage &^= harmless
 		}
+		if t.next.struck { // It is judged when nothing moves any more: then it is named.
+			t.damage &^= harmless | unproven
+		}
 		emit(t)
 	}
 	w.veleroSteps(s, tidy)
@@ -97,6 +100,7 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.providerSteps(s, tidy)
 	w.personSteps(s, tidy)
 	w.tenantSteps(s, tidy)
+	w.applierSteps(s, tidy)
 }
 
 func (x *exploration) add(s state, from uint32, by label) uint32 {

@@ -6,7 +6,7 @@ func isIdle(s *state, steps []step) bool {
 		return false
 	}
 	for _, t := range steps {
-		if t.actor != velero && t.actor != person && t.actor != tenant && t.verb != verbIdles {
+		if t.actor != velero && t.actor != person && t.actor != tenant && t.actor != applier && t.verb != verbIdles {
 			return false
 		}
 	}
@@ -17,6 +17,13 @@ func isIdle(s *state, steps []step) bool {
 // judge finds the damage of a state in which nothing moves any more.
 func (w *world) judge(s *state) damage {
 	var found damage
+	if w.isNamed(s) {
+		if !s.struck {
+			found |= alarmed
+		}
+
+		return found
+	}
 	if w.hasOrphans(s) {
 		found |= orphaned
 	}

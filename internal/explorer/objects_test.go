@@ -57,6 +57,9 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 	}
 	w.compose(u, i, o)
 	w.say(u, o)
+	if w.judged {
+		w.manage(u, i, o)
+	}
 
 	return u
 }

@@ -168,6 +168,9 @@ func (w *world) observed(v *view) (world *adoption.World, subjects []xp.Ref, ins
 	if w.tenants != 0 {
 		w.addBystanders(world)
 	}
+	if w.judged {
+		w.inquire(world)
+	}
 
 	return world, append(world.Subjects(), refs...), instances
 }
@@ -182,6 +185,9 @@ func (w *world) think(v *view) (p plan, harm damage) {
 			changes = []adoption.Change{adoption.Force(world, r).Change}
 		} else {
 			next := adoption.Next(world, r)
+			if next.Lost {
+				w.losses[*v] = true
+			}
 			changes = append(slices.Clone(next.Also), next.Change)
 		}
 		for _, c := range changes {

@@ -26,7 +26,9 @@ import (
 type made struct {
 	object  object
 	leftOut bool
-	asks    bool
+	// failed says that it is left out with an error.
+	failed bool
+	asks   bool
 }
 
 // A sight is what the plugin looks at when it is asked for an item.
@@ -36,7 +38,11 @@ type sight struct {
 	refused set
 }
 
-var theRestore = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}}
+// theRestore is the one that has created what a restore has created, and anotherRestore one after that.
+var (
+	theRestore     = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}}
+	anotherRestore = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "tuesday"}}
+)
 
 func quiet() *logrus.Logger {
 	log := logrus.New()
@@ -78,13 +84,23 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 }
 
 // input is an item as Velero gives it to an action (velero pkg/restore/restore.go, resetMetadataAndStatus).
+func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
+	in := input(original)
+	if w.applied {
+		in.Restore = theRestore
+	}
+
+	return in
+}
+
+// input is an item as another restore asks for it.
 func input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	u := xptest.With(original, xptest.Without("status"))
 	for _, field := range []string{"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "ownerReferences"} {
 		unstructured.RemoveNestedField(u.Object, "metadata", field)
 	}
 
-	return &velerov.RestoreItemActionExecuteInput{Item: u, ItemFromBackup: original.DeepCopy(), Restore: theRestore}
+	return &velerov.RestoreItemActionExecuteInput{Item: u, ItemFromBackup: original.DeepCopy(), Restore: anotherRestore}
 }
 
 // makeOf has the plugin's action make of an item what is to be created.
@@ -122,8 +138,8 @@ func (w *world) execute(look sight, by instance) made {
 		if look.refused.has(n) && w.parent[n] >= 0 {
 			// One process carries out all of a restore, and remembers what it has left out: what the XR at work does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
-			_, err := action.Execute(input(w.backup[original(n)]))
-			must(err)
+			_, err := action.Execute(w.input(w.backup[original(n)]))
+			must(w.mayFail(err))
 		}
 	}
 	c.owner = nil
@@ -131,8 +147,11 @@ func (w *world) execute(look sight, by instance) made {
 		c.owner = w.encode(by, look.owner)
 	}
 	item := w.backup[look.item]
-	out, err := action.Execute(input(item))
-	must(err)
+	out, err := action.Execute(w.input(item))
+	must(w.mayFail(err))
+	if err != nil {
+		return made{leftOut: true, failed: true}
+	}
 	if out.SkipRestore {
 		return made{leftOut: true}
 	}

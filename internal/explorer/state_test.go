@@ -116,6 +116,8 @@ type state struct {
 	cloud set
 	// kept are the marks of the plugin that the tenant has seen, by their number, and done the steps on what is the tenant's that the plugin's process has taken.
 	kept, done set
+	// struck says that somebody has taken a hold off, and named that an item has failed because of that.
+	struck, named bool
 }
 
 // An actor is who takes a step.
@@ -129,6 +131,7 @@ const (
 	provider   actor = "provider"
 	person     actor = "person"
 	tenant     actor = "tenant"
+	applier    actor = "applier"
 )
 
 // A label says what a step is.
@@ -154,6 +157,7 @@ const (
 	seized
 	swayed
 	endless
+	alarmed
 )
 
 var damages = map[damage]string{
@@ -167,6 +171,7 @@ var damages = map[damage]string{
 	believed:  "something is changed on the word of a mark that a tenant has forged",
 	seized:    "a plan for a tenant's tree changes what is not the tenant's",
 	swayed:    "the plan for somebody else's tree is another because of what a tenant has written",
+	alarmed:   "an XR is said to have lost something, of which nobody has taken the hold off",
 	endless:   "one process of the plugin and a tenant undo each other's steps without end",
 }
 

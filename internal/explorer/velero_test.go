@@ -105,6 +105,9 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 	m := w.makeOf(s, i)
 	if m.leftOut {
 		next.velero.refused |= with(nodeOf(i))
+		if m.failed {
+			next.velero.clean, next.named = false, true
+		}
 		w.goOn(&next)
 		emit(step{label: label{velero, "leaves out", int8(i)}, next: next})
 

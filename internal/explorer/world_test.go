@@ -76,6 +76,10 @@ type world struct {
 	labels bool
 	// open has Velero restore what Crossplane is deleting at that moment, against which nothing helps.
 	open bool
+	// judged has what is not held be judged, also what the plugin has released itself, and applied has somebody take holds off.
+	judged, applied bool
+	// often has somebody take holds off any number of times, and not once.
+	often bool
 
 	backup  [theClaim + 1]*unstructured.Unstructured
 	order   []instance // What Velero restores, in its order; -1 - node is the revision of an XR's Composition.
@@ -86,7 +90,9 @@ type world struct {
 	plans   []plan
 	planIDs map[view]uint32
 	// harms is the damage in plans, also in those that change nothing, and stepIDs numbers the steps on what is the tenant's.
-	harms   map[view]damage
+	harms map[view]damage
+	// losses are the views in which the plugin names a loss.
+	losses  map[view]bool
 	stepIDs map[string]int
 	// forgery is the mark that the tenant has made, by its number.
 	forgery uint16
@@ -167,6 +173,7 @@ func (w *world) init() error {
 	w.marks, w.markIDs = []string{""}, map[string]uint16{"": 0}
 	w.made, w.madeIDs = []made{{}}, map[made]uint16{{}: 0}
 	w.plans, w.planIDs, w.harms, w.stepIDs = []plan{{}}, map[view]uint32{}, map[view]damage{}, map[string]int{}
+	w.losses = map[view]bool{}
 	w.encoded, w.seen = map[identified]*unstructured.Unstructured{}, map[sight]made{}
 	if w.tenants != 0 {
 		w.forgery = w.mark(w.forge())

@@ -47,6 +47,9 @@ var (
 	pinned      = way{"pinned by a person", func(w *world) { w.manual = with(0) }}
 	pausedByHer = way{"paused by a person", func(w *world) { w.paused = with(0) }}
 	readyFirst  = way{"gated by Ready", func(w *world) { w.gates = [2]gate{gatedByReady, gatedByReady} }}
+	underJudge  = way{"judged", func(w *world) { w.judged = true }}
+	takenOff    = way{"with its hold taken off", func(w *world) { w.judged, w.applied, w.removable = true, true, 0 }}
+	manyTimes   = way{"many times", func(w *world) { w.often = true }}
 	statusFirst = way{"gated by status", func(w *world) { w.gates = [2]gate{gatedByStatus, gatedByStatus} }}
 )
 
@@ -55,10 +58,10 @@ func small() []*world {
 	var all []*world
 	for _, r := range []rules{v120, v23, after7627} {
 		all = append(all, flat(r).in(), flat(r).in(inMoments, inIdleness), flat(r).in(publishing), flat(r).in(pinned), flat(r).in(pausedByHer),
-			flat(r).in(readyFirst), flat(r).in(statusFirst))
+			flat(r).in(readyFirst), flat(r).in(statusFirst), flat(r).in(underJudge))
 	}
 
-	return append(all, nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
+	return append(all, flat(v23).in(takenOff), flat(v120).in(claimed, underJudge), nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
 		flat(v120).in(backwards), flat(v23).in(backwards), flat(after7627).in(backwards), flat(v120).in(claimed, backwards),
 		alone(v23).in(), alone(v120).in(claimed), shared(v23).in(), shared(v120).in(claimed))
 }
@@ -69,6 +72,9 @@ func large() []*world {
 		all = append(all, nested(r).in(pinned), nested(r).in(pausedByHer), nested(r).in(readyFirst), nested(r).in(statusFirst), nested(r).in(publishing),
 			nested(r).in(inIdleness), nested(r).in(inMoments), flat(r).in(inMoments, inIdleness, publishing), flat(r).in(inMoments, inIdleness, statusFirst))
 	}
+
+	all = append(all, flat(v120).in(takenOff), flat(after7627).in(takenOff), flat(v120).in(claimed, takenOff), flat(v23).in(takenOff, manyTimes),
+		nested(v23).in(underJudge))
 
 	return append(all, nested(v120).in(claimed), flat(v120).in(claimed, publishing), flat(v120).in(claimed, readyFirst), flat(v120).in(claimed, statusFirst),
 		alone(v23).in(inMoments), alone(v120).in(claimed, inMoments), shared(v23).in(inMoments), shared(after7627).in())

@@ -49,6 +49,8 @@ type Adopter struct {
 	ended time.Time
 	// arrived are the objects of which it has told that they are held, by UID, and forged those of which it has told that their mark does not count.
 	arrived, forged sync.Map
+	// losses are those of which it has told that they have lost something, by UID.
+	losses sync.Map
 	// taken are the steps that it has taken.
 	taken map[takenStep]bool
 	// stepped is called with each step that was taken, one after the other.
@@ -72,14 +74,16 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 	return a
 }
 
-// Adopt takes the next steps for the XR that ref names and for all XRs that the label selector finds with it, and returns a Plan for each. What it has
-// read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count if they were signed with the key.
-func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+// Adopt takes the next steps for the XR that ref names, for which the restore, namespace/name, has an operation, and for all XRs that the label selector finds
+// with it, and returns a Plan for each. What it has read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count
+// if they were signed with the key.
+func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, restore, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
-	if o == nil || o.selector != selector || time.Since(a.ended) > lookLasts || !o.isCurrent() {
+	if o == nil || o.selector != selector || o.restore != restore || time.Since(a.ended) > lookLasts || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, key, selector, nil)
+		o.restore = restore
 	}
 	o.refs = append(o.refs, ref)
 	plans, o, err := a.adopt(ctx, o, (*adoption.World).Subjects)
@@ -151,6 +155,7 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	again := func() *observer {
 		o.unfollow()
 		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
+		anew.restore = o.restore
 		p.brief(anew)
 
 		return anew

@@ -30,6 +30,11 @@ func hasty(s *server) *Adopter {
 
 // crossplane reacts to each list of XRs, as if it had done its work since the last.
 func crossplane(s *server) {
+	crossplaneBut(s, func(*unstructured.Unstructured) bool { return false })
+}
+
+// crossplaneBut is crossplane, but for what it has not come to yet.
+func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		for _, kind := range []struct {
 			resource  schema.GroupVersionResource
@@ -47,6 +52,9 @@ func crossplane(s *server) {
 				condition := xptest.Reconciled()
 				if xp.IsPaused(&u) {
 					condition = xptest.SeenPaused()
+				}
+				if isLate(&u) {
+					continue
 				}
 				if next := xptest.With(&u, condition); !cmp.Equal(next, &u) {
 					s.put(kind.resource, next)
@@ -75,7 +83,7 @@ func TestAdoptCarriesATreeToItsEnd(t *testing.T) {
 	objects, claim, xr, child := restoredTree()
 	s := newServer(objects...)
 	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +106,7 @@ func TestAdoptCarriesATreeToItsEnd(t *testing.T) {
 			}
 		}
 	}
-	again, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	again, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !again[xp.RefTo(xr).ID()].Done || len(s.requests("patch")) != len(want) {
 		t.Errorf("Once adopted nothing changes any more: plans %+v, error %v", again, err)
 	}
@@ -127,7 +135,7 @@ func TestAdoptWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(objects...)
 			tc.change(s)
-			plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+			plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +165,7 @@ func TestAdoptLooksAgain(t *testing.T) {
 		s := newServer(objects...)
 		crossplane(s)
 		s.failOn("patch", "*", 3, err)
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 			t.Errorf("%s: what has changed since it was observed is observed again; got %+v, %v", name, plans, err)
 		}
@@ -171,7 +179,7 @@ func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
 	s.failOn("patch", "*", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
 	a := hasty(s)
 	a.limit = 50 * time.Millisecond
-	plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
@@ -189,7 +197,7 @@ func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 
 		return false, nil, nil
 	})
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(bad))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(bad))
 	if err != nil {
 		t.Fatalf("got error %v", err)
 	}
@@ -205,12 +213,12 @@ func TestAdoptErrors(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
 	s.failOn("list", "buckets", 1, errDown)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
+	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, errDown) {
 		t.Errorf("What could not be observed can't be planned for; got error %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := hasty(newServer(objects...)).Adopt(ctx, adoption.Unverified, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
+	if _, err := hasty(newServer(objects...)).Adopt(ctx, adoption.Unverified, monday, selector, xp.RefTo(xr)); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -74,7 +74,7 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 	}
 	a := brisk(t, s)
 	a.glance = time.Minute // It ends when nothing is left to wait for.
-	plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func BenchmarkPoll(b *testing.B) {
 			s := newAPIServer(b)
 			first := s.forest(b, xrs, time.Now().Add(-time.Hour))
 			poll := func() {
-				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
+				if _, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -165,7 +165,7 @@ func BenchmarkAdoption(b *testing.B) {
 				first := s.forest(b, xrs, time.Now())
 				b.StartTimer()
 				for done := false; !done; {
-					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, selector, first)
+					plans, err := NewAdopter(s.connect(b), quiet()).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -41,7 +41,7 @@ func TestAdoptTellsTheStory(t *testing.T) {
 	adopt := func() {
 		t.Helper()
 		for range 2 {
-			if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err != nil {
+			if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -73,7 +73,7 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 	s := newServer(x)
 	for range 2 {
-		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(x)); err != nil {
+		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
 		t.Helper()
 		a := brisk(t, s)
 		a.telling, a.writes = telling, 1
-		if _, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xptest.XR("x00"))); err != nil {
+		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xptest.XR("x00"))); err != nil {
 			t.Fatal(err)
 		}
 		told := map[string]int{}
@@ -150,7 +150,7 @@ func TestAdoptGoesOnWithoutEvents(t *testing.T) {
 	s := newServer(objects...)
 	crossplane(s)
 	s.failOn("create", "events", 1<<30, errDown)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
@@ -162,7 +162,7 @@ func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
 	s := newServer(objects...)
 	s.failOn("patch", "*", 1<<30, errDown)
 	for range 2 {
-		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err != nil {
+		if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -115,7 +115,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			if tc.ending {
 				a.glance = time.Minute // It ends when nothing is left to wait for.
 			}
-			plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +163,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(x))
+	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(x))
 	if err != nil || !plans[xp.RefTo(x).ID()].Done {
 		t.Errorf("got %+v, %v", plans, err)
 	}
@@ -202,7 +202,7 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 			}
 		}
 	}
-	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, first)
+	plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 	if err != nil || !plans[first.ID()].Done {
 		t.Errorf("got %+v, %v", plans[first.ID()], err)
 	}
@@ -264,7 +264,7 @@ func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	a := brisk(t, s)
 	for _, u := range []*unstructured.Unstructured{x, y} {
 		for range 2 {
-			plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(u))
+			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(u))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,7 +51,7 @@ func FuzzAdopt(f *testing.F) {
 		s.put(buckets, xptest.With(mr, xptest.ControlledBy(xr)))
 		a := hasty(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
-		plans, err := a.Adopt(t.Context(), adoption.Unverified, selector, xp.RefTo(u))
+		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
 		if err != nil {
 			t.Errorf("what a tenant writes stops the adoption of all: %v", err)
 		}
@@ -120,7 +120,7 @@ func FuzzAdoptForged(f *testing.F) {
 		a.limit = 100 * time.Millisecond
 		var p adoption.Plan
 		for n := 0; n < 20 && !p.Done; n++ { // A machine that has much to do needs another poll.
-			plans, err := a.Adopt(t.Context(), key, selector, xp.RefTo(xr))
+			plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatalf("what a tenant writes stops the adoption of all: %v", err)
 			}

@@ -19,7 +19,7 @@ func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
 	crossplane(s)
 	provider(t, s, map[string]bool{"b": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		p := plans[xp.RefTo(xr).ID()]
 		if err != nil || p.Done || !p.Ready || p.Arrived.IsZero() {
 			t.Fatalf("got %+v, %v", p, err)
@@ -43,7 +43,7 @@ func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plans, err := a.Adopt(t.Context(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}

@@ -62,7 +62,7 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 	s := newPlatform(append(objects, xrd(), usage("left", xptest.ControlledBy(xr)), usage("own"))...)
 	crossplane(s)
 	for i := range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestAdoptLooksForLeftoversOnce(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newPlatform(append(objects, xrd())...)
 	crossplane(s)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err != nil {
+	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -100,7 +100,7 @@ func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
 	s := newPlatform(append(objects, xrd())...)
 	crossplane(s)
 	s.failOn("list", usages.Resource, 1, errDown)
-	if plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
+	if plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("what can't be reported is no reason to fail: %v, %v", plans, err)
 	}
 }
@@ -115,7 +115,7 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 	}
 	s := newPlatform(append(objects, xrd(xptest.Deleting()))...)
 	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 		t.Errorf("nothing is released; got %v", patched)
 	}
 	s.failOn("list", functions.Resource, 1, errDown)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err == nil {
+	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
 		t.Error("without an answer nothing is decided")
 	}
 }

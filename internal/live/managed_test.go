@@ -62,7 +62,7 @@ func TestAdoptObservesFirst(t *testing.T) {
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
 	crossplane(s)
 	provider(t, s, map[string]bool{"b": true})
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
@@ -85,7 +85,7 @@ func TestAdoptMakesNothingByItself(t *testing.T) {
 	exists := map[string]bool{}
 	provider(t, s, exists)
 	plan := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 	crossplane(s)
 	provider(t, s, map[string]bool{"vpc-1": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], xp.AnnotationExternalName) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -120,7 +120,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 		t.Fatalf("Nothing is changed until then; got %v", patches)
 	}
 	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -135,7 +135,7 @@ func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
 	s := newServer(heldMR(own, adoption.Hold{Identity: xp.InFlight}))
 	provider(t, s, map[string]bool{"vpc-1": true})
 	adopt := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(own))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
 		}

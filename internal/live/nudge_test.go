@@ -59,7 +59,7 @@ func TestAdoptAsksCrossplane(t *testing.T) {
 	a := hasty(s)
 	a.silence = 0
 	for range 4 { // Polls.
-		plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(own))
+		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			a := hasty(s)
 			a.stuck, a.silence = tc.stuck, time.Hour
 			for range 2 {
-				plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+				plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +137,7 @@ func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 	s := newServer(objects...)
 	a := hasty(s)
 	a.silence, a.stuck = 0, time.Hour
-	if _, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr)); err != nil {
+	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -165,7 +165,7 @@ func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 		}
 		a := hasty(s)
 		a.silence = 0
-		plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done {
 			t.Errorf("%s: got %+v, %v", verb, plans, err)
 		}
@@ -243,7 +243,7 @@ func TestInstallation(t *testing.T) {
 func TestAdoptWaitsAfterTheRelease(t *testing.T) {
 	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
 		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))
-		plans, err := hasty(newServer(xr)).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(newServer(xr)).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done != done {
 			t.Errorf("with the label %s: got %+v, %v", label, plans, err)
 		}

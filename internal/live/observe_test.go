@@ -18,7 +18,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-const selector = "velero.io/restore-name=monday"
+// What a restore is called, and what selects what it has created.
+const (
+	monday   = "velero/monday"
+	selector = "velero.io/restore-name=monday"
+)
 
 // restored is an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {

@@ -71,7 +71,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 
 				return false, nil, nil
 			})
-			plans, err := hasty(s).Adopt(t.Context(), key, selector, xp.RefTo(xr))
+			plans, err := hasty(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 	a := hasty(s)
 	log, hook := logtest.NewNullLogger()
 	a.log = log
-	plans, err := a.Adopt(t.Context(), key, selector, xp.RefTo(genuine))
+	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(genuine))
 	if err != nil || !plans[xp.RefTo(genuine).ID()].Done {
 		t.Errorf("the other must be adopted: %+v, %v", plans, err)
 	}

@@ -88,6 +88,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 // brief tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
 func (p *poll) brief(o *observer) {
 	o.watches = !p.blind
+	p.inquire(o)
 	if !p.thorough {
 		o.world.Brief(func() bool { return p.installed().IsGone() })
 	}
@@ -130,6 +131,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	p.tellLate(ctx, everyone)
 	p.name(o.world)
 	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
+	p.tellLost(ctx, o)
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
@@ -377,6 +379,9 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	a.stepping.Unlock()
 	if n, ok := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1)); ok && t.toldFree {
 		t.news = &n
+	} else if t.Warning != "" {
+		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
+		t.news = &adoption.News{Target: outline(after), Event: adoption.EventHeld, Message: t.Warning, Bad: true}
 	}
 	t.Change = adoption.Change{} // There may be thousands.
 	o.wrote(after)

@@ -65,7 +65,7 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 				}
 				for n := range 3 {
 					s.takeRequests()
-					if _, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
+					if _, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 						t.Fatal(err)
 					}
 					most, _, writes := tally(s.takeRequests())
@@ -92,7 +92,7 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 		s := newAPIServer(t)
 		s.controllers = atWork
 		first := s.forest(t, xrs, time.Now())
-		plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, first)
+		plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	for poll, want := range []int{xrs, 0} {
 		a := brisk(t, s)
 		a.patience = time.Second
-		if _, err := a.Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
+		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 			t.Fatal(err)
 		}
 		for _, u := range s.all(xorders) {
@@ -147,7 +147,7 @@ func TestPollsAskForAll(t *testing.T) {
 	first := s.forest(t, xrs, time.Now().Add(-time.Minute))
 	a := brisk(t, s)
 	a.glance = time.Second
-	if _, err := a.Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
+	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 		t.Fatal(err)
 	}
 	unpaused := 0
@@ -195,7 +195,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 					tc.change(s)
 				}
 				s.takeRequests()
-				plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, selector, first)
+				plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -253,7 +253,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 			}
 			a := brisk(t, s)
 			a.limit = time.Nanosecond // One pass.
-			if _, err := a.Adopt(context.Background(), adoption.Unverified, selector, first); err != nil {
+			if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 				t.Fatal(err)
 			}
 			u := s.all(xorders)[0]

@@ -41,7 +41,7 @@ func TestAdoptLetsAnMRGo(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(mr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 			t.Fatalf("The first poll lets it go, since all is restored by then; got %+v, %v", plans, err)
 		}
@@ -59,12 +59,12 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(mr)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(mr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || p.Patch != nil || !p.Blocked || len(s.steps()) > 0 {
 		t.Errorf("without its Secret: %+v, %v", p, err)
 	}
 	s.put(secrets, restored(xptest.Secret("s", xptest.In("infra"))))
-	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(mr))
+	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
@@ -81,7 +81,7 @@ func TestAdoptLetsComposedMRsGo(t *testing.T) {
 	xr := xptest.XR("x", xptest.Refs(mr))
 	s := newServer(restored(xr), mr, restored(xptest.Revision(xptest.RevisionName, x)))
 	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
@@ -97,7 +97,7 @@ func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	s.failOn("patch", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "b", errDown))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(mr))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 {
 		t.Errorf("What an admission policy refuses is told; got %+v, %v", p, err)
 	}

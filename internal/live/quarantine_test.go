@@ -21,7 +21,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	crossplane(s)
 	provider(t, s, map[string]bool{"b": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Quarantine == "" {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -40,7 +40,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	plans, err := a.Adopt(context.Background(), adoption.Unverified, selector, xp.RefTo(xr))
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}

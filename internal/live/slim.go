@@ -59,7 +59,7 @@ func slimMetadata(u *unstructured.Unstructured, fields map[string]any) map[strin
 
 // managers returns who manages what a hold changes, of what can have one.
 func managers(u *unstructured.Unstructured) []any {
-	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) {
+	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
 		return adoption.Managers(u)
 	}
 

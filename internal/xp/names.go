@@ -44,6 +44,7 @@ const (
 // Values that Crossplane gives to fields.
 const (
 	UpdateManual         = "Manual"
+	UpdateAutomatic      = "Automatic"
 	SecretTypeConnection = "connection.crossplane.io/v1alpha1"
 	ConditionSynced      = "Synced"
 	ConditionReady       = "Ready"

@@ -1,0 +1,239 @@
+package adoption
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// reasonAgain is why something is held again.
+const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
+
+// StepAgain is the step that puts a hold on again.
+const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
+
+// holdAgain plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
+// itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
+func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
+	if w.inquiry.Restore == "" || xp.IsPaused(u) && !isOurPause(u) {
+		return Change{}, false // What its person has paused stays as it is.
+	}
+	own := u.DeepCopy()
+	if policy, pinned := pinOf(own); pinned {
+		if policy == nil {
+			xp.Instance{Unstructured: own}.RemoveUpdatePolicy()
+		} else if err := (xp.Instance{Unstructured: own}).SetUpdatePolicy(*policy); err != nil {
+			return Change{}, false
+		}
+	}
+	if isOurPause(own) {
+		annotations := own.GetAnnotations()
+		delete(annotations, xp.AnnotationPaused)
+		own.SetAnnotations(annotations)
+	}
+	who := takenOff(u)
+	h, err := Put(own, Hold{Restore: w.inquiry.Restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, who)})
+	if err != nil {
+		return Change{}, false
+	}
+	h.Again = true
+	mark, err := w.key.mark(xp.RefTo(u), h)
+	if err != nil {
+		return Change{}, false
+	}
+	p := patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"})
+	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field(fieldUpdatePolicy, xp.UpdateManual))
+	}
+
+	return Change{
+		Target: u, Patch: p, Step: StepAgain,
+		Warning: "its hold had been taken off, and was put on again before Crossplane reconciled it: " + who + "; have them stop (docs/gitops.md)",
+	}, true
+}
+
+// Fields that a hold changes.
+const (
+	fieldUpdatePolicy = "compositionUpdatePolicy"
+	fieldPolicies     = "managementPolicies"
+)
+
+// withoutPause plans for an XR of which somebody has taken the pause of the hold off, and left the mark: the pause is put on again if Crossplane has not
+// reconciled it yet. ok is false if nobody has, or it did no harm.
+func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if t.hold.ownPause() || xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isAsked(u) {
+		return Plan{}, false
+	}
+	who := takenOff(u)
+	if isReconciledHere(u) {
+		lost, anew, known := t.w.replaced(t.xr, false)
+		if len(lost) == 0 || !known {
+			return Plan{}, false
+		}
+
+		return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been taken off: %s. Crossplane "+
+			"has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew), someOf(lost), whatToDo)}, true
+	}
+	h := *t.hold
+	h.Again = true
+	mark, err := t.w.key.mark(xp.RefTo(u), &h)
+	if err != nil {
+		return Plan{}, false
+	}
+	t.do(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
+	t.plan.Warning, t.plan.Moving = "its hold had been taken off, and was put on again before Crossplane reconciled it: "+who+"; have them stop (docs/gitops.md)", true
+
+	return t.plan, true
+}
+
+// pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not
+// pinned, or somebody else has written the same since.
+func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
+	inst := xp.Instance{Unstructured: u}
+	if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
+		return nil, false
+	}
+	others, ours := othersAt(u, inst.UpdatePolicyPath())
+	if !ours {
+		return nil, false
+	}
+	for _, m := range others {
+		if isSince(u, m) {
+			return nil, false
+		}
+	}
+	if len(others) > 0 { // Who has managed it in the backup had another value there, and there is only one.
+		return new(xp.UpdateAutomatic), true
+	}
+
+	return nil, true
+}
+
+// othersAt returns the entries of managedFields that others than this plugin have for a field, and whether this plugin has one.
+func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
+	for _, m := range entriesOf(u) {
+		if _, ok := managedAt(m, path); !ok {
+			continue
+		}
+		if isOwn(m) {
+			ours = true
+		} else if !isStray(u, m) {
+			others = append(others, m)
+		}
+	}
+
+	return others, ours
+}
+
+// isOurPause tells whether the pause of an object is that of a hold, as its managedFields say.
+func isOurPause(u *unstructured.Unstructured) bool {
+	if !xp.IsPaused(u) {
+		return false
+	}
+	_, ours := othersAt(u, []string{"metadata", "annotations", xp.AnnotationPaused})
+
+	return ours
+}
+
+// unpin plans to give back the composition update policy of what is not held and still has that of a hold.
+func unpin(u *unstructured.Unstructured) Change {
+	own, pinned := pinOf(u)
+	if !pinned {
+		return Change{}
+	}
+	inst := xp.Instance{Unstructured: u}
+	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
+	maps.Copy(p, inst.Field(fieldUpdatePolicy, value(own)))
+	c := Change{Target: u, Patch: p, Step: "nothing holds it any more; give its composition update policy back"}
+	path := inst.UpdatePolicyPath()
+	if others, _ := othersAt(u, path); own != nil && len(others) == 1 && writesAs(u, others[0], [][]string{path}) {
+		c.Manager, _ = others[0]["manager"].(string)
+	}
+
+	return c
+}
+
+// observeNoMore plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
+// it had nobody knows.
+func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
+	path := []string{"spec", fieldPolicies}
+	others, ours := othersAt(u, path)
+	if !ours || len(others) > 0 || !xp.OnlyObserves(u) {
+		return Change{}, false
+	}
+	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
+	set(p, nil, path...)
+
+	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
+}
+
+// LeftSetting returns the field or annotation that a hold has left on what has no mark, as its managedFields say; "" if there is none.
+func LeftSetting(u *unstructured.Unstructured) string {
+	if xp.HasAnnotation(u, AnnotationHold) {
+		return ""
+	}
+	if isOurPause(u) {
+		return xp.AnnotationPaused
+	}
+	if _, pinned := pinOf(u); pinned {
+		return fieldUpdatePolicy
+	}
+	if !xp.OnlyObserves(u) {
+		return ""
+	}
+	if _, ours := othersAt(u, []string{"spec", fieldPolicies}); ours {
+		return fieldPolicies
+	}
+
+	return ""
+}
+
+// takenOff says who has probably taken the hold off an object.
+func takenOff(u *unstructured.Unstructured) string {
+	manager, operation, when, ok := lastWriter(u)
+	if !ok {
+		return "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"
+	}
+
+	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)
+}
+
+// lastWriter returns who has written an object last since it was created here, but for Crossplane, its provider, Velero and this plugin.
+func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, ok bool) {
+	var last time.Time
+	for _, m := range entriesOf(u) {
+		name, _ := m["manager"].(string)
+		sub, _ := m["subresource"].(string)
+		if name == "" || sub != "" || isControllers(name) || !isSince(u, m) {
+			continue
+		}
+		stamp, _ := m["time"].(string)
+		written := at(stamp)
+		if ok && !written.After(last) {
+			continue
+		}
+		manager, when, last, ok = name, stamp, written, true
+		operation, _ = m["operation"].(string)
+	}
+
+	return manager, operation, when, ok
+}
+
+// isSince tells whether an entry of managedFields was written since the object was created here. Those of the backup are older.
+func isSince(u *unstructured.Unstructured, entry map[string]any) bool {
+	stamp, _ := entry["time"].(string)
+	written := at(stamp)
+
+	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
+}
+
+// isControllers tells whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin.
+func isControllers(manager string) bool {
+	return manager == FieldManager || manager == managerVelero || manager == "crossplane" || strings.Contains(manager, "crossplane.io/") ||
+		strings.HasPrefix(manager, "provider")
+}

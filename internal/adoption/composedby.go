@@ -1,0 +1,135 @@
+package adoption
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A broughtBack is something composed that a restore has brought back.
+type broughtBack struct {
+	xp.Ref
+	place
+
+	// controller is its controller, nil if there is none.
+	controller *metav1.OwnerReference
+}
+
+// A composedIndex finds what restores have brought back of what XRs compose, by whose it says that it is.
+type composedIndex struct {
+	// at is as of when it is.
+	at int
+	// controlled are by the UID of their controller, and labelled by the XR that their label names; of these only those whose controller was not observed.
+	controlled map[types.UID][]broughtBack
+	labelled   map[string][]broughtBack
+	// listed is what XRs list; nil until somebody asks.
+	listed map[xp.ID]bool
+}
+
+// shapeComposed is what the index has of an object.
+var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+	Only: []string{"apiVersion", "kind", "metadata"},
+	Fields: map[string]*pack.Shape{
+		"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels", "annotations", "deletionTimestamp"}},
+	},
+}
+
+// composedNow returns the index of what there is now. To look through all takes long where there are a hundred thousand, so it is kept until something changes.
+func (w *World) composedNow() *composedIndex {
+	if w.index != nil && w.index.at == w.clock {
+		return w.index
+	}
+	x := &composedIndex{at: w.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
+	xrs := map[types.UID]bool{}
+	w.each(func(f *fact) {
+		if f.composite {
+			xrs[f.uid] = true
+		}
+	})
+	for _, u := range w.objects {
+		w.addTo(x, xrs, u)
+	}
+	for _, o := range w.packed {
+		w.addTo(x, xrs, &unstructured.Unstructured{Object: o.Unpack(shapeComposed)})
+	}
+	w.index = x
+
+	return x
+}
+
+// addTo adds an object to the index, if a restore has created it and an XR may have composed it.
+func (w *World) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
+	if !w.restored[u.GetUID()] || u.GetDeletionTimestamp() != nil {
+		return
+	}
+	c, controlled := xp.Controller(u)
+	root := xp.Label(u, xp.LabelComposite)
+	b := broughtBack{Ref: owned(xp.RefTo(u)), place: placeOf(u)}
+	switch {
+	case controlled && xrs[c.UID]:
+		x.controlled[c.UID] = append(x.controlled[c.UID], b)
+	case controlled && root != "":
+		b.controller = &c
+		x.labelled[root] = append(x.labelled[root], b)
+	case root != "":
+		x.labelled[root] = append(x.labelled[root], b)
+	}
+}
+
+// unlisted returns what restores have brought back that says that the XR composed it, and that the XR does not list: it controls it; or nothing does, or an
+// earlier XR of the same name did, it has the label of the XR's tree, and no other XR lists it either.
+func (w *World) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
+	x := w.composedNow()
+	var found []broughtBack
+	for _, b := range x.controlled[xr.GetUID()] {
+		if !listed[b.ID()] {
+			found = append(found, b)
+		}
+	}
+	root := xp.Label(xr.Unstructured, xp.LabelComposite)
+	if root == "" {
+		root = xr.GetName()
+	}
+	for _, b := range x.labelled[root] {
+		switch {
+		case listed[b.ID()], xr.GetNamespace() != "" && b.Namespace != xr.GetNamespace():
+		case b.controller != nil && !isEarlier(b.controller, xr):
+		case w.listedBySomeXR(x)[b.ID()]:
+		default:
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b broughtBack) int { return a.Compare(b.Ref) })
+
+	return found
+}
+
+// isEarlier tells whether a controller is an XR of the same kind and name that was there before.
+func isEarlier(c *metav1.OwnerReference, xr xp.Composite) bool {
+	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: xr.GetNamespace(), Name: c.Name}
+
+	return r.ID() == xp.RefTo(xr.Unstructured).ID() && c.UID != xr.GetUID()
+}
+
+func (w *World) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
+	if x.listed != nil {
+		return x.listed
+	}
+	x.listed = map[xp.ID]bool{}
+	w.each(func(f *fact) {
+		if !f.composite {
+			return
+		}
+		refs, _ := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // What can't be read lists nothing.
+		for _, r := range refs {
+			x.listed[r.ID()] = true
+		}
+	})
+
+	return x.listed
+}

@@ -1,0 +1,86 @@
+package adoption
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An Inquiry is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.
+type Inquiry struct {
+	// Restore is the Restore that asks, as namespace/name, and Label is what its name is in the label of what it has created.
+	Restore, Label string
+	// Asked tells whether it asks for what r names: it has an operation that has not ended.
+	Asked func(id xp.ID) bool
+	// Listed tells whether that was listed of the kind and in the namespace of r which restores have created, and Whole whether all there is.
+	Listed, Whole func(r xp.Ref) bool
+	// Released tells whether whoever asks has lifted the hold of an object themselves.
+	Released func(uid types.UID) bool
+}
+
+// Inquire has objects that a restore has created, and that are not held, be judged by what is there: somebody else may have taken their hold off. Without it
+// they count as adopted.
+func (w *World) Inquire(q Inquiry) {
+	w.noteAll()
+	w.inquiry = &q
+}
+
+// isSuspect tells whether the hold of an object may have been taken off by somebody else. It is for what has none.
+func (w *World) isSuspect(u *unstructured.Unstructured) bool {
+	return w.inquiry != nil && w.restored[u.GetUID()] && u.GetDeletionTimestamp() == nil && !w.inquiry.Released(u.GetUID())
+}
+
+// isListed tells whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
+func (w *World) isListed(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Listed(r) }
+
+func (w *World) isWhole(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Whole(r) }
+
+// isAsked tells whether an operation is asked for that is about an object.
+func (w *World) isAsked(u *unstructured.Unstructured) bool { return w.inquiry.Asked(xp.RefTo(u).ID()) }
+
+// isOfRestore tells whether the Restore that asks has created an object.
+func (w *World) isOfRestore(u *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == w.inquiry.Label
+}
+
+// inQuestion returns what an XR that is not held lists, if that must be observed to tell whether it is adopted. What an earlier restore has created was judged
+// then, and costs no list now.
+func (w *World) inQuestion(f *fact) []xp.Ref {
+	if w.inquiry == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !w.inquiry.Asked(f.ID()) {
+		return nil
+	}
+	u := w.get(f.ID())
+	if u == nil || !w.isSuspect(u) || !w.isOfRestore(u) {
+		return nil
+	}
+	refs, err := xp.CompositeFrom(u).ResourceRefs()
+	if err != nil || kindsOf(refs) > maxKinds {
+		return nil
+	}
+
+	return refs
+}
+
+// A place is where an XR has something that it composes: two objects in one place do the same work.
+type place struct {
+	schema.GroupKind
+
+	// resource is what the Composition calls it; "" if that is not known.
+	resource string
+}
+
+func placeOf(u *unstructured.Unstructured) place {
+	return place{GroupKind: u.GroupVersionKind().GroupKind(), resource: xp.Annotation(u, xp.AnnotationResourceName)}
+}
+
+// isSame tells whether two places are one, as far as is known.
+func (p place) isSame(other place) bool {
+	return p.GroupKind == other.GroupKind && (p.resource == other.resource || p.resource == "" || other.resource == "")
+}
+
+// TookPlaceOf tells whether an object was made after a restore had brought back another that is in the same place of a Composition.
+func TookPlaceOf(u, back *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == "" && placeOf(u).isSame(placeOf(back)) && !u.GetCreationTimestamp().Time.Before(back.GetCreationTimestamp().Time)
+}

@@ -1,0 +1,233 @@
+package adoption
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// whatToDo is the next step when something was made anew.
+const whatToDo = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
+
+// judged is the Plan for an XR that is not held and that a restore has created, if whoever asks has not lifted its hold; p is its Plan if it was. That it has
+// all that it lists proves nothing, since what it lists is what Crossplane has made of it.
+func (t *tree) judged(p Plan) Plan {
+	w, u := t.w, t.xr.Unstructured
+	if !w.isSuspect(u) {
+		return p
+	}
+	asked, own := w.isAsked(u), w.isOfRestore(u)
+	lost, anew, known := w.replaced(t.xr, false)
+	switch {
+	case asked && !isReconciledHere(u):
+		if c, ok := w.holdAgain(u); ok {
+			return Plan{Change: c, Moving: true, Total: p.Total}
+		}
+	case len(lost) > 0 && known:
+		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
+			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
+	case !asked && own && (!known || !isReconciledHere(u)):
+		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
+
+		return p
+	}
+	if p.Patch == nil {
+		if p.Change = unpin(u); p.Patch != nil {
+			p.Done, p.Moving = false, true
+		}
+	}
+
+	return p
+}
+
+// lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false
+// if it lists all that was restored of what it composed.
+func (t *tree) lostBefore() (p Plan, lost bool) {
+	if !t.hold.Again {
+		return Plan{}, false
+	}
+	back, anew, known := t.w.replaced(t.xr, true)
+	if len(back) == 0 || !known {
+		return Plan{}, false
+	}
+
+	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was "+
+		"restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
+		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
+}
+
+// loss is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
+func loss(u *unstructured.Unstructured, format string, args ...any) Plan {
+	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), takenOff(u)}, args...)...)}
+}
+
+// replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
+// than the XR and that no restore has created; with missing also what does not exist yet. It is not known if somebody has to look first.
+func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
+	w.readAll()
+	refs, err := xr.ResourceRefs()
+	if err != nil {
+		return nil, nil, true // As it is, nobody can tell.
+	}
+	listed, kinds := map[xp.ID]bool{}, map[schema.GroupKind]bool{}
+	known = true
+	for _, r := range refs {
+		listed[r.ID()], kinds[r.GroupVersionKind().GroupKind()] = true, true
+		known = known && w.isListed(r)
+	}
+	candidates := slices.DeleteFunc(w.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
+	if len(candidates) == 0 {
+		return nil, nil, known
+	}
+	for _, r := range refs {
+		u := w.get(r.ID())
+		p, took := place{GroupKind: r.GroupVersionKind().GroupKind()}, false
+		switch {
+		case u == nil && !w.isWhole(r):
+			known = false
+
+			continue
+		case u == nil && !missing, u != nil && !isAnew(w, xr.Unstructured, u):
+			continue
+		case u != nil:
+			p = placeOf(u)
+		}
+		for _, b := range candidates {
+			if p.isSame(b.place) {
+				took = true
+				if !slices.Contains(lost, b.Ref) {
+					lost = append(lost, b.Ref)
+				}
+			}
+		}
+		if took {
+			anew = append(anew, r)
+		}
+	}
+	slices.SortFunc(lost, xp.Ref.Compare)
+
+	return lost, anew, known
+}
+
+// isReconciledHere tells whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
+func isReconciledHere(u *unstructured.Unstructured) bool {
+	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+	switch {
+	case !ok || c.Reason == xp.ReasonReconcilePaused:
+		return false
+	case c.Since.IsZero():
+		return isCurrent(u, c)
+	default:
+		return !c.Since.Before(u.GetCreationTimestamp().Time)
+	}
+}
+
+// judgedClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
+func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
+	u := claim.Unstructured
+	if !w.isSuspect(u) || !w.isAsked(u) {
+		return p
+	}
+	r, bound := claim.CompositeRef()
+	_, unknown := w.isUnknown(r)
+	xr := w.Get(r)
+	switch {
+	case !bound || unknown:
+	case xr == nil && !isReconciledHere(u):
+		if c, ok := w.holdAgain(u); ok {
+			return Plan{Change: c, Moving: true}
+		}
+	case xr == nil:
+	case isAnew(w, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
+
+		return loss(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
+			"it composed; %s", r, whatToDo)
+	default:
+		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
+	}
+	if p.Patch == nil {
+		if p.Change = unpin(u); p.Patch != nil {
+			p.Done, p.Moving = false, true
+		}
+	}
+
+	return p
+}
+
+// isAnew tells whether no restore has created an object, and it is younger than another.
+func isAnew(w *World, than, u *unstructured.Unstructured) bool {
+	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
+}
+
+// judgedManaged is the Plan for an MR that is not held, as judged is for XRs: only creating another external resource does harm.
+func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
+	if !w.isSuspect(u) || !w.isAsked(u) {
+		return Plan{Done: true}
+	}
+	if when, ok := createdHere(u); ok {
+		return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had in "+
+			"the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
+			"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName)
+	}
+	if c, ok := observeNoMore(u); ok {
+		return Plan{Change: c, Moving: true}
+	}
+
+	return Plan{Done: true}
+}
+
+// createdHere returns when the provider of an MR has created an external resource, or was about to, if that was after the MR was restored.
+func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
+	created := u.GetCreationTimestamp().Time
+	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
+		if when := at(xp.Annotation(u, name)); !created.IsZero() && when.After(created) {
+			return when, true
+		}
+	}
+
+	return time.Time{}, false
+}
+
+// NeedsManagers tells whether planning for an MR that is not held needs to know who has written it.
+func NeedsManagers(mr *unstructured.Unstructured) bool {
+	if xp.Label(mr, xp.LabelRestore) == "" {
+		return false
+	}
+	_, created := createdHere(mr)
+
+	return created || xp.OnlyObserves(mr)
+}
+
+// Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
+func Losses(w *World, plans map[xp.ID]Plan) []News {
+	var news []News
+	for id, p := range plans {
+		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
+			news = append(news, News{Target: xp.Outline(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Bad: true})
+		}
+	}
+	slices.SortFunc(news, func(a, b News) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
+
+	return news
+}
+
+// someOf names the first of some objects.
+func someOf(refs []xp.Ref) string {
+	const few = 3
+	all := make([]string, 0, few)
+	for _, r := range refs[:min(few, len(refs))] {
+		all = append(all, r.String())
+	}
+	s := strings.Join(all, ", ")
+	if more := len(refs) - few; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
+	}
+
+	return s
+}

@@ -1,0 +1,461 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// When what these tests are about was backed up, came back, and was written by somebody.
+const (
+	saved   = "2026-01-01T09:00:00Z"
+	cameAt  = "2026-01-02T11:00:00Z"
+	laterAt = "2026-01-02T11:05:00Z"
+)
+
+func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
+
+// ofMonday is what the restore that asks has created.
+func ofMonday() xptest.Option {
+	return func(u *unstructured.Unstructured) {
+		xptest.Labelled(xp.LabelRestore, "monday")(u)
+		created(cameAt)(u)
+	}
+}
+
+// managed adds an entry to managedFields.
+func managed(manager, operation, at string, paths ...[]string) xptest.Option {
+	return func(u *unstructured.Unstructured) {
+		fields := map[string]any{}
+		for _, path := range paths {
+			manage(fields, path...)
+		}
+		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+		list = append(list, map[string]any{
+			"manager": manager, "operation": operation, "apiVersion": u.GetAPIVersion(), "time": at, "fieldsType": "FieldsV1", "fieldsV1": fields,
+		})
+		xptest.Field(list, "metadata", "managedFields")(u)
+	}
+}
+
+// reconciledAt is the condition of what Crossplane has reconciled, and since when it says that.
+func reconciledAt(at string) xptest.Option {
+	return xptest.Field([]any{map[string]any{"type": xp.ConditionSynced, "status": "True", "reason": "ReconcileSuccess", "lastTransitionTime": at}}, "status", "conditions")
+}
+
+// asking is what an operation asks for of a World of which all was looked for.
+func asking(w *World, asked ...*unstructured.Unstructured) *World {
+	all := func(xp.Ref) bool { return true }
+	w.Inquire(Inquiry{
+		Restore: restoreName, Label: "monday", Listed: all, Whole: all, Released: func(types.UID) bool { return false },
+		Asked: func(id xp.ID) bool {
+			for _, u := range asked {
+				if xp.RefTo(u).ID() == id {
+					return true
+				}
+			}
+
+			return false
+		},
+	})
+
+	return w
+}
+
+// lostTree is an XR that lists one MR that was made anew, where a restore has brought back another.
+func lostTree(o ...xptest.Option) (xr, back, anew *unstructured.Unstructured) {
+	x := xptest.XR("x")
+	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
+	back = xptest.MR("b", xptest.ControlledBy(x), ofMonday(), resource)
+	anew = xptest.MR("b-new", xptest.ControlledBy(x), created(laterAt), resource)
+	xr = xptest.XR("x", append([]xptest.Option{
+		ofMonday(), xptest.Refs(anew), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt), managed("kubectl-client-side-apply", "Update", saved),
+		managed("apiextensions.crossplane.io/composite", "Apply", "2026-01-02T11:09:00Z"),
+	}, o...)...)
+
+	return xr, back, anew
+}
+
+const (
+	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
+		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + whatToDo
+	stepAgain  = StepAgain
+	stepPolicy = "nothing holds it any more; give its composition update policy back"
+)
+
+func TestNextJudgesAnUnheldXR(t *testing.T) {
+	xr, back, anew := lostTree()
+	policyPath := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
+	pinned := xptest.With(xr, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, policyPath))
+	calm := xptest.With(xr, xptest.Refs(back))
+	done := outcome{Done: true, Adopted: 1, Total: 1}
+	lost := outcome{Failed: lostWhy}
+	drop := xptest.Without("metadata", "ownerReferences")
+	child := xptest.XR("child", ofMonday(), xptest.ControlledBy(xr), reconciledAt(laterAt))
+	runPlans(t, map[string]planCase{
+		"Lost": {reason: "What was made anew looks adopted, and is not.", ref: xp.RefTo(xr), want: lost, world: asking(withRestored(world(anew), xr, back), xr)},
+		"LostWithoutController": {
+			reason: "It came back when its XR did not list it any more.", ref: xp.RefTo(xr), want: lost, world: asking(withRestored(world(anew), xr, xptest.With(back, drop)), xr),
+		},
+		"LostByAnEarlierLife": {
+			reason: "Its controller is gone.", ref: xp.RefTo(xr), want: lost,
+			world: asking(withRestored(world(anew), xr, xptest.With(back, drop, xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))),
+				xptest.Annotated(xp.AnnotationResourceName, "bucket"))), xr),
+		},
+		"LostAndPinned": {
+			reason: "Nothing stays pinned for that.", ref: xp.RefTo(xr), world: asking(withRestored(world(anew), pinned, back), xr),
+			want: outcome{Failed: lostWhy, Step: stepPolicy, Target: "XOrder x"},
+		},
+		"NobodyAsks": {reason: "Only an operation asks.", ref: xp.RefTo(xr), want: done, world: withRestored(world(anew), xr, back)},
+		"NotRestored": {
+			reason: "What was live before the restore is not this plugin's to judge.", ref: xp.RefTo(xr), want: done, world: asking(withRestored(world(anew, xr), back), xr),
+		},
+		"Composes": {
+			reason: "A Composition that has one more resource since the release.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(anew), xptest.With(xr, xptest.Refs(back, anew)), back), xr), want: outcome{Done: true, Adopted: 2, Total: 2},
+		},
+		"Dropped": {
+			reason: "A Composition that has one less: Crossplane deletes it first.", ref: xp.RefTo(xr), want: done,
+			world: asking(withRestored(world(anew), xr, xptest.With(back, xptest.Deleting())), xr),
+		},
+		"Gone": {reason: "And then it is gone.", ref: xp.RefTo(xr), want: done, world: asking(withRestored(world(anew), xr), xr)},
+		"Orphan": {
+			reason: "What was an orphan in the backup has another name in the Composition, and nothing has taken its place.", ref: xp.RefTo(xr), want: done,
+			world: asking(withRestored(world(anew), xr, xptest.With(back, drop, xptest.Annotated(xp.AnnotationResourceName, "other"))), xr),
+		},
+		"Adopted": {
+			reason: "What was live before is older.", ref: xp.RefTo(xr), want: done, world: asking(withRestored(world(xptest.With(anew, created(saved))), xr, back), xr),
+		},
+		"AnothersChild": {
+			reason: "Below in its tree another XR lists it.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 2, Total: 2},
+			world: asking(withRestored(world(anew), xptest.With(xr, xptest.Refs(anew, child)), xptest.With(child, xptest.Refs(back)), xptest.With(back, drop)), xr),
+		},
+		"AnotherKind": {
+			reason: "What takes its place is of its kind.", ref: xp.RefTo(xr), want: done,
+			world: asking(withRestored(world(xptest.Secret("s")), xptest.With(xr, xptest.Refs(xptest.Secret("s"))), back), xr),
+		},
+		"Whole": {reason: "All is as the restore brought it back.", ref: xp.RefTo(xr), want: done, world: asking(withRestored(world(), calm, back), xr)},
+		"Pinned": {
+			reason: "A hold that is gone leaves nothing.", ref: xp.RefTo(xr), world: asking(withRestored(world(), xptest.With(pinned, xptest.Refs(back)), back), xr),
+			want: outcome{Step: stepPolicy, Target: "XOrder x", Adopted: 1, Total: 1, Moving: true},
+		},
+		"PinnedByItsPerson": {
+			reason: "A person's own policy stays.", ref: xp.RefTo(xr), want: done,
+			world: asking(withRestored(world(), xptest.With(calm, xptest.Policy(xp.UpdateManual), managed("kubectl", "Update", saved, policyPath)), back), xr),
+		},
+		"NotReconciled": {
+			reason: "Nothing is lost yet.", ref: xp.RefTo(xr), world: asking(withRestored(world(), xptest.With(calm, xptest.Without("status")), back), xr),
+			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+		},
+		"SeenPaused": {
+			reason: "Nor if Crossplane has only seen its pause.", ref: xp.RefTo(xr), world: asking(withRestored(world(), xptest.With(calm, xptest.SeenPaused()), back), xr),
+			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+		},
+		"StatusOfTheBackup": {
+			reason: "Its status came back, and says nothing of now.", ref: xp.RefTo(xr), world: asking(withRestored(world(), xptest.With(calm, reconciledAt(saved)), back), xr),
+			want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+		},
+		"NotReconciledNotAsked": {
+			reason: "A copy that makes external resources of its own is not held and has no operation.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(), xptest.With(calm, xptest.Without("status")), back)),
+			want:  outcome{Adopted: 1, Total: 1, Moving: true, Waiting: []string{"Crossplane to reconcile XOrder x, which is adopted, with its own settings"}},
+		},
+		"PausedByItsPerson": {
+			reason: "It was released, and its person has paused it.", ref: xp.RefTo(xr), want: done,
+			world: asking(withRestored(world(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true")), back), xr),
+		},
+		"PausedByTheHold": {
+			reason: "Only the mark was taken off.", ref: xp.RefTo(xr), want: outcome{Step: stepAgain, Target: "XOrder x", Total: 1, Moving: true},
+			world: asking(withRestored(world(), xptest.With(calm, xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
+				managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused})), back), xr),
+		},
+	})
+}
+
+// What the hold is put on again with must be what the person gets back.
+func TestHoldAgain(t *testing.T) {
+	xr, back, _ := lostTree(xptest.Without("status"))
+	path := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
+	ours := managed(FieldManager, "Update", cameAt, path)
+	for name, tc := range map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		want   *string
+	}{
+		"None":      {reason: "Without a policy there was none.", xr: xr},
+		"Ours":      {reason: "The pin is no policy of the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours)},
+		"Theirs":    {reason: "What nobody says is the plugin's is the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual)), want: new(xp.UpdateManual)},
+		"Automatic": {reason: "Somebody has taken the pin off.", xr: xptest.With(xr, xptest.Policy(xp.UpdateAutomatic), ours), want: new(xp.UpdateAutomatic)},
+		"Shared": {
+			reason: "Who has managed it in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("kubectl", "Update", saved, path)),
+			want: new(xp.UpdateAutomatic),
+		},
+		"SharedSince": {
+			reason: "Who has written the same since wants it.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("flux", "Apply", laterAt, path)),
+			want: new(xp.UpdateManual),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			key := Key(strings.Repeat("k", KeySize))
+			w := NewWorld(key)
+			w.SetTime(noon)
+			u := xptest.With(tc.xr, xptest.Refs(back))
+			plan := Next(asking(withRestored(w, u, back), u), xp.RefTo(u))
+			if plan.Patch == nil || !strings.Contains(plan.Warning, "argocd-controller") {
+				t.Fatalf("%s\ngot %+v", tc.reason, plan)
+			}
+			after := xptest.Merge(u, plan.Patch)
+			h, err := key.HoldOf(after)
+			if err != nil || h == nil {
+				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
+			}
+			want := &Hold{
+				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
+			}
+			if diff := cmp.Diff(want, h); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
+				t.Errorf("%s\nit is not held: %v", tc.reason, after.Object)
+			}
+			w.AddRestored(after)
+			if next := Next(w, xp.RefTo(u)); next.Done || next.Lost || len(next.Waiting) == 0 {
+				t.Errorf("From then on it waits as any other; got %+v", next)
+			}
+		})
+	}
+}
+
+// Somebody can take the pause of a hold off and leave its mark.
+func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
+	xr, back, anew := lostTree(xptest.Without("status"))
+	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+		h := heldFor(xptest.With(xr, xptest.Refs(back)), Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
+
+		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
+	}
+	revision := xptest.Revision(xptest.RevisionName, xr)
+	failed := "XOrder x was reconciled before it was adopted, since its annotation crossplane.io/paused had been taken off: the last to write it was " +
+		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has made anew: Bucket b-new; and the XR does not reference any more what was restored: ` +
+		"Bucket b; " + whatToDo
+	runPlans(t, map[string]planCase{
+		"InTime": {
+			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
+			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
+		},
+		"Late": {
+			reason: "It has composed it anew.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"Harmless": {
+			reason: "All was back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
+			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+	})
+}
+
+// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.
+func TestNextOfWhatIsHeldAgain(t *testing.T) {
+	xr, back, anew := lostTree(xptest.Without("status"))
+	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
+		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
+		h, err := HoldOf(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Again = true
+		mark, err := Unverified.mark(xp.RefTo(u), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
+	}
+	revision := xptest.Revision(xptest.RevisionName, xr)
+	failed := "XOrder x stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was restored: Bucket b; by what it was to make anew: " +
+		"Bucket b-new. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String()
+	synced := xptest.With(back, xptest.Reconciled())
+	runPlans(t, map[string]planCase{
+		"NotMade": {
+			reason: "It was not made yet.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"Made": {
+			reason: "It was.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision, anew), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"NobodyAsks": {
+			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), world: withRestored(world(revision, anew), again(anew), back),
+			want: outcome{Total: 1, Failed: failed},
+		},
+		"PutBack": {
+			reason: "A person has put it back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), xptest.With(again(anew), xptest.Refs(back)), synced), xr),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Whole": {
+			reason: "Nothing was replaced.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(back), synced), xr),
+			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+	})
+	w := asking(withRestored(world(revision, anew), again(anew), back), xr)
+	if news := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(news) > 0 {
+		t.Errorf("its mark says so; got %+v", news)
+	}
+}
+
+// Whoever asks has to look for what an XR composes before it counts as adopted, but not for what nobody asks for.
+func TestNextLooksForWhatIsAsked(t *testing.T) {
+	xr, back, anew := lostTree()
+	listed := map[string]bool{}
+	asked := false
+	w := withRestored(world(), xr)
+	w.Inquire(Inquiry{
+		Restore: restoreName, Label: "monday", Asked: func(xp.ID) bool { return asked }, Listed: func(xp.Ref) bool { return listed["restored"] },
+		Whole: func(xp.Ref) bool { return listed["all"] }, Released: func(types.UID) bool { return false },
+	})
+	want := func(reason string, unproven, lost bool, needs ...*unstructured.Unstructured) {
+		t.Helper()
+		if p := Next(w, xp.RefTo(xr)); p.Unproven != unproven || p.Lost != lost {
+			t.Errorf("%s: unproven %t, lost %t, failed %q", reason, p.Unproven, p.Lost, p.Failed)
+		}
+		if diff := cmp.Diff(refs(needs...), w.Needs(refs(xr))); diff != "" {
+			t.Errorf("%s: needs -want, +got:\n%s", reason, diff)
+		}
+	}
+	want("Nobody asks, and nobody looks", true, false, xr)
+	asked = true
+	want("Who asks needs what it composes", false, false, xr, anew)
+	asked, listed["restored"] = false, true
+	withRestored(w, back)
+	want("What restores have brought back does not say whether the other was made anew", true, false, xr)
+	listed["all"] = true
+	w.Add(anew)
+	want("What was looked for in any case is judged", false, true, xr)
+}
+
+// The claim of an XR that is held must be held as long as the XR is.
+func TestNextJudgesAnUnheldClaim(t *testing.T) {
+	c := xptest.Claim("o")
+	x := xptest.XR("x", xptest.ClaimedBy(c), ofMonday())
+	claim := xptest.Claim("o", xptest.OfXR(x), ofMonday(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
+	fresh := xptest.With(claim, xptest.Without("status"))
+	path := xp.Instance{Unstructured: claim}.UpdatePolicyPath()
+	pin := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.With(u, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, path))
+	}
+	heldXR := held(x, xptest.SeenPaused())
+	revision := xptest.Revision(xptest.RevisionName, x)
+	again := "OrderClaim team-a/o: its hold had been taken off, and is put on again"
+	runPlans(t, map[string]planCase{
+		"XRHeld": {
+			reason: "Crossplane carries over to the XR what the claim says.", ref: xp.RefTo(x), world: asking(withRestored(world(revision), heldXR, claim), x),
+			want: outcome{Also: []string{"OrderClaim team-a/o"}, Waiting: []string{again}, Moving: true},
+		},
+		"XRLetGo": {
+			reason: "When the XR was let reconcile its claim may have been released.", ref: xp.RefTo(x),
+			world: asking(withRestored(world(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), claim), x),
+			want:  outcome{Step: stepRelease, Target: "XOrder x"},
+		},
+		"Live": {
+			reason: "A claim that was there before was never held.", ref: xp.RefTo(x), world: asking(withRestored(world(revision, claim), heldXR), x),
+			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Pinned": {
+			reason: "Nothing stays pinned.", ref: xp.RefTo(x), world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
+			want: outcome{Step: stepPolicy, Target: "OrderClaim team-a/o"},
+		},
+		"Missing": {
+			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(claim), world: asking(withRestored(world(), fresh), claim),
+			want: outcome{Step: stepAgain, Target: "OrderClaim team-a/o", Moving: true},
+		},
+		"Anew": {
+			reason: "Crossplane has made another XR.", ref: xp.RefTo(claim),
+			world: asking(withRestored(world(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
+			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
+				"has made another XR for it: XOrder x; that of the backup was not restored, and nobody has what it composed; " + whatToDo},
+		},
+		"Alive": {
+			reason: "The XR was there before.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			world: asking(withRestored(world(xptest.XR("x", xptest.ClaimedBy(c), created(saved))), claim), claim),
+		},
+	})
+}
+
+func TestNextJudgesAnUnheldMR(t *testing.T) {
+	mr := xptest.MR("b", ofMonday(), managed("argocd-controller", "Update", laterAt))
+	path := []string{"spec", "managementPolicies"}
+	observing := xptest.With(mr, policies(`["Observe"]`), managed(FieldManager, "Update", cameAt, path))
+	const step = "nothing holds it any more; take the managementPolicies of its hold off"
+	failed := "Bucket b has had an external resource created by its provider, though its hold was not lifted: the last to write it was \"argocd-controller\" (Update, " +
+		laterAt + "). That was at " + laterAt + ". Look for the one that it had in the cloud: if it is there, set the annotation crossplane.io/external-name to what it is " +
+		"called, and delete the other, or delete the MR with its managementPolicies without Delete, and restore it again"
+	runPlans(t, map[string]planCase{
+		"Created": {
+			reason: "It has another external resource.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			world: asking(withRestored(world(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt))), mr),
+		},
+		"Pending": {
+			reason: "Or is about to.", ref: xp.RefTo(mr), want: outcome{Failed: failed},
+			world: asking(withRestored(world(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreatePending, laterAt))), mr),
+		},
+		"CreatedBefore": {
+			reason: "What the backup says is of then.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			world: asking(withRestored(world(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, saved))), mr),
+		},
+		"NotAsked": {
+			reason: "What has no operation is nobody's question.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			world: asking(withRestored(world(), xptest.With(mr, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)))),
+		},
+		"Observes": {
+			reason: "Nothing is left of the hold.", ref: xp.RefTo(mr), want: outcome{Step: step, Target: "Bucket b", Moving: true},
+			world: asking(withRestored(world(), observing), mr),
+		},
+		"ObservesWithOthers": {
+			reason: "Which policies it had nobody knows.", ref: xp.RefTo(mr), want: outcome{Done: true},
+			world: asking(withRestored(world(), xptest.With(observing, managed("kubectl", "Update", saved, path))), mr),
+		},
+	})
+}
+
+func TestLosses(t *testing.T) {
+	xr, back, anew := lostTree()
+	w := asking(withRestored(world(anew), xr, back), xr)
+	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: "for another reason"}}
+	got := Losses(w, plans)
+	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Bad || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
+		t.Errorf("who has lost something has no mark to say so; got %+v", got)
+	}
+}
+
+func TestLastWriter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		of     []xptest.Option
+		want   string
+	}{
+		"Nobody":  {reason: "Nobody is named who is not known.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"Earlier": {reason: "Who wrote it before the backup is not meant.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
+		"Last": {
+			reason: "The last of several, but for controllers.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
+			of: []xptest.Option{
+				managed("kubectl", "Update", laterAt), managed("flux", "Apply", "2026-01-02T11:06:00Z"), managed("edit", "Update", cameAt),
+				managed("crossplane", "Update", "2026-01-02T11:07:00Z"), managed(FieldManager, "Update", "2026-01-02T11:08:00Z"), managed("velero-server", "Update", "2026-01-02T11:08:00Z"),
+			},
+		},
+		"Damaged": {
+			reason: "Anybody can write anything.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
+			want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, takenOff(xptest.XR("x", append([]xptest.Option{ofMonday()}, tc.of...)...))); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// When a hold was taken off and the XR composed anew, the cluster alone tells afterwards which restore that was, and what has taken the place of what.
+func TestValidateNamesWhatARestoreLost(t *testing.T) {
+	const back, later, earlier = "2026-01-02T11:00:00Z", "2026-01-02T11:05:00Z", "2026-01-01T11:00:00Z"
+	x := xptest.XR("x", xptest.Reconciled())
+	bucket := func(name, resource, at string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR(name, append([]xptest.Option{
+			xptest.ControlledBy(x), xptest.Annotated(xp.AnnotationResourceName, resource), xptest.Field(at, "metadata", "creationTimestamp"), ready("True"),
+		}, o...)...)
+	}
+	restored := xptest.Labelled(xp.LabelRestore, "monday")
+	free := xptest.Without("metadata", "ownerReferences")
+	cases := map[string]struct {
+		reason     string
+		lost, anew *unstructured.Unstructured
+		want       string
+	}{
+		"Controlled": {
+			reason: "It came back before the XR dropped it.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later),
+			want: "XOrder x controls it and does not list it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the XR " +
+				"was reconciled without its hold",
+		},
+		"Labelled": {
+			reason: "It came back after that.", lost: bucket("b", "r", back, restored, free), anew: bucket("new", "r", later),
+			want: "its label names the XR x, and no XR lists it; the restore monday brought it back, and XOrder x lists Bucket new in its place, which was made after that: the " +
+				"XR was reconciled without its hold",
+		},
+		"AnotherPlace": {
+			reason: "What does other work has taken nobody's place.", lost: bucket("b", "r", back, restored), anew: bucket("new", "other", later),
+			want: "XOrder x controls it and does not list it; the restore monday brought it back",
+		},
+		"Older": {
+			reason: "Nor has what was there before.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", earlier),
+			want: "XOrder x controls it and does not list it; the restore monday brought it back",
+		},
+		"Restored": {
+			reason: "Nor has what came back with it: it was an orphan in the backup.", lost: bucket("b", "r", back, restored), anew: bucket("new", "r", later, restored),
+			want: "XOrder x controls it and does not list it; the restore monday brought it back",
+		},
+		"NotRestored": {reason: "Without a restore it is as ever.", lost: bucket("b", "r", back), anew: bucket("new", "r", later), want: "XOrder x controls it and does not list it"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := NewObjects()
+			for _, u := range []*unstructured.Unstructured{xptest.With(x, xptest.Refs(tc.anew)), tc.lost, tc.anew} {
+				o.Add(u)
+			}
+			var got []string
+			for _, p := range Validate(o, Situation{Now: time.Now()}) {
+				if p.Code == report.Orphaned && p.Object == xp.RefTo(tc.lost) && len(p.Others) == 1 && p.Others[0] == xp.RefTo(x) {
+					got = append(got, p.Reason)
+				}
+			}
+			if strings.Join(got, "\n") != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

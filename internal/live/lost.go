@@ -1,0 +1,52 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// inquire has what is not held be judged that operations are asked for, unless this Adopter has lifted its hold.
+func (p *poll) inquire(o *observer) {
+	if o.restore == "" {
+		return
+	}
+	_, label, _ := strings.Cut(o.selector, "=")
+	o.world.Inquire(adoption.Inquiry{
+		Restore: o.restore, Label: label, Asked: o.isAsked,
+		Listed: func(r xp.Ref) bool {
+			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
+		},
+		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
+		Released: func(uid types.UID) bool {
+			// Crossplane may have been reconciling it when its hold was put on again, which then is for what it was about to make.
+			return p.taken[takenStep{uid: uid, step: lifted}] && !p.taken[takenStep{uid: uid, step: adoption.StepAgain}]
+		},
+	})
+}
+
+// isAsked tells whether an operation is asked for that is about an object.
+func (o *observer) isAsked(id xp.ID) bool {
+	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
+}
+
+// tellLost tells once of each object that operations are asked for and that has lost something since somebody has taken its hold off.
+func (p *poll) tellLost(ctx context.Context, o *observer) {
+	for _, n := range adoption.Losses(o.world, p.plans) {
+		if !o.isAsked(xp.RefTo(n.Target).ID()) {
+			continue
+		}
+		if _, again := p.losses.LoadOrStore(n.Target.GetUID(), true); again {
+			continue
+		}
+		p.log.WithFields(logrus.Fields{"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName()}).Error(
+			"Not adopted: " + n.Message)
+		p.tellOf(ctx, n)
+	}
+}

@@ -1,0 +1,210 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	cameAt  = "2026-01-02T11:00:00Z"
+	laterAt = "2026-01-02T11:05:00Z"
+)
+
+func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
+
+// appliedBy says in managedFields who has written an object last.
+func appliedBy(manager string) xptest.Option {
+	return func(u *unstructured.Unstructured) {
+		xptest.Field([]any{map[string]any{
+			"manager": manager, "operation": "Apply", "apiVersion": u.GetAPIVersion(), "time": laterAt, "fieldsType": "FieldsV1",
+			"fieldsV1": map[string]any{"f:spec": map[string]any{"f:size": map[string]any{}}},
+		}}, "metadata", "managedFields")(u)
+	}
+}
+
+// unheld is an object as a restore leaves it, of which somebody has taken the hold off.
+func unheld(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	return xptest.With(u, append([]xptest.Option{xptest.Labelled("velero.io/restore-name", "monday"), created(cameAt)}, o...)...)
+}
+
+// lostTree is an XR of which somebody has taken the hold off, and that was composed anew.
+func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstructured) {
+	x := xptest.XR("x")
+	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
+	back := unheld(xptest.MR("b", xptest.ControlledBy(x), resource))
+	anew := xptest.MR("b-new", xptest.ControlledBy(x), resource, created(laterAt))
+	xr = unheld(xptest.XR("x", xptest.Refs(anew), xptest.Reconciled(), appliedBy("argocd-controller")))
+
+	return []*unstructured.Unstructured{back, anew, xr, restored(xptest.Revision(xptest.RevisionName, x))}, xr
+}
+
+// What was made anew looks adopted. That it is not is told once in the log and in an Event, and by the operation.
+func TestAdoptTellsOfLosses(t *testing.T) {
+	objects, xr := lostTree()
+	s := newServer(objects...)
+	a := hasty(s)
+	log, hook := logtest.NewNullLogger()
+	a.log = log
+	for range 2 {
+		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plans[xp.RefTo(xr).ID()]
+		for _, want := range []string{"XOrder x", `"argocd-controller" (Apply, ` + laterAt + ")", "made anew: Bucket b-new", "what was restored: Bucket b;"} {
+			if !strings.Contains(p.Failed, want) || p.Done {
+				t.Errorf("the operation must fail and name %s; got %+v", want, p)
+			}
+		}
+	}
+	if told := s.told(); len(told) != 1 || !strings.HasPrefix(told[0], "Warning AdoptionStopped x: XOrder x was reconciled without its hold") {
+		t.Errorf("told %v", told)
+	}
+	logged := 0
+	for _, e := range hook.AllEntries() {
+		if strings.Contains(e.Message, "Bucket b-new") {
+			logged++
+		}
+	}
+	if patches := s.requests("patch"); logged != 1 || len(patches) > 0 {
+		t.Errorf("logged %d times, patched %v", logged, patches)
+	}
+}
+
+// What nobody has reconciled yet is held again, and then adopted as if nothing had been.
+func TestAdoptHoldsAgain(t *testing.T) {
+	objects, claim, xr, child := restoredTree()
+	for n, u := range objects {
+		if id := xp.RefTo(u).ID(); id == xp.RefTo(xr).ID() || id == xp.RefTo(claim).ID() {
+			own := map[xp.ID]*unstructured.Unstructured{xp.RefTo(xr).ID(): xr, xp.RefTo(claim).ID(): claim}
+			objects[n] = unheld(own[id], appliedBy("argocd-controller"))
+		}
+	}
+	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
+	for _, u := range objects {
+		if xp.HasAnnotation(u, adoption.AnnotationHold) {
+			if err := key.Sign(u, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s := newServer(objects...)
+	seen := map[xp.ID]bool{xp.RefTo(child).ID(): true}
+	crossplaneBut(s, func(u *unstructured.Unstructured) bool {
+		id := xp.RefTo(u).ID()
+		seen[id] = seen[id] || xp.IsPaused(u)
+
+		return !seen[id]
+	})
+	plans, err := hasty(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plans[xp.RefTo(xr).ID()]; !p.Done || p.Adopted != 2 {
+		t.Errorf("It is adopted in the end; got %+v", p)
+	}
+	want := []string{"xorders /c", "xorders /x", "xorders /c", "orderclaims team-a/o", "xorders /x", "orderclaims team-a/o", "xorders /x"}
+	if diff := cmp.Diff(want, s.requests("patch")); diff != "" {
+		t.Errorf("It is held again, and then the claim: -want, +asked:\n%s", diff)
+	}
+	said := strings.Join(s.told(), "\n")
+	for _, name := range []string{"x", "o"} {
+		if !strings.Contains(said, "Warning Held "+name+": its hold had been taken off, and was put on again before Crossplane reconciled it: the last to write it was "+
+			`"argocd-controller"`) {
+			t.Errorf("who did it is named; told:\n%s", said)
+		}
+	}
+	for _, own := range []*unstructured.Unstructured{xr, child} {
+		got := s.get(t, xorders, "", own.GetName())
+		if !cmp.Equal(got.Object["spec"], own.Object["spec"]) || len(xptest.With(got).GetAnnotations()) > len(own.GetAnnotations()) {
+			t.Errorf("nothing is left of the hold: %v", got.Object)
+		}
+	}
+}
+
+// Whose operation has ended costs no list.
+func TestAdoptLooksForWhatIsAsked(t *testing.T) {
+	objects, xr := lostTree()
+	other := unheld(xptest.XR("other", xptest.Refs(xptest.Object("v1", "ConfigMap", xptest.Namespace, "c")), xptest.Reconciled()))
+	heldXR := restored(xptest.XR("held", xptest.NeverComposed()))
+	s := newServer(append(objects, other, heldXR)...)
+	a := hasty(s)
+	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(heldXR))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := s.requests("list")
+	if p := plans[xp.RefTo(xr).ID()]; !p.Unproven || slices.ContainsFunc(lists, func(l string) bool { return strings.HasPrefix(l, "buckets") }) {
+		t.Errorf("nobody asks for it yet: %+v, %v", p, lists)
+	}
+	plans, err = a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plans[xp.RefTo(xr).ID()]; !p.Lost || p.Unproven {
+		t.Errorf("it is asked for: %+v", p)
+	}
+	var more []string
+	for _, l := range s.requests("list") {
+		if strings.HasPrefix(l, "buckets") || strings.HasPrefix(l, "configmaps") {
+			more = append(more, l)
+		}
+	}
+	if diff := cmp.Diff([]string{"buckets " + selector, "buckets "}, more[:min(2, len(more))]); diff != "" || slices.ContainsFunc(more, func(l string) bool {
+		return strings.HasPrefix(l, "configmaps")
+	}) {
+		t.Errorf("its kind is listed, and no other: %v", more)
+	}
+}
+
+// What this process has released has proven that it is adopted, and costs nothing more.
+func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
+	objects, _, xr, _ := restoredTree()
+	s := newServer(objects...)
+	crossplane(s)
+	a := hasty(s)
+	for range 2 {
+		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done || p.Unproven {
+			t.Errorf("got %+v, %v", p, err)
+		}
+	}
+	if n := len(slices.DeleteFunc(s.requests("list"), func(l string) bool { return l != "buckets " })); n > 0 {
+		t.Errorf("buckets were listed whole %d times, though all of them are restored", n)
+	}
+}
+
+// Of an MR that is not held it is known who has written it only where that matters.
+func TestAdoptTellsOfMRs(t *testing.T) {
+	mr := unheld(xptest.MR("b", xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), appliedBy("argocd-controller")))
+	observing := unheld(xptest.MR("o", xptest.JSON(`{"spec":{"managementPolicies":["Observe"]},"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane",
+		"operation":"Update","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:managementPolicies":{}}}}]}}`)))
+	s := newServer(mr, observing)
+	a := hasty(s)
+	plans := map[xp.ID]adoption.Plan{}
+	for _, u := range []*unstructured.Unstructured{mr, observing} {
+		found, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(plans, found)
+	}
+	if p := plans[xp.RefTo(mr).ID()]; !strings.Contains(p.Failed, "argocd-controller") {
+		t.Errorf("got %+v", p)
+	}
+	_, left, _ := unstructured.NestedFieldNoCopy(s.get(t, buckets, "", "o").Object, "spec", "managementPolicies")
+	if p := plans[xp.RefTo(observing).ID()]; !p.Done || left {
+		t.Errorf("nothing of a hold is left; got %+v, %t", p, left)
+	}
+}
