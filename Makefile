@@ -28,7 +28,7 @@ LARGE      ?= 5000
 HELD       ?= 1000
 OBJECTS    ?= 100000
 
-MODULES       = . test test/cloud test/gate test/restorer
+MODULES       = . test test/applier test/cloud test/gate test/restorer
 ACTIONLINT    = go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
 GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 GOVULNCHECK   = go run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
@@ -68,6 +68,7 @@ release-again: ## Make the same once more, from a copy of the files elsewhere, a
 .PHONY: unit
 unit: ## Run the tests that need no stack, which takes minutes.
 	go test ./...
+	cd test/applier && go test ./...
 	cd test/cloud && go test ./...
 	cd test/gate && go test ./...
 	cd test && go test $$(go list ./... | grep -v '/e2e$$')

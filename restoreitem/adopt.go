@@ -40,6 +40,8 @@ type Inventory interface {
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
+	// ConfigMap returns the data of a ConfigMap.
+	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 }
 
 // A Mender changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
@@ -72,6 +74,9 @@ type Adopt struct {
 	// standDown says what Velero does itself.
 	standDown *StandDown
 	results   results
+	// rules are the Restore's resource modifiers, nil until they are read.
+	modifying sync.Mutex
+	rules     []modifierRule
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}
@@ -227,6 +232,9 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return nil, err
 	}
 	xp.WithoutNotes(i.Unstructured)
+	if err := a.checkModifiers(i); err != nil {
+		return nil, err
+	}
 	a.returnManagers(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation

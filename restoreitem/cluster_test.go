@@ -23,13 +23,15 @@ import (
 // A cluster is the one that is restored to.
 type cluster struct {
 	objects []*unstructured.Unstructured
+	// configMap is the data of any ConfigMap that is asked for by name.
+	configMap map[string]string
 	// config are the settings.
 	config map[string]string
 	// reconciled are the kinds that Crossplane or a provider reconciles.
 	reconciled []string
 
 	// Errors of the questions that there are. Owners, what exists and names share one.
-	err, rankErr, configErr, reconciledErr error
+	err, rankErr, configErr, reconciledErr, modifierErr error
 
 	// key signs marks.
 	key    adoption.Key
@@ -89,6 +91,12 @@ func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, external
 	}
 
 	return named, c.err
+}
+
+func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]string, error) {
+	c.asked = append(c.asked, "configmap "+namespace+"/"+name)
+
+	return c.configMap, c.modifierErr
 }
 
 func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

@@ -200,6 +200,16 @@ func (s *stage) Settings(ctx context.Context, namespace string) (map[string]stri
 	return settings, s.note(err)
 }
 
+// ConfigMap returns the data of a ConfigMap of the cluster.
+func (s *stage) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	if s.scenery == nil {
+		return nil, nil //nolint:nilnil // There is none.
+	}
+	data, err := s.scenery.ConfigMap(ctx, namespace, name)
+
+	return data, s.note(err)
+}
+
 // IsReconciled tells whether Crossplane or a provider reconciles a kind.
 func (s *stage) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := s.served[gvk]; ok && xp.AreReconciled(r.categories) {

@@ -63,6 +63,34 @@ const (
 	fieldPolicies     = "managementPolicies"
 )
 
+// withoutPause plans for an XR of which somebody has taken the pause of the hold off, and left the mark: the pause is put on again if Crossplane has not
+// reconciled it yet. ok is false if nobody has, or it did no harm.
+func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if t.hold.ownPause() || xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isAsked(u) {
+		return Plan{}, false
+	}
+	who := takenOff(u)
+	if isReconciledHere(u) {
+		lost, anew, known := t.w.replaced(t.xr, false)
+		if len(lost) == 0 || !known {
+			return Plan{}, false
+		}
+
+		return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been taken off: %s. Crossplane "+
+			"has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew), someOf(lost), whatToDo)}, true
+	}
+	h := *t.hold
+	h.Again = true
+	mark, err := t.w.key.mark(xp.RefTo(u), &h)
+	if err != nil {
+		return Plan{}, false
+	}
+	t.do(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
+	t.plan.Warning, t.plan.Moving = "its hold had been taken off, and was put on again before Crossplane reconciled it: "+who+"; have them stop (docs/gitops.md)", true
+
+	return t.plan, true
+}
+
 // pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not
 // pinned, or somebody else has written the same since.
 func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {

@@ -233,6 +233,34 @@ func TestHoldAgain(t *testing.T) {
 	}
 }
 
+// Somebody can take the pause of a hold off and leave its mark.
+func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
+	xr, back, anew := lostTree(xptest.Without("status"))
+	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+		h := heldFor(xptest.With(xr, xptest.Refs(back)), Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
+
+		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
+	}
+	revision := xptest.Revision(xptest.RevisionName, xr)
+	failed := "XOrder x was reconciled before it was adopted, since its annotation crossplane.io/paused had been taken off: the last to write it was " +
+		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has made anew: Bucket b-new; and the XR does not reference any more what was restored: ` +
+		"Bucket b; " + whatToDo
+	runPlans(t, map[string]planCase{
+		"InTime": {
+			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
+			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
+		},
+		"Late": {
+			reason: "It has composed it anew.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr), want: outcome{Total: 1, Failed: failed},
+		},
+		"Harmless": {
+			reason: "All was back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
+			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+	})
+}
+
 // Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.
 func TestNextOfWhatIsHeldAgain(t *testing.T) {
 	xr, back, anew := lostTree(xptest.Without("status"))

@@ -303,7 +303,15 @@ func (w *World) composed(f *fact) []xp.Ref {
 		return nil
 	}
 
-	return f.hold.Refs
+	if f.paused || f.hold.Unpaused != "" || f.hold.ownPause() {
+		return f.hold.Refs
+	}
+	now, err := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
+	if err != nil || kindsOf(now) > maxKinds {
+		return f.hold.Refs
+	}
+
+	return append(slices.Clone(f.hold.Refs), now...)
 }
 
 // named returns what else must be observed to plan for an object.

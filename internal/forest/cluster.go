@@ -237,3 +237,8 @@ func (c *Cluster) copied() map[xp.ID]*unstructured.Unstructured {
 
 // ReturnManagers does nothing: nobody is stopped here, and nothing keeps managedFields.
 func (*view) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
+
+// ConfigMap returns nothing: no Restore here names one.
+func (*view) ConfigMap(context.Context, string, string) (map[string]string, error) {
+	return nil, nil //nolint:nilnil // There is none.
+}

@@ -64,3 +64,17 @@ func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) 
 
 	return setting.Place{Kind: kind, Namespace: namespace, Name: name, Data: u.GetAnnotations()}, nil
 }
+
+// ConfigMap returns the data of a ConfigMap. Errors are those of Get.
+func (c *Cluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	u, err := c.Get(ctx, xp.Ref{APIVersion: "v1", Kind: setting.KindConfigMap, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	data, _, err := unstructured.NestedStringMap(u.Object, "data")
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the ConfigMap %s/%s: %w", namespace, name, err)
+	}
+
+	return data, nil
+}

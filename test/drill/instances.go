@@ -27,7 +27,7 @@ func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
 		return err
 	}
 	for i := range n {
-		if err := c.ApplyObjects(ctx, p.environment(i)); err != nil {
+		if err := c.ApplyObjects(ctx, p.Manifest(i)); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,8 @@ func (p Platform) Make(ctx context.Context, c *stack.Cluster, n int) error {
 // Name of the i-th instance.
 func (p Platform) Name(i int) string { return fmt.Sprintf("%s-%02d", p.prefix(), i) }
 
-func (p Platform) environment(i int) *unstructured.Unstructured {
+// Manifest is what people apply for the i-th instance.
+func (p Platform) Manifest(i int) *unstructured.Unstructured {
 	spec := map[string]any{"region": "eu-central", "cidr": fmt.Sprintf("10.%d.0.0/16", i)}
 	choice := map[string]any{"compositionRef": map[string]any{"name": p.compositionName()}}
 	if p.UpdatePolicy != "" {

@@ -69,6 +69,20 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 	return wishes, nil
 }
 
+// Managers returns who manages which fields of the claims, XRs, MRs and connection secrets, by kind and name.
+func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Managers, error) {
+	objects, err := p.Objects(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	managers := map[string]Managers{}
+	for _, u := range objects {
+		managers[u.GetKind()+"/"+u.GetName()] = ManagersOf(&u)
+	}
+
+	return managers, nil
+}
+
 // withoutVelero leaves out the labels that say which backup and restore an object came from.
 func withoutVelero(labels map[string]string) map[string]string {
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, "velero.io/") })

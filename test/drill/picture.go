@@ -33,6 +33,8 @@ type Likeness struct {
 	Fields any
 	// Dead are owner UIDs in its managedFields that none of its owners has.
 	Dead types.UID
+	// Managers are who manages which of its fields.
+	Managers Managers
 }
 
 // Picture returns the scene as it is now.
@@ -75,7 +77,7 @@ func (s Scene) likeness(ctx context.Context, c *stack.Cluster, u *unstructured.U
 	}
 	l := Likeness{
 		Labels: withoutVelero(u.GetLabels()), Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), Owners: owners,
-		GenerateName: u.GetGenerateName(),
+		GenerateName: u.GetGenerateName(), Managers: ManagersOf(u),
 	}
 	for _, entry := range u.GetManagedFields() {
 		if uid := deadField(entry, alive); uid != "" {

@@ -1,137 +1,313 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
-	"maps"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// Managers of fields: kubectl's when it applies client-side, and Argo CD's.
+// An applier is who applies what is in Git, each with its own code.
+type applier string
+
 const (
-	clientSide = "kubectl-client-side-apply"
-	argo       = "argocd-controller"
+	flux              applier = "flux"
+	argocd            applier = "argocd"
+	argocdServerSide  applier = "argocd-server-side"
+	argocdReplace     applier = "argocd-replace"
+	kubectlApply      applier = "kubectl-apply"
+	kubectlServerSide applier = "kubectl-server-side"
+	// kubectlAsArgocd takes over what was applied client-side, under a name that is not kubectl's.
+	kubectlAsArgocd applier = "kubectl-as-argocd"
+	kubectlReplace  applier = "kubectl-replace"
 )
 
-// manifestOf is what somebody has in Git for an instance: what it asks for, without what others have written.
-func manifestOf(u *unstructured.Unstructured) *unstructured.Unstructured {
-	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
-	maps.DeleteFunc(spec, func(name string, _ any) bool {
-		return !slices.Contains([]string{"region", "cidr", "compositionRef"}, name)
-	})
-	if ref, ok, _ := unstructured.NestedMap(u.Object, "spec", "crossplane", "compositionRef"); ok {
-		spec["crossplane"] = map[string]any{"compositionRef": ref}
+// kubectlArgs are what kubectl is called with by those that call it.
+func kubectlArgs() map[applier][]string {
+	return map[applier][]string{
+		kubectlApply:      {"apply", "-f", "-"},
+		kubectlServerSide: {"apply", "--server-side", "--force-conflicts", "-f", "-"},
+		kubectlAsArgocd:   {"apply", "--server-side", "--force-conflicts", "--field-manager=argocd-controller", "-f", "-"},
+		kubectlReplace:    {"replace", "-f", "-"},
 	}
-	m := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	m.SetGroupVersionKind(u.GroupVersionKind())
-	m.SetNamespace(u.GetNamespace())
-	m.SetName(u.GetName())
-
-	return m
 }
 
-// appliedClientSide has the instances of a tenant look as if "kubectl apply" had made them, and returns what was applied.
-func (s *suite) appliedClientSide(t *testing.T, n *tenant) []*unstructured.Unstructured {
+// git is where manifests are applied from.
+type git struct {
+	set  build.Set
+	home string
+}
+
+func newGit(t *testing.T) *git {
+	t.Helper()
+	set, err := build.Ensure(t.Context(), os.Stderr, "applier", "kubectl")
+	must(t, err)
+
+	return &git{set: set, home: t.TempDir()}
+}
+
+// command is the command by which somebody applies manifests.
+func (g *git) command(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured, args ...string) (*exec.Cmd, error) {
+	l := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List"}}
+	for _, m := range manifests {
+		l.Items = append(l.Items, *m)
+	}
+	b, err := l.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(g.home, "manifests")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "manifests.json")
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		return nil, err
+	}
+	as := "--as=" + string(by)
+	kubectl, ok := kubectlArgs()[by]
+	if ok {
+		as = "--as=command"
+		kubectl = slices.Concat([]string{"--", g.set["kubectl"].Path}, kubectl)
+	}
+	args = slices.Concat([]string{as, "--manifests=" + file, "--mark=" + annotationHold}, args, kubectl)
+	cmd := exec.CommandContext(ctx, g.set["applier"].Path, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(), "HOME="+g.home)
+
+	return cmd, nil
+}
+
+// apply has somebody apply manifests once.
+func (g *git) apply(ctx context.Context, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) error {
+	cmd, err := g.command(ctx, c, by, manifests, "--once")
+	if err != nil {
+		return err
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s cannot apply: %w\n%s", by, err, out)
+	}
+
+	return nil
+}
+
+// kubectl runs it.
+func (g *git) kubectl(ctx context.Context, c *stack.Cluster, env []string, stdin *unstructured.Unstructured, args ...string) error {
+	cmd := exec.CommandContext(ctx, g.set["kubectl"].Path, args...)
+	cmd.Env = slices.Concat(os.Environ(), []string{"KUBECONFIG=" + c.Kubeconfig(), "HOME=" + g.home}, env)
+	if stdin != nil {
+		b, err := stdin.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		cmd.Stdin = bytes.NewReader(b)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+
+	return nil
+}
+
+// manifests are what is in Git for the instances of a tenant.
+func (n *tenant) manifests() []*unstructured.Unstructured {
+	all := make([]*unstructured.Unstructured, n.size)
+	for i := range all {
+		all[i] = n.Manifest(i)
+	}
+
+	return all
+}
+
+// applied has somebody make the instances of a tenant.
+func (s *suite) applied(t *testing.T, g *git, by applier, p drill.Platform, size int) *tenant {
+	t.Helper()
+	n := s.few(t, s.source, p, 0)
+	n.size = size
+	must(t, g.apply(t.Context(), s.source, by, n.manifests()))
+
+	return n
+}
+
+// An applyLoop is somebody who applies manifests again and again, from the moment that their objects are there.
+type applyLoop struct {
+	by    applier
+	stdin io.Closer
+	ended chan error
+
+	mu          sync.Mutex
+	out, stderr bytes.Buffer
+}
+
+// applyAgain begins to apply manifests, and ends with the test if it is not stopped before.
+func (g *git) applyAgain(t *testing.T, c *stack.Cluster, by applier, manifests []*unstructured.Unstructured) *applyLoop {
+	t.Helper()
+	a := &applyLoop{by: by, ended: make(chan error, 1)}
+	cmd, err := g.command(t.Context(), c, by, manifests)
+	must(t, err)
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	a.stdin, cmd.Stdout, cmd.Stderr = stdin, lockedWriter{&a.mu, &a.out}, lockedWriter{&a.mu, &a.stderr}
+	must(t, cmd.Start())
+	go func() { a.ended <- cmd.Wait() }()
+
+	return a
+}
+
+// A lockedWriter is written to by one goroutine while others read.
+type lockedWriter struct {
+	mu *sync.Mutex
+	to io.Writer
+}
+
+func (w lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.to.Write(b)
+}
+
+// held counts how often each object was applied that was held just before.
+func (a *applyLoop) held() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held := map[string]int{}
+	for line := range strings.Lines(a.out.String()) {
+		if name, ok := strings.CutPrefix(line, "held "); ok {
+			held[strings.TrimSpace(name)]++
+		}
+	}
+
+	return held
+}
+
+// stop ends it, and returns what went wrong.
+func (a *applyLoop) stop() (string, error) {
+	err := errors.Join(a.stdin.Close(), <-a.ended)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	return a.stderr.String(), err
+}
+
+// A gitTenant is a tenant whose instances somebody has made and somebody applies while they are restored.
+type gitTenant struct {
+	*tenant
+
+	made, again applier
+	loop        *applyLoop
+}
+
+// gitTenants has instances made for each pair of those who make and those who apply again.
+func (s *suite) gitTenants(t *testing.T, g *git, pairs ...[2]applier) []*gitTenant {
+	t.Helper()
+	var all []*gitTenant
+	for i, pair := range pairs {
+		n := s.applied(t, g, pair[0], drill.Platform{Namespace: fmt.Sprintf("git%d", i)}, few)
+		all = append(all, &gitTenant{tenant: n, made: pair[0], again: pair[1]})
+	}
+
+	return all
+}
+
+// backUpInGit backs up what somebody has made. Then it is applied again in the source, as it will be in the target: what comes of that is what is wanted there.
+func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 	t.Helper()
 	ctx := t.Context()
-	instances, err := n.Instances(ctx, s.source)
-	must(t, err)
-	var manifests []*unstructured.Unstructured
-	for i := range instances {
-		m := manifestOf(&instances[i])
-		manifests = append(manifests, m)
-		last, err := json.Marshal(m.Object)
-		must(t, err)
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1.LastAppliedConfigAnnotation: string(last)}}})
-		must(t, err)
-		r, err := s.source.Resource(ctx, m.GroupVersionKind(), m.GetNamespace())
-		must(t, err)
-		_, err = r.Patch(ctx, m.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: clientSide})
+	for _, n := range all {
+		s.backUp(t, s.source, n.tenant)
+	}
+	for _, n := range all {
+		must(t, g.apply(ctx, s.source, n.again, n.manifests()))
+	}
+	for _, n := range all {
+		must(t, s.source.Wait(ctx, patience, "what was applied again in "+n.Namespace+" to be on the XRs", func(ctx context.Context) error {
+			return n.inherited(ctx, s.source)
+		}))
+		var err error
+		n.wishes, err = n.Wishes(ctx, s.source)
 		must(t, err)
 	}
-
-	return manifests
 }
 
-// applyAgain applies manifests again and again, as a GitOps controller does, from the moment that their objects are there until the function that it returns is
-// called: server-side and by force, and what was managed client-side becomes its own (kubernetes kubectl/pkg/cmd/apply, migrateToSSAIfNecessary).
-func (s *suite) applyAgain(t *testing.T, manifests []*unstructured.Unstructured) (stop func() map[string]int) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	applied := map[string]int{}
-	var applying sync.WaitGroup
-	applying.Go(func() {
-		for ctx.Err() == nil {
-			for _, m := range manifests {
-				if s.applyOne(ctx, t, m) {
-					applied[m.GetName()]++
+// inherited returns an error if an XR does not have what its claim has: Crossplane copies all labels and annotations, except Kubernetes' own.
+func (n *gitTenant) inherited(ctx context.Context, c *stack.Cluster) error {
+	instances, err := n.Instances(ctx, c)
+	if err != nil {
+		return err
+	}
+	xrs, err := n.Composites(ctx, c)
+	if err != nil {
+		return err
+	}
+	for _, claim := range instances {
+		i := slices.IndexFunc(xrs, func(xr unstructured.Unstructured) bool { return strings.HasPrefix(xr.GetName(), claim.GetName()) })
+		if i < 0 {
+			return errors.New("no XR of " + claim.GetName())
+		}
+		has := [2]map[string]string{xrs[i].GetLabels(), xrs[i].GetAnnotations()}
+		for j, from := range []map[string]string{claim.GetLabels(), claim.GetAnnotations()} {
+			for key, value := range from {
+				domain, _, _ := strings.Cut(key, "/")
+				if !strings.HasSuffix(domain, "k8s.io") && !strings.HasSuffix(domain, "kubernetes.io") && has[j][key] != value {
+					return fmt.Errorf("%s does not have %s", xrs[i].GetName(), key)
 				}
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
+		}
+	}
+
+	return nil
+}
+
+func tenantsInGit(all []*gitTenant) []*tenant {
+	var tenants []*tenant
+	for _, n := range all {
+		tenants = append(tenants, n.tenant)
+	}
+
+	return tenants
+}
+
+// testAppliedWhileHeld restores while what comes back is applied again and again. The provider is down until each was applied while it is held.
+func (s *suite) testAppliedWhileHeld(t *testing.T, g *git, all []*gitTenant) {
+	ctx := t.Context()
+	must(t, s.target.Stop(stack.CloudProvider))
+	for _, n := range all {
+		n.loop = g.applyAgain(t, s.target, n.again, n.manifests())
+		must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	}
+	for _, n := range all {
+		s.eventually(t, fmt.Sprintf("%s to apply all that is held in %s", n.again, n.Namespace), func(context.Context) error {
+			held := n.loop.held()
+			if len(held) != n.size {
+				return fmt.Errorf("it has applied %v", held)
 			}
-		}
-	})
 
-	return func() map[string]int {
-		cancel()
-		applying.Wait()
-
-		return applied
+			return nil
+		})
 	}
-}
-
-// applyOne applies a manifest if its object is there, and tells whether it is.
-func (s *suite) applyOne(ctx context.Context, t *testing.T, m *unstructured.Unstructured) bool {
-	t.Helper()
-	r, err := s.target.Resource(ctx, m.GroupVersionKind(), m.GetNamespace())
-	if err != nil {
-		return false
+	must(t, s.target.Start(ctx, stack.CloudProvider))
+	for _, n := range all {
+		t.Run(fmt.Sprintf("%sOver%s", n.again, n.made), func(t *testing.T) {
+			s.awaitCompleted(t, n.Namespace)
+			s.settle(t, n.tenant)
+			problems, err := n.loop.stop()
+			must(t, err)
+			t.Logf("applied while held: %v %s", n.loop.held(), problems)
+			s.eventually(t, "all to be as without a restore in "+n.Namespace, func(ctx context.Context) error { return s.unsound(ctx, n.tenant) })
+		})
 	}
-	if _, err := r.Get(ctx, m.GetName(), metav1.GetOptions{}); err != nil {
-		return false
-	}
-	options := metav1.ApplyOptions{FieldManager: argo, Force: true}
-	u, err := r.Apply(ctx, m.GetName(), m.DeepCopy(), options)
-	if err != nil {
-		if ctx.Err() == nil && !apierrors.IsConflict(err) {
-			t.Errorf("cannot apply %s: %v", m.GetName(), err)
-		}
-
-		return false
-	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(clientSide), argo)
-	if err != nil || patch == nil {
-		return err == nil
-	}
-	if _, err := r.Patch(ctx, m.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
-		return false // It has changed meanwhile; the next time does it.
-	}
-	_, err = r.Apply(ctx, m.GetName(), m.DeepCopy(), options)
-
-	return err == nil
-}
-
-// testAppliedWhileHeld restores while a GitOps controller applies what comes back, which people had applied client-side before.
-func (s *suite) testAppliedWhileHeld(t *testing.T, n *tenant, manifests []*unstructured.Unstructured) {
-	stop := s.applyAgain(t, manifests)
-	defer stop()
-	s.restore(t, n, n.Namespace)
-	s.settle(t, n)
-	if applied := stop(); len(applied) != n.size {
-		t.Errorf("of %d instances %v were applied, so it proves nothing", n.size, applied)
-	}
-	s.wantSound(t, n)
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -23,9 +24,11 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	applied := s.few(t, s.source, drill.Platform{Namespace: "applied", UpdatePolicy: "Automatic"}, few)
 	late := s.few(t, s.source, drill.Platform{Namespace: "late"}, few)
 	killed := s.fillSampleKills(t)
-	gitops := s.few(t, s.source, drill.Platform{Namespace: "gitops"}, few)
+	g := newGit(t)
+	inGit := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlApply, kubectlAsArgocd})
+	replaced := s.makeTouched(t, g, map[string]touch{"ReplacedWhileHeld": touches()["Replaced"]})
 	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
-	tenants := append([]*tenant{lost, changed, applied, late, own, gitops}, killed...)
+	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, killed)
 	var native, faulty *tenant
 	if version == stack.V1 {
 		native = s.tenant(t, s.source, drill.Platform{Namespace: "native", Native: true})
@@ -34,14 +37,17 @@ func testCrossplane(t *testing.T, version stack.Version) {
 		faulty = s.few(t, s.source, drill.Platform{Namespace: "faulty"}, few)
 		tenants = append(tenants, faulty)
 	}
+	managed := s.fillManagers(t)
 	s.settings(t, own)
-	manifests := s.appliedClientSide(t, gitops)
 	s.backUpAlone(t, alone)
 	s.backUpCounted(t, lost)
 	for _, n := range tenants[1:] {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, append(tenants, alone)...)
+	s.backUpManagers(t, managed)
+	s.backUpInGit(t, g, inGit)
+	s.backUpTouched(t, replaced)
+	s.loseSource(t, slices.Concat(tenants, tenantsInGit(inGit), []*tenant{alone, replaced[0].tenant})...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
@@ -51,7 +57,9 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("RestoredTwice", func(t *testing.T) { s.testRestoredTwice(t, lost) })
 	t.Run("CompositionChanged", func(t *testing.T) { s.testCompositionChanged(t, changed) })
 	t.Run("AppliedAgain", func(t *testing.T) { s.testCompositionChanged(t, applied) })
-	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, gitops, manifests) })
+	t.Run("Managers", func(t *testing.T) { s.testManagers(t, managed) })
+	t.Run("AppliedWhileHeld", func(t *testing.T) { s.testAppliedWhileHeld(t, g, inGit) })
+	s.testTouched(t, g, replaced)
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })

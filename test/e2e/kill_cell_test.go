@@ -57,6 +57,9 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	s.settle(t, n)
+	if w.unsent && k.byRelease { // What release adopts it does not look up in the backup.
+		n.forgotten = w.at.GetKind() + "/" + w.at.GetName()
+	}
 	s.wantSound(t, n)
 	s.wantNothingLeft(t, n)
 
@@ -68,6 +71,7 @@ func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func
 	t.Helper()
 	ctx := t.Context()
 	w = newKillWatch(n, k.point, func() (func() error, error) { return k.strike(ctx, s.target) })
+	w.unsent = k.point.unsent && k.victim == stack.Velero
 	p, err := s.target.Check(ctx, "kill", checked(), w.visit)
 	must(t, err)
 	if k.point.polled {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
@@ -31,10 +33,16 @@ type killPoint struct {
 	busy bool
 	// polled says that nothing can be adopted before Velero has stored that it waits for the operations. A Velero that is killed earlier fails the restore.
 	polled bool
+	// unsent says that what Velero is about to change is not stored if Velero is killed: the change waits until the API server gives it up.
+	unsent bool
 }
 
 func killPoints() []killPoint {
 	return []killPoint{
+		{
+			name: "just created", is: isJustCreated, unsent: true,
+			reason: "Velero has created an object that is held, and still manages all of it: it has not written the backup's managedFields back.",
+		},
 		{name: "10 % restored", reason: "Some trees are there and others are not.", is: restored(10)},
 		{name: "50 % restored", reason: "Half of the trees are there.", is: restored(50), busy: true},
 		{name: "90 % restored", reason: "A few objects are missing.", is: restored(90), busy: true},
@@ -44,6 +52,18 @@ func killPoints() []killPoint {
 		{name: "half released", reason: "Some XRs are on their own and others are held.", is: isHalfReleased},
 		{name: "unpaused in a later poll", reason: "Velero goes on polling what it has stored.", is: isUnverified, polled: true},
 	}
+}
+
+// isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a claim.
+func isJustCreated(_ *killWatch, a stack.Admission) bool {
+	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
+}
+
+// velero is the name under which Velero manages fields.
+const velero = "velero-server"
+
+func managedBy(u *unstructured.Unstructured, manager string) bool {
+	return slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
 // restored is when so many per cent of the objects are there.
@@ -82,11 +102,14 @@ type killWatch struct {
 	prefix string
 	// kill kills, or begins to and returns what does the rest after the change has passed.
 	kill func() (rest func() error, err error)
+	// unsent has the change wait after the kill until the API server gives it up, as it does when its client is gone.
+	unsent bool
 
-	// killed is closed when the victim is dead. Then err and seen are set.
+	// killed is closed when the victim is dead. Then err, seen, and at, the object that was about to be stored, are set.
 	killed chan struct{}
 	err    error
 	seen   string
+	at     *unstructured.Unstructured
 
 	mu                sync.Mutex
 	fired             bool
@@ -110,14 +133,14 @@ func newKillWatch(n *tenant, p killPoint, kill func() (func() error, error)) *ki
 }
 
 // visit lets a change pass after the kill, if it is the point.
-func (w *killWatch) visit(_ context.Context, a stack.Admission) {
+func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	if !strings.HasPrefix(a.New.GetName(), w.prefix) {
 		return
 	}
 	w.mu.Lock()
 	fire := !w.fired && w.point.is(w, a)
 	if fire {
-		w.fired = true
+		w.fired, w.at = true, a.New
 		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
 			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
 	}
@@ -134,6 +157,9 @@ func (w *killWatch) visit(_ context.Context, a stack.Admission) {
 		w.err = errors.Join(err, rest())
 		close(w.killed)
 	}()
+	if w.unsent {
+		<-ctx.Done()
+	}
 }
 
 // note remembers a change that is about to be stored.

@@ -13,6 +13,7 @@ import (
 func sampleKills(version stack.Version) []kill {
 	if version == stack.V1 {
 		return []kill{
+			{victim: stack.Velero, point: killPointOf("just created"), byRelease: true},
 			{victim: stack.Velero, point: killPointOf("10 % restored")},
 			{victim: stack.Etcd, point: killPointOf("50 % restored"), byRelease: true},
 			{victim: pluginProcess, point: killPointOf("verified")},
@@ -21,6 +22,7 @@ func sampleKills(version stack.Version) []kill {
 	}
 
 	return []kill{
+		{victim: stack.Velero, point: killPointOf("just created")},
 		{victim: pluginProcess, point: killPointOf("90 % restored")},
 		{victim: stack.Velero, point: killPointOf("before the first poll"), byRelease: true},
 		{victim: stack.APIServer, point: killPointOf("unpaused")},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -51,6 +52,10 @@ type tenant struct {
 	revised bool
 	before  *drill.Record
 	wishes  map[string]any
+	// managers are who manages which fields of the objects.
+	managers map[string]drill.Managers
+	// forgotten is the kind and name of the object of which nobody knows any more who managed what.
+	forgotten string
 }
 
 func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite {
@@ -125,6 +130,8 @@ func (s *suite) remember(t *testing.T, c *stack.Cluster, n *tenant) {
 	must(t, err)
 	n.wishes, err = n.Wishes(ctx, c)
 	must(t, err)
+	n.managers, err = n.Managers(ctx, c)
+	must(t, err)
 }
 
 // loseSource destroys the source cluster, etcd and all, and starts the target with the tenants' Compositions.
@@ -197,6 +204,19 @@ func (s *suite) unsound(ctx context.Context, n *tenant) error {
 	}
 	if diff := cmp.Diff(n.wishes, wishes, cmpopts.EquateEmpty(), cmpopts.IgnoreMapEntries(n.ignored)); diff != "" {
 		wrong = append(wrong, fmt.Errorf("claims and XRs in %s, -before, +after the restore:\n%s", n.Namespace, diff))
+	}
+	managers, err := n.Managers(ctx, s.target)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.managers)) {
+		want := n.managers[name]
+		if name == n.forgotten {
+			want = managers[name].Without("velero")
+		}
+		if diff := cmp.Diff(want, managers[name]); diff != "" {
+			wrong = append(wrong, fmt.Errorf("the managers of %s in %s, -before, +after the restore:\n%s", name, n.Namespace, diff))
+		}
 	}
 
 	return errors.Join(wrong...)

@@ -167,6 +167,7 @@ type local struct {
 func locals() []local {
 	return []local{
 		{Name: "plugin", Dir: ".", Package: "."},
+		{Name: "applier", Dir: "test/applier", Package: "."},
 		{Name: "cloud", Dir: "test/cloud", Package: "./cmd/cloud"},
 		{Name: "function-gate", Dir: "test/gate", Package: "."},
 		{Name: "provider-cloud", Dir: "test/cloud", Package: "./cmd/provider", Assets: "test/cloud/crds"},

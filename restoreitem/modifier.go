@@ -1,0 +1,168 @@
+package restoreitem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/gobwas/glob"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A modifierRule is one of Velero's resource modifiers, as far as it matters here (velero internal/resourcemodifiers, resource_modifiers.go).
+type modifierRule struct {
+	Conditions struct {
+		GroupResource string `json:"groupResource"`
+	} `json:"conditions"`
+	Patches []struct {
+		Operation string `json:"operation"`
+		From      string `json:"from"`
+		Path      string `json:"path"`
+		Value     string `json:"value"`
+	} `json:"patches"`
+	MergePatches     []modifierPatch `json:"mergePatches"`
+	StrategicPatches []modifierPatch `json:"strategicPatches"`
+}
+
+type modifierPatch struct {
+	PatchData string `json:"patchData"`
+}
+
+// checkModifiers fails if a resource modifier of the Restore takes off what holds the item. Velero applies them after all actions, just before it creates the
+// item, so nothing would keep Crossplane from composing it anew, or a provider from creating another external resource, before the rest is back.
+func (a *Adopt) checkModifiers(i *item) error {
+	ref := i.restore.Spec.ResourceModifier
+	if ref == nil || !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
+		return nil
+	}
+	rules, err := a.modifiers(i.restore)
+	if err != nil {
+		return fmt.Errorf("cannot find out whether the resource modifiers in the ConfigMap %s/%s leave the hold on %s: %w", i.restore.Namespace, ref.Name,
+			xp.String(i.original), err)
+	}
+	for n, rule := range rules {
+		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
+			return fmt.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s and %s that hold it "+
+				"until it is adopted, and Crossplane or its provider would create external resources anew; have the rule leave them, by naming only the annotations "+
+				"that it is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, ref.Name, adoption.AnnotationHold, xp.AnnotationPaused)
+		}
+	}
+
+	return nil
+}
+
+// isHeldAs tells whether an object has what holds it as before.
+func isHeldAs(before, after *unstructured.Unstructured) bool {
+	for _, name := range []string{adoption.AnnotationHold, xp.AnnotationPaused} {
+		if xp.Annotation(before, name) != xp.Annotation(after, name) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// modifiers returns the rules of the Restore, which it reads once.
+func (a *Adopt) modifiers(restore *velerov1.Restore) ([]modifierRule, error) {
+	a.modifying.Lock()
+	defer a.modifying.Unlock()
+	if a.rules != nil {
+		return a.rules, nil
+	}
+	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, restore.Spec.ResourceModifier.Name)
+	if err != nil {
+		return nil, err
+	}
+	rules := []modifierRule{}
+	for _, text := range data {
+		var all struct {
+			Rules []modifierRule `json:"resourceModifierRules"`
+		}
+		if err := yaml.Unmarshal([]byte(text), &all); err != nil {
+			return nil, fmt.Errorf("cannot read them: %w", err)
+		}
+		rules = append(rules, all.Rules...)
+	}
+	a.rules = rules
+
+	return rules, nil
+}
+
+// apply returns what a rule makes of an object; ok is false if it is not about objects of its kind, or can't be applied, of which Velero makes an error. What
+// else it is conditioned on is left to whoever reads the error: a rule that would take off a hold does so of the next object.
+func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.Unstructured, ok bool) {
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	of, err := glob.Compile(r.Conditions.GroupResource, '.')
+	if err != nil || !of.Match(plural.GroupResource().String()) {
+		return nil, false
+	}
+	b, err := u.MarshalJSON()
+	if err != nil {
+		return nil, false
+	}
+	switch {
+	case len(r.Patches) > 0:
+		b, err = r.applyPatches(b)
+	default:
+		// Velero knows no strategy for custom resources.
+		for _, p := range append(r.MergePatches, r.StrategicPatches...) {
+			if b, err = mergeInto(b, p.PatchData); err != nil {
+				break
+			}
+		}
+	}
+	after = &unstructured.Unstructured{}
+	if err != nil || after.UnmarshalJSON(b) != nil {
+		return nil, false
+	}
+
+	return after, true
+}
+
+// applyPatches applies the JSON patches of a rule, which are one.
+func (r modifierRule) applyPatches(object []byte) ([]byte, error) {
+	var operations []map[string]any
+	for _, p := range r.Patches {
+		operation := map[string]any{"op": p.Operation, "path": p.Path}
+		if p.From != "" {
+			operation["from"] = p.From
+		}
+		// What reads like JSON is that (velero internal/resourcemodifiers, json_patch.go).
+		if operation["value"] = p.Value; json.Valid([]byte(p.Value)) && !strings.HasPrefix(p.Value, `"`) {
+			operation["value"] = json.RawMessage(p.Value)
+		}
+		operations = append(operations, operation)
+	}
+	b, err := json.Marshal(operations)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Nobody is told.
+	}
+	patch, err := jsonpatch.DecodePatch(b)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Nobody is told.
+	}
+	after, err := patch.Apply(object)
+	if errors.Is(err, jsonpatch.ErrTestFailed) {
+		return object, nil
+	}
+
+	return after, err //nolint:wrapcheck // Nobody is told.
+}
+
+func mergeInto(object []byte, data string) ([]byte, error) {
+	patch, err := yaml.YAMLToJSON([]byte(data))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Nobody is told.
+	}
+
+	return jsonpatch.MergePatch(object, patch) //nolint:wrapcheck // Nobody is told.
+}

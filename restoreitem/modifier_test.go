@@ -1,0 +1,74 @@
+package restoreitem
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Velero applies resource modifiers behind all actions. One that takes a hold off is found before the item is created.
+func TestAdoptChecksModifiers(t *testing.T) {
+	rule := func(group, what string) string {
+		return "version: v1\nresourceModifierRules:\n- conditions:\n    groupResource: \"" + group + "\"\n  " + what + "\n"
+	}
+	const (
+		all       = `patches: [{operation: remove, path: /metadata/annotations}]`
+		replaces  = `patches: [{operation: replace, path: /metadata/annotations, value: "{\"a\": \"b\"}"}]`
+		unpauses  = `patches: [{operation: replace, path: /metadata/annotations/crossplane.io~1paused, value: "false"}]`
+		removes   = `patches: [{operation: remove, path: /metadata/annotations/velero.crossplane.x-k8s.io~1hold}]`
+		merges    = `mergePatches: [{patchData: "metadata: {annotations: null}"}]`
+		strategic = `strategicPatches: [{patchData: "{\"metadata\":{\"annotations\":{\"crossplane.io/paused\":null}}}"}]`
+		adds      = `patches: [{operation: add, path: /metadata/annotations/team, value: a}, {operation: replace, path: /spec/region, value: us}]`
+		tests     = `patches: [{operation: test, path: /metadata/name, value: other}, {operation: remove, path: /metadata/annotations}]`
+	)
+	xr, mr := xptest.ModernXR("x"), xptest.MR("b")
+	held := xptest.MR("b", xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Reconciled())
+	cases := map[string]struct {
+		reason  string
+		item    *unstructured.Unstructured
+		rule    string
+		err     error
+		refused bool
+		unnamed bool
+	}{
+		"RemovesAll":       {reason: "The hold is in them.", item: xr, rule: rule("orders.example.org", all), refused: true},
+		"ReplacesAll":      {reason: "The hold is not in the new ones.", item: xr, rule: rule("*.example.org", replaces), refused: true},
+		"Unpauses":         {reason: "It is reconciled then.", item: xr, rule: rule("orders.example.org", unpauses), refused: true},
+		"RemovesMark":      {reason: "Nobody lets it go then.", item: xr, rule: rule("orders.example.org", removes), refused: true},
+		"Merges":           {reason: "A null removes.", item: xr, rule: rule("orders.example.org", merges), refused: true},
+		"Strategic":        {reason: "Of custom resources that is a merge.", item: xr, rule: rule("orders.example.org", strategic), refused: true},
+		"HeldMR":           {reason: "A provider would create another external resource.", item: held, rule: rule("buckets.cloud.example.org", all), refused: true},
+		"Adds":             {reason: "It leaves the hold.", item: xr, rule: rule("orders.example.org", adds)},
+		"Tests":            {reason: "It is about another.", item: xr, rule: rule("orders.example.org", tests)},
+		"OtherKind":        {reason: "It is about another kind.", item: xr, rule: rule("widgets.example.org", all)},
+		"NotHeld":          {reason: "There is nothing to take off.", item: mr, rule: rule("buckets.cloud.example.org", all)},
+		"None":             {reason: "The Restore names none.", item: xr, rule: rule("orders.example.org", all), unnamed: true},
+		"CannotBeRead":     {reason: "Nobody knows what they do.", item: xr, err: errors.New("not now"), refused: true},
+		"CannotBeReadOpen": {reason: "What is not held is as with Velero alone.", item: mr, err: errors.New("not now")},
+		"NoRules":          {reason: "Velero says so itself.", item: xr, rule: "?", refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live()
+			c.configMap = map[string]string{"rules": tc.rule}
+			restore := restoreOf(nil)
+			if !tc.unnamed {
+				restore.Spec.ResourceModifier = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "changes"}
+			}
+			c.modifierErr = tc.err
+			out := adopt(t, c, tc.item, restore)
+			if (out.err != nil) != tc.refused {
+				t.Errorf("%s\ngot %v", tc.reason, out.err)
+			}
+			if tc.refused && !strings.Contains(out.err.Error(), "velero/changes") {
+				t.Errorf("it must name the ConfigMap: %v", out.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/argoproj/gitops-engine/pkg/sync"
+	"github.com/argoproj/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/gitops-engine/pkg/utils/kube"
+	"github.com/argoproj/gitops-engine/pkg/utils/tracing"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+)
+
+// What Argo CD calls itself, and the annotation by which it knows what it has applied (argoproj/argo-cd common/common.go).
+const (
+	argocdManager  = "argocd-controller"
+	argocdTracking = "argocd.argoproj.io/tracking-id"
+)
+
+// argocd applies as a sync of Argo CD does (argoproj/argo-cd controller/sync.go, SyncAppState).
+type argocd struct {
+	config              *rest.Config
+	serverSide, replace bool
+}
+
+func (a *argocd) apply(_ context.Context, manifest, live *unstructured.Unstructured) error {
+	kind := manifest.GroupVersionKind()
+	annotations := manifest.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[argocdTracking] = fmt.Sprintf("team:%s/%s:%s/%s", kind.Group, kind.Kind, manifest.GetNamespace(), manifest.GetName())
+	manifest.SetAnnotations(annotations)
+
+	// It is one sync from start to end, which takes more than one call: the first tries everything without changing anything.
+	kubectl := &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}
+	both := sync.ReconciliationResult{Target: []*unstructured.Unstructured{manifest}, Live: []*unstructured.Unstructured{live}}
+	s, cleanup, err := sync.NewSyncContext("main", both, a.config, a.config, kubectl, manifest.GetNamespace(), nil,
+		sync.WithLogr(logr.Discard()), sync.WithOperationSettings(false, false, false, true), sync.WithManifestValidation(true),
+		sync.WithServerSideApply(a.serverSide), sync.WithServerSideApplyManager(argocdManager), sync.WithReplace(a.replace))
+	if err != nil {
+		return fmt.Errorf("cannot begin to sync: %w", err)
+	}
+	defer cleanup()
+	const calls = 10
+	for range calls {
+		s.Sync()
+		phase, message, results := s.GetState()
+		if phase == common.OperationSucceeded {
+			return nil
+		}
+		if phase.Completed() {
+			return fmt.Errorf("cannot sync: %s: %s: %v", phase, message, results)
+		}
+	}
+
+	return fmt.Errorf("cannot sync in %d calls", calls)
+}

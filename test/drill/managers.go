@@ -1,0 +1,131 @@
+package drill
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Managers are the entries of an object's managedFields, without their times and their order: of each manager, with its operation, API version and
+// subresource, the paths of the fields that it manages. Whoever has the same Managers gets the same answers to whatever is applied.
+type Managers map[string][]string
+
+// ManagersOf returns the Managers of an object. Its owners have their kind and name in the paths, in place of the UID that each cluster gives them anew.
+func ManagersOf(u *unstructured.Unstructured) Managers {
+	owners := map[string]string{}
+	for _, o := range u.GetOwnerReferences() {
+		owners[string(o.UID)] = o.Kind + " " + o.Name
+	}
+	m := Managers{}
+	entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
+	for _, entry := range entries {
+		e, _ := entry.(map[string]any)
+		fields, _ := e["fieldsV1"].(map[string]any)
+		paths := map[string]bool{}
+		flatten(paths, "", fields, owners)
+		if len(paths) > 0 || len(fields) == 0 {
+			m.add(describeEntry(e), slices.Sorted(maps.Keys(paths)))
+		}
+	}
+
+	return m
+}
+
+// Without returns the entries of managers whose names don't begin with the text.
+func (m Managers) Without(prefix string) Managers {
+	rest := maps.Clone(m)
+	maps.DeleteFunc(rest, func(name string, _ []string) bool { return strings.HasPrefix(name, prefix) })
+
+	return rest
+}
+
+// add adds an entry. One that is there twice is another than one that is there once.
+func (m Managers) add(name string, paths []string) {
+	for {
+		if _, taken := m[name]; !taken {
+			m[name] = paths
+
+			return
+		}
+		name += " again"
+	}
+}
+
+func describeEntry(entry map[string]any) string {
+	var words []string
+	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
+		if word, ok := entry[key].(string); ok {
+			words = append(words, word)
+		}
+	}
+
+	return strings.Join(words, " ")
+}
+
+// flatten adds the path of each field of a set: of one that has nothing in it, and of one that is itself in the set, which "." in it says.
+func flatten(paths map[string]bool, at string, fields map[string]any, owners map[string]string) {
+	for key, value := range fields {
+		path := at
+		if key != itself {
+			path += "/" + ownerNamed(key, at, owners)
+		}
+		children, _ := value.(map[string]any)
+		kept := withoutVeleroFields(children)
+		if len(kept) == 0 && len(children) > 0 {
+			continue
+		}
+		if len(kept) == 0 && !varies(path) {
+			paths[path] = true
+		}
+		flatten(paths, path, kept, owners)
+	}
+}
+
+// itself stands, in a field of a set, for the field.
+const itself = "."
+
+// varies tells whether a field changes hands, or comes, without a restore too.
+//   - Whoever writes the first condition manages the status and the conditions, and what is restored has none.
+//   - Crossplane v2 applies the condition Ready of an XR and updates it too. Who manages its time depends on whether that is done within one second.
+//   - Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones.
+func varies(path string) bool {
+	condition, isCondition := strings.CutPrefix(path, "/status/conditions/")
+
+	return path == "/status" || path == "/status/conditions" ||
+		isCondition && (strings.HasSuffix(condition, "/lastTransitionTime") || strings.HasPrefix(condition, `{"type":"Responsive"}`))
+}
+
+// withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a claim to its XR, and a provider into the status of what shows
+// an object; and the map that they are in, if it has nothing else.
+func withoutVeleroFields(fields map[string]any) map[string]any {
+	kept := maps.Clone(fields)
+	maps.DeleteFunc(kept, func(key string, _ any) bool { return strings.HasPrefix(key, "f:velero.io/") })
+	if len(kept) < len(fields) && len(kept) == 1 {
+		delete(kept, itself)
+	}
+
+	return kept
+}
+
+// ownerNamed returns a key without what says of what sort it is, and with the kind and the name of an owner if it is that of one.
+func ownerNamed(key, at string, owners map[string]string) string {
+	sort, text, _ := strings.Cut(key, ":")
+	if sort != "k" {
+		return text
+	}
+	var id struct {
+		UID string `json:"uid"`
+	}
+	if at != "/metadata/ownerReferences" || json.Unmarshal([]byte(text), &id) != nil {
+		return text
+	}
+	name, ok := owners[id.UID]
+	if !ok {
+		return "no owner of it: " + id.UID
+	}
+
+	return name
+}

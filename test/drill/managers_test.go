@@ -1,0 +1,79 @@
+package drill
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestManagersOf(t *testing.T) {
+	const name = "Crossplane Apply v1"
+	entry := func(fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{
+			Manager: "Crossplane", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		}
+	}
+	status := entry(`{"f:status":{"f:ready":{}}}`)
+	status.Subresource = "status"
+	cases := map[string]struct {
+		reason  string
+		entries []metav1.ManagedFieldsEntry
+		want    Managers
+	}{
+		"Fields": {
+			reason:  "A map that is managed itself is another than one of which only what is in it is managed.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:b":{},"f:c":{"f:d":{}}}}`)},
+			want:    Managers{name: {"/metadata/labels", "/metadata/labels/a", "/spec/b", "/spec/c/d"}},
+		},
+		"Lists": {
+			reason:  "Items of lists are told apart by their keys, and those of sets by their values.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:spec":{"f:a":{"k:{\"type\":\"Ready\"}":{".":{}}},"f:b":{"v:\"Observe\"":{}}}}`)},
+			want:    Managers{name: {`/spec/a/{"type":"Ready"}`, `/spec/b/"Observe"`}},
+		},
+		"Owners": {
+			reason: "The UID of an owner is another one in each cluster, but one that no owner has is none that a restore may leave.",
+			entries: []metav1.ManagedFieldsEntry{
+				entry(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"1\"}":{},"k:{\"uid\":\"2\"}":{}}}}`),
+			},
+			want: Managers{name: {"/metadata/ownerReferences/XShop a", "/metadata/ownerReferences/no owner of it: 2"}},
+		},
+		"Entries": {
+			reason:  "What one manager manages of the status, or in another entry, is told apart.",
+			entries: []metav1.ManagedFieldsEntry{status, entry(`{"f:spec":{}}`), entry(`{"f:data":{}}`)},
+			want:    Managers{name + " status": {"/status/ready"}, name: {"/spec"}, name + " again": {"/data"}},
+		},
+		"Velero": {
+			reason:  "Labels that Velero writes on a claim come to its XR, and with them the map that nobody managed before.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:velero.io/backup-name":{}},"f:name":{}}}`)},
+			want:    Managers{name: {"/metadata/name"}},
+		},
+		"VeleroAndOthers": {
+			reason:  "They hide no other label.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:metadata":{"f:labels":{".":{},"f:a":{},"f:velero.io/backup-name":{}}}}`)},
+			want:    Managers{name: {"/metadata/labels", "/metadata/labels/a"}},
+		},
+		"Conditions": {
+			reason:  "Of the status only what varies without a restore is left out.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}`)},
+			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`}},
+		},
+		"Varies": {
+			reason:  "An entry of what varies is none, but one of nothing is.",
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{}}}`), {Manager: "empty", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)}}},
+			want:    Managers{"empty": {}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := &unstructured.Unstructured{Object: map[string]any{}}
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "XShop", Name: "a", UID: "1"}})
+			u.SetManagedFields(tc.entries)
+			if diff := cmp.Diff(tc.want, ManagersOf(u), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

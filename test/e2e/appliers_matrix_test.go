@@ -1,0 +1,55 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+func TestMatrixAppliersV2(t *testing.T) { testAppliers(t, stack.V2) }
+
+func TestMatrixAppliersV1(t *testing.T) { testAppliers(t, stack.V1) }
+
+func TestMatrixAppliersV24(t *testing.T) { testAppliers(t, stack.V24) }
+
+// testAppliers loses what somebody has made, and restores it while the same applies it again, or another who takes it over.
+func testAppliers(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	g := newGit(t)
+	all := s.gitTenants(t, g,
+		[2]applier{kubectlApply, kubectlApply}, [2]applier{kubectlServerSide, kubectlServerSide}, [2]applier{flux, flux}, [2]applier{argocd, argocd},
+		[2]applier{argocdServerSide, argocdServerSide},
+		[2]applier{kubectlApply, kubectlServerSide}, [2]applier{kubectlApply, kubectlAsArgocd}, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocd},
+		[2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlServerSide, flux}, [2]applier{argocd, argocdServerSide},
+	)
+	s.backUpInGit(t, g, all)
+	s.loseSource(t, tenantsInGit(all)...)
+	s.testAppliedWhileHeld(t, g, all)
+}
+
+func TestMatrixTouchedV2(t *testing.T) { testTouches(t, stack.V2) }
+
+func TestMatrixTouchedV1(t *testing.T) { testTouches(t, stack.V1) }
+
+// testTouches has somebody touch in each way what is held.
+func testTouches(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	g := newGit(t)
+	all := s.makeTouched(t, g, touches())
+	s.backUpTouched(t, all)
+	tenants := make([]*tenant, len(all))
+	for i, d := range all {
+		tenants[i] = d.tenant
+	}
+	s.loseSource(t, tenants...)
+	// They are on by default from Kubernetes 1.36 on.
+	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
+	must(t, s.target.Restart(t.Context(), stack.APIServer))
+	s.testTouched(t, g, all)
+}

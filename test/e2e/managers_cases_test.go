@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// An applyWay is a way in which somebody applies manifests.
+type applyWay struct {
+	name, reason string
+	// base are the arguments of "kubectl apply" with which another applies the objects first; nobody does if it is nil.
+	base []string
+	// args are its own.
+	args []string
+}
+
+func applyWays() []applyWay {
+	serverSide := []string{"--server-side"}
+
+	return []applyWay{
+		{name: "server", reason: "What is applied server-side goes when it is not in the manifest any more.", args: serverSide},
+		{name: "client", reason: "So does what is applied client-side, by what was applied last.", args: []string{}},
+		{
+			name: "second", reason: "So does what another applies by force, as Argo CD does.", base: serverSide,
+			args: []string{"--server-side", "--force-conflicts", "--field-manager=argocd-controller"},
+		},
+	}
+}
+
+// A phase is what somebody wants of an object at a time.
+type phase struct {
+	name    string
+	extras  map[string]any
+	labels  map[string]string
+	remarks map[string]string
+}
+
+// phasesOf are what is applied in turn: all before the backup is in the first. What a hold changes is among what is dropped, added and changed.
+func phasesOf(k sort) []phase {
+	return []phase{
+		{name: "First", extras: k.first, labels: map[string]string{"colour": "red", "size": "small"}, remarks: map[string]string{"example.org/note": "one"}},
+		{name: "Dropped", labels: map[string]string{"size": "small"}},
+		{name: "Added", extras: k.second, labels: map[string]string{"colour": "blue", "size": "large"}, remarks: map[string]string{"example.org/note": "two"}},
+	}
+}
+
+// A sort of objects is one that people make.
+type sort struct {
+	name, kind, apiVersion string
+	namespaced             bool
+	// spec is what each has, and first and second what there is more of in the first and the last phase.
+	spec, first, second map[string]any
+}
+
+func sortsOf(version stack.Version) []sort {
+	policy := func(policy string) map[string]any {
+		return choiceOf(version, map[string]any{"compositionUpdatePolicy": policy})
+	}
+	environment := sort{
+		name: "instance", kind: "Environment", apiVersion: "platform.example.org/v1alpha1", namespaced: true,
+		spec:  map[string]any{"region": "eu-central", "cidr": "10.0.0.0/16"},
+		first: policy("Automatic"), second: policy("Manual"),
+	}
+	merge(environment.spec, choiceOf(version, map[string]any{"compositionRef": map[string]any{"name": "environments-" + managing}}))
+	bucket := sort{
+		name: "mr", kind: "Bucket", apiVersion: "cloud.m.example.org/v1alpha1", namespaced: true,
+		spec: map[string]any{"forProvider": map[string]any{"region": "eu-central"}}, first: bucketSpecs()[0], second: bucketSpecs()[2],
+	}
+	if version != stack.V1 {
+		return []sort{environment, bucket}
+	}
+	xr := environment
+	xr.name, xr.kind, xr.namespaced = "xr", "XEnvironment", false
+	bucket.apiVersion, bucket.namespaced = "cloud.example.org/v1alpha1", false
+
+	return []sort{environment, xr, bucket}
+}
+
+// choiceOf is what Crossplane owns of an XR's spec, or a claim's.
+func choiceOf(version stack.Version, choice map[string]any) map[string]any {
+	if version == stack.V1 {
+		return choice
+	}
+
+	return map[string]any{"crossplane": choice}
+}
+
+// bucketSpecs are what Buckets have in each phase beside their region.
+func bucketSpecs() []map[string]any {
+	return []map[string]any{
+		{
+			"managementPolicies": []any{"Observe", "Create", "Update", "LateInitialize"},
+			"forProvider":        map[string]any{"tags": map[string]any{"a": "1", "b": "2"}},
+		},
+		{},
+		{"managementPolicies": []any{"Observe", "Create", "Update"}, "forProvider": map[string]any{"tags": map[string]any{"b": "3", "c": "4"}}},
+	}
+}
+
+// manifest is what is applied of a sort under a name in a phase.
+func (k sort) manifest(name string, p phase) *unstructured.Unstructured {
+	spec := map[string]any{}
+	merge(spec, k.spec)
+	merge(spec, p.extras)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.apiVersion, "kind": k.kind, "spec": spec}}
+	u.SetName(name)
+	if k.namespaced {
+		u.SetNamespace(managing)
+	}
+	labels := map[string]string{"scene": managing}
+	maps.Copy(labels, p.labels)
+	u.SetLabels(labels)
+	u.SetAnnotations(p.remarks)
+
+	return u
+}
+
+// merge adds to an object what another has, and to what is in it what is in that.
+func merge(object, more map[string]any) {
+	for key, value := range more {
+		inner, isMap := value.(map[string]any)
+		if !isMap {
+			object[key] = value
+
+			continue
+		}
+		within, _ := object[key].(map[string]any)
+		within = maps.Clone(within)
+		if within == nil {
+			within = map[string]any{}
+		}
+		merge(within, inner)
+		object[key] = within
+	}
+}

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A touched is a tenant with one instance, which somebody touches while it is held.
+type touched struct {
+	*tenant
+	touch
+
+	name  string
+	once  sync.Once
+	after holdState
+	err   error
+}
+
+// backUpTouched backs up what will be touched.
+func (s *suite) backUpTouched(t *testing.T, all []*touched) {
+	t.Helper()
+	namespaces := make([]string, len(all))
+	for i, d := range all {
+		namespaces[i] = d.Namespace
+	}
+	backupWith(t, s.source, touchedBackup, "--include-namespaces", strings.Join(namespaces, ","))
+}
+
+// testTouched restores instances, and has somebody touch each while it is held: an XR when the first that it composes is about to be created, which is the
+// worst that can happen, and a claim when all is back. The provider is down until all were touched.
+func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
+	ctx := t.Context()
+	must(t, s.target.Stop(stack.CloudProvider))
+	check, err := s.target.Check(ctx, "touched", []string{"cloud.m.example.org"}, func(ctx context.Context, a stack.Admission) {
+		for _, d := range all {
+			if a.Old == nil && strings.HasPrefix(a.New.GetName(), d.Namespace+"-") {
+				d.once.Do(func() { d.write(ctx, g, s) })
+			}
+		}
+	})
+	must(t, err)
+	for _, d := range all {
+		if d.setUp != nil {
+			must(t, s.target.Apply(ctx, d.setUp(d.tenant)))
+		}
+		must(t, d.StartRestore(ctx, s.target, d.Namespace, touchedBackup, append([]string{"--include-namespaces", d.Namespace, "--item-operation-timeout", "3m"}, d.args...)...))
+	}
+	for _, d := range all {
+		must(t, drill.AwaitItems(ctx, s.target, d.Namespace))
+		d.once.Do(func() { d.write(ctx, g, s) })
+	}
+	must(t, check.Remove(ctx))
+	must(t, s.target.Start(ctx, stack.CloudProvider))
+	for _, d := range all {
+		t.Run(d.name, func(t *testing.T) { s.testTouch(t, d) })
+	}
+}
+
+// makeTouched makes and remembers an instance for each touch.
+func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touched {
+	t.Helper()
+	var all []*touched
+	for name, touch := range some {
+		n := s.applied(t, g, touch.made, drill.Platform{Namespace: strings.ToLower(name)}, 1)
+		all = append(all, &touched{tenant: n, touch: touch, name: name})
+	}
+	slices.SortFunc(all, func(a, b *touched) int { return strings.Compare(a.name, b.name) })
+	for _, d := range all {
+		s.remember(t, s.source, d.tenant)
+		if d.inSource != nil {
+			must(t, d.inSource(t.Context(), &editor{git: g, cluster: s.source, tenant: d.tenant}))
+		}
+	}
+
+	return all
+}
+
+// write touches what is held, and waits a while for Crossplane to do what it does if it is not held any more.
+func (d *touched) write(ctx context.Context, g *git, s *suite) {
+	if d.do != nil {
+		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
+			return
+		}
+	}
+	u, err := d.live(ctx, s.target)
+	if err != nil {
+		d.err = err
+
+		return
+	}
+	if d.after = holdStateOf(u); d.after == held {
+		return
+	}
+	_ = s.target.Wait(ctx, 5*time.Second, "Crossplane to reconcile it", func(ctx context.Context) error {
+		u, err := d.live(ctx, s.target)
+		if err != nil {
+			return err
+		}
+
+		return stack.HasCondition(u, "Synced", "True")
+	})
+}
+
+// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or that the restore names what was not.
+func (s *suite) testTouch(t *testing.T, d *touched) {
+	ctx := t.Context()
+	must(t, d.err)
+	if stays := d.after == held; stays != d.stays {
+		t.Errorf("%s Afterwards it is %s", d.reason, d.after)
+	}
+	r, err := drill.AwaitRestore(ctx, s.target, d.Namespace)
+	must(t, err)
+	problems := drill.Problems(ctx, s.target, d.Namespace)
+	ready, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	unready := d.AwaitReady(ready, s.target, 1)
+	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it.
+	must(t, err)
+	unsound := errors.Join(unready, s.unsound(ctx, d.tenant))
+	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s", drill.Phase(r), d.after, unsound, problems)
+	switch {
+	case unsound == nil && drill.Phase(r) == "Completed":
+	case unsound == nil && !d.stays:
+	case d.stays:
+		t.Errorf("%s The restore is %s: %v", d.reason, drill.Phase(r), unsound)
+	case drill.Phase(r) == "Completed" || !strings.Contains(problems, d.Name(0)):
+		t.Errorf("%s The restore is %s, and does not name what is wrong: %v", d.reason, drill.Phase(r), unsound)
+	}
+}
+
+// A holdState is what is left of a hold.
+type holdState string
+
+const (
+	held     holdState = "held"
+	unpaused holdState = "marked and not paused"
+	unmarked holdState = "paused and not marked"
+	free     holdState = "free"
+)
+
+func holdStateOf(u *unstructured.Unstructured) holdState {
+	_, marked := u.GetAnnotations()[annotationHold]
+	switch {
+	case marked && paused(u):
+		return held
+	case marked:
+		return unpaused
+	case paused(u):
+		return unmarked
+	}
+
+	return free
+}

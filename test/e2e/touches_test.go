@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// touchedBackup is the backup of all that is touched.
+const touchedBackup = "touched"
+
+// A touch is what somebody does to an instance that is held, and does not mean the hold.
+type touch struct {
+	reason string
+	// made is who has made the instance.
+	made applier
+	// inSource is done to the instance before it is backed up.
+	inSource func(ctx context.Context, w *editor) error
+	// setUp is applied in the target before the instance is restored.
+	setUp func(n *tenant) []byte
+	// args go to the command that restores.
+	args []string
+	// do is done to what is held.
+	do func(ctx context.Context, w *editor) error
+	// stays says that the hold does, so that all is as well as if nobody had touched it. Where nothing can keep it, the plugin must put it on again in time,
+	// or the restore must say what has become of the instance.
+	stays bool
+}
+
+// An editor is who does something to the instance of a tenant.
+type editor struct {
+	git     *git
+	cluster *stack.Cluster
+	tenant  *tenant
+}
+
+func touches() map[string]touch {
+	return map[string]touch{
+		"Flux": {
+			reason: "Flux takes over what kubectl managed.",
+			made:   kubectlApply, do: by(flux), stays: true,
+		},
+		"ArgoCD": {
+			reason: "Argo CD applies client-side unless it is told otherwise.",
+			made:   kubectlApply, do: by(argocd), stays: true,
+		},
+		"ArgoCDServerSide": {
+			reason: "Argo CD applies client-side in the name of kubectl before it applies server-side for the first time.",
+			made:   kubectlApply, do: by(argocdServerSide), stays: true,
+		},
+		"ClientSide": {
+			reason: "What was last applied has no annotation of the hold.",
+			made:   kubectlApply, do: by(kubectlApply), stays: true,
+		},
+		"ServerSideForced": {
+			reason: "kubectl takes over what it managed client-side, and everything that others manage and the manifest has.",
+			made:   kubectlApply, do: by(kubectlServerSide), stays: true,
+		},
+		"ServerSideOtherManager": {
+			reason: "kubectl takes over what it managed client-side, also under another name.",
+			made:   kubectlApply, do: by(kubectlAsArgocd), stays: true,
+		},
+		"Unowned": {
+			reason: "What nobody manages goes with the map that it is in. So does the hold, if the plugin does not manage it.",
+			made:   kubectlApply,
+			do: func(ctx context.Context, w *editor) error {
+				return errors.Join(w.disown(ctx), by(kubectlAsArgocd)(ctx, w))
+			},
+		},
+		"ServerSideUnforced": {
+			reason: "What conflicts with nobody needs no force.",
+			made:   kubectlServerSide, do: kubectl("apply", "--server-side", "-f", "-"), stays: true,
+		},
+		"LastAppliedHasHold": {
+			reason: "Somebody has applied what they had exported while it was held. What is in Git then takes off what was applied last.",
+			made:   kubectlApply,
+			do: func(ctx context.Context, w *editor) error {
+				u, err := w.exported(ctx)
+				if err != nil {
+					return err
+				}
+
+				return errors.Join(w.kubectl(ctx, u, "apply", "-f", "-"), by(kubectlApply)(ctx, w))
+			},
+		},
+		"PausedInGitBefore": {
+			reason: "It was paused in Git when it was backed up, and is not any more.",
+			made:   kubectlApply,
+			inSource: func(ctx context.Context, w *editor) error {
+				return w.kubectl(ctx, w.pausing("true"), "apply", "-f", "-")
+			},
+			do: by(kubectlApply),
+		},
+		"NotPausedInGit": {
+			reason: "Git says that it is not paused, which wins over the hold.",
+			made:   kubectlServerSide,
+			do: func(ctx context.Context, w *editor) error {
+				return w.kubectl(ctx, w.pausing("false"), "apply", "--server-side", "--force-conflicts", "-f", "-")
+			},
+		},
+		"Replaced": {
+			reason: "What is replaced loses all that Git does not have, also its references.",
+			made:   kubectlApply, do: by(kubectlReplace),
+		},
+		"ReplacedByArgoCD": {
+			reason: "Replace=true is kubectl replace.",
+			made:   kubectlApply, do: by(argocdReplace),
+		},
+		"ReplacedByExport": {
+			reason: "What replaces it has its references, and no annotations.",
+			made:   kubectlApply,
+			do: func(ctx context.Context, w *editor) error {
+				u, err := w.exported(ctx)
+				if err != nil {
+					return err
+				}
+				u.SetAnnotations(nil)
+
+				return w.kubectl(ctx, u, "replace", "-f", "-")
+			},
+		},
+		"Edited": {
+			reason: "An edit changes what was edited, and nothing else.",
+			made:   kubectlApply, do: edited("s/ labels:/ labels:\\n    edited: \"true\"/"), stays: true,
+		},
+		"AnnotationsEdited": {
+			reason: "Somebody takes off what they don't know.",
+			made:   kubectlApply, do: edited("/velero.crossplane.x-k8s.io|crossplane.io.paused/d"),
+		},
+		"AnnotationsEmptied": {
+			reason: "A JSON patch sets all annotations.",
+			made:   kubectlApply, do: patched(types.JSONPatchType, `[{"op":"add","path":"/metadata/annotations","value":{}}]`),
+		},
+		"AnnotationsRemoved": {
+			reason: "A merge patch takes all annotations off.",
+			made:   kubectlApply, do: patched(types.MergePatchType, `{"metadata":{"annotations":null}}`),
+		},
+		"PauseRemoved": {
+			reason: "Somebody sees that it is paused, and not why.",
+			made:   kubectlApply, do: patched(types.MergePatchType, `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`),
+		},
+		"RestoredAgain": {
+			reason: "A second Restore may write over what the first one holds.",
+			made:   kubectlApply, args: []string{"--existing-resource-policy", "update"}, stays: true,
+			do: func(ctx context.Context, w *editor) error {
+				_, err := w.cluster.Velero(ctx, "restore", "create", w.tenant.Namespace+"-again", "--from-backup", touchedBackup,
+					"--include-namespaces", w.tenant.Namespace, "--existing-resource-policy", "update")
+
+				return err
+			},
+		},
+		"ResourceModifier": {
+			reason: "Velero's resource modifiers change what the actions have returned.",
+			made:   kubectlApply, args: []string{"--resource-modifier-configmap", "modifier"},
+			setUp: func(n *tenant) []byte { return fmt.Appendf(nil, modifier, n.Namespace) },
+		},
+		"PolicyForMark": {
+			reason: "A policy takes off the annotations that it does not know, and knows Crossplane's.",
+			made:   kubectlApply,
+			setUp: func(n *tenant) []byte {
+				return fmt.Appendf(nil, policy, n.Namespace, `"`+annotationHold+`" in object.metadata.annotations ?
+          [JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey("`+annotationHold+`")}] : []`)
+			},
+		},
+		"PolicyForAll": {
+			reason: "A policy takes off all annotations.",
+			made:   kubectlApply,
+			setUp: func(n *tenant) []byte {
+				return fmt.Appendf(nil, policy, n.Namespace, `[JSONPatch{op: "remove", path: "/metadata/annotations"}]`)
+			},
+		},
+	}
+}
+
+const modifier = `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: modifier
+  namespace: velero
+data:
+  rules.yaml: |
+    version: v1
+    resourceModifierRules:
+    - conditions:
+        groupResource: environments.platform.example.org
+        namespaces: ["%s"]
+      patches:
+      - operation: remove
+        path: /metadata/annotations
+`
+
+const policy = `
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  name: %[1]s
+spec:
+  policyName: %[1]s
+---
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: %[1]s
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [platform.example.org]
+      apiVersions: ["*"]
+      operations: [CREATE, UPDATE]
+      resources: ["*"]
+  matchConditions:
+  - name: mine
+    expression: object.metadata.name.startsWith("%[1]s-") && has(object.metadata.annotations)
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: |
+        %[2]s
+`
+
+// by has somebody apply what is in Git.
+func by(who applier) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		return w.git.apply(ctx, w.cluster, who, w.tenant.manifests())
+	}
+}
+
+// kubectl has kubectl read what is in Git.
+func kubectl(args ...string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error { return w.kubectl(ctx, w.tenant.Manifest(0), args...) }
+}
+
+// edited has "kubectl edit" open an editor, which is sed with a script.
+func edited(script string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		program := filepath.Join(w.git.home, "edit-"+w.tenant.Namespace)
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nexec sed -i -E '"+script+"' \"$1\"\n"), 0o700); err != nil { //nolint:gosec // kubectl runs it.
+			return err
+		}
+		m := w.tenant.Manifest(0)
+
+		return w.git.kubectl(ctx, w.cluster, []string{"EDITOR=" + program}, nil, "edit", "environments.platform.example.org", m.GetName(), "-n", m.GetNamespace())
+	}
+}
+
+func patched(kind types.PatchType, patch string) func(ctx context.Context, w *editor) error {
+	return func(ctx context.Context, w *editor) error {
+		m := w.tenant.Manifest(0)
+		r, err := w.cluster.Resource(ctx, m.GroupVersionKind(), m.GetNamespace())
+		if err != nil {
+			return err
+		}
+		_, err = r.Patch(ctx, m.GetName(), kind, []byte(patch), metav1.PatchOptions{FieldManager: "somebody"})
+
+		return err
+	}
+}
+
+func (w *editor) kubectl(ctx context.Context, stdin *unstructured.Unstructured, args ...string) error {
+	return w.git.kubectl(ctx, w.cluster, nil, stdin, args...)
+}
+
+// pausing is what is in Git for the instance, with a value for the pause.
+func (w *editor) pausing(value string) *unstructured.Unstructured {
+	m := w.tenant.Manifest(0)
+	m.SetAnnotations(map[string]string{"crossplane.io/paused": value})
+
+	return m
+}
+
+// disown takes the plugin's entries out of the managedFields of the instance.
+func (w *editor) disown(ctx context.Context) error {
+	u, err := w.tenant.live(ctx, w.cluster)
+	if err != nil {
+		return err
+	}
+	entries := slices.DeleteFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == plugin })
+	b, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/metadata/managedFields", "value": entries}})
+	if err != nil {
+		return err
+	}
+
+	return patched(types.JSONPatchType, string(b))(ctx, w)
+}
+
+// exported is the instance as "kubectl get -o yaml" shows it, without what the API server would refuse.
+func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, error) {
+	u, err := w.tenant.live(ctx, w.cluster)
+	if err != nil {
+		return nil, err
+	}
+	u.SetManagedFields(nil)
+	u.SetResourceVersion("")
+	u.SetUID("")
+
+	return u, nil
+}
+
+// live is the first instance as it is.
+func (n *tenant) live(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
+	m := n.Manifest(0)
+
+	return get(ctx, c, m.GroupVersionKind(), m.GetNamespace(), m.GetName())
+}
