@@ -20,7 +20,8 @@ import (
 )
 
 // An Adopter carries the XR that ref names, for which the restore, namespace/name, has an operation, and with it all that the selector finds of its kinds, as
-// far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server is an error; it is worth another try.
+// far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server
+// is an error; it is worth another try.
 type Adopter interface {
 	Adopt(ctx context.Context, key adoption.Key, restore, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.

@@ -57,8 +57,9 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		return Plan{}, false
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was "+
-		"restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: %s",
+	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s stays held: when its hold had been taken off Crossplane replaced in its resourceRefs "+
+		"what was restored: %s; by what it was to make anew: %s. Put the former back into its resourceRefs in place of the latter, delete the latter where it "+
+		"exists, and run: %s",
 		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
@@ -86,20 +87,11 @@ func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, kn
 		return nil, nil, known
 	}
 	for _, r := range refs {
-		u := w.get(r.ID())
-		p, took := place{GroupKind: r.GroupVersionKind().GroupKind()}, false
-		switch {
-		case u == nil && !w.isWhole(r):
-			known = false
-
-			continue
-		case u == nil && !missing, u != nil && !isAnew(w, xr.Unstructured, u):
-			continue
-		case u != nil:
-			p = placeOf(u)
-		}
+		known = known && (w.get(r.ID()) != nil || w.isWhole(r))
+		p, ok := w.anewAt(xr, r, missing)
+		took := false
 		for _, b := range candidates {
-			if p.isSame(b.place) {
+			if ok && p.isSame(b.place) {
 				took = true
 				if !slices.Contains(lost, b.Ref) {
 					lost = append(lost, b.Ref)
@@ -113,6 +105,16 @@ func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, kn
 	slices.SortFunc(lost, xp.Ref.Compare)
 
 	return lost, anew, known
+}
+
+// anewAt returns in which place something is that an XR lists, if it was made anew; with missing also if it does not exist.
+func (w *World) anewAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
+	u := w.get(r.ID())
+	if u == nil {
+		return place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && w.isWhole(r)
+	}
+
+	return placeOf(u), isAnew(w, xr.Unstructured, u)
 }
 
 // isReconciledHere tells whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
@@ -171,8 +173,8 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 		return Plan{Done: true}
 	}
 	if when, ok := createdHere(u); ok {
-		return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had in "+
-			"the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
+		return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
+			"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
 			"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName)
 	}
 	if c, ok := observeNoMore(u); ok {
