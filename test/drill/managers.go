@@ -20,18 +20,42 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 		owners[string(o.UID)] = o.Kind + " " + o.Name
 	}
 	m := Managers{}
+	crossplane := map[string]bool{}
 	entries, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	for _, entry := range entries {
 		e, _ := entry.(map[string]any)
 		fields, _ := e["fieldsV1"].(map[string]any)
 		paths := map[string]bool{}
 		flatten(paths, "", fields, owners)
+		if isCrossplane(e) {
+			maps.DeleteFunc(paths, func(path string, _ bool) bool {
+				isCondition := strings.HasPrefix(path, conditionsPath+"/")
+				if isCondition {
+					crossplane[path] = true
+				}
+
+				return isCondition
+			})
+		}
 		if len(paths) > 0 || len(fields) == 0 {
 			m.add(describeEntry(e), slices.Sorted(maps.Keys(paths)))
 		}
 	}
+	if len(crossplane) > 0 {
+		m["Crossplane, conditions"] = slices.Sorted(maps.Keys(crossplane))
+	}
 
 	return m
+}
+
+const conditionsPath = "/status/conditions"
+
+// isCrossplane tells whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of an XR,
+// and updates them too. Which of the two manages which part of a condition depends on what the other had written, and when.
+func isCrossplane(entry map[string]any) bool {
+	manager, _ := entry["manager"].(string)
+
+	return entry["subresource"] == "status" && (manager == "apiextensions.crossplane.io/composite" || strings.HasPrefix(manager, "crossplane-v"))
 }
 
 // Without returns the entries of managers whose names don't begin with the text.
@@ -87,15 +111,10 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 // itself stands, in a field of a set, for the field.
 const itself = "."
 
-// varies tells whether a field changes hands, or comes, without a restore too.
-//   - Whoever writes the first condition manages the status and the conditions, and what is restored has none.
-//   - Crossplane v2 applies the condition Ready of an XR and updates it too. Who manages its time depends on whether that is done within one second.
-//   - Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones.
+// varies tells whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
+// what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones.
 func varies(path string) bool {
-	condition, isCondition := strings.CutPrefix(path, "/status/conditions/")
-
-	return path == "/status" || path == "/status/conditions" ||
-		isCondition && (strings.HasSuffix(condition, "/lastTransitionTime") || strings.HasPrefix(condition, `{"type":"Responsive"}`))
+	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`)
 }
 
 // withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a claim to its XR, and a provider into the status of what shows

@@ -58,7 +58,22 @@ func TestManagersOf(t *testing.T) {
 		"Conditions": {
 			reason:  "Of the status only what varies without a restore is left out.",
 			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}`)},
-			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`}},
+			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`, `/status/conditions/{"type":"Ready"}/lastTransitionTime`}},
+		},
+		"Crossplane": {
+			reason: "Of the conditions it matters only that they are Crossplane's, but the rest of the status is told apart.",
+			entries: []metav1.ManagedFieldsEntry{
+				{Manager: "crossplane-v2", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:a":{},"f:conditions":{"k:{}":{"f:type":{}}}}}`)}},
+				{
+					Manager: "apiextensions.crossplane.io/composite", Subresource: "status",
+					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:conditions":{"k:{}":{"f:reason":{},"f:type":{}}}}}`)},
+				},
+				{Manager: "another", Subresource: "status", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:conditions":{"k:{}":{"f:type":{}}}}}`)}},
+			},
+			want: Managers{
+				"crossplane-v2 status": {"/status/a"}, "another status": {"/status/conditions/{}/type"},
+				"Crossplane, conditions": {"/status/conditions/{}/reason", "/status/conditions/{}/type"},
+			},
 		},
 		"Varies": {
 			reason:  "An entry of what varies is none, but one of nothing is.",

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,8 +58,9 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	s.settle(t, n)
-	if w.unsent && k.byRelease { // What release adopts it does not look up in the backup.
-		n.forgotten = w.at.GetKind() + "/" + w.at.GetName()
+	if w.owned != nil && k.byRelease && slices.Contains([]casualty{stack.Velero, stack.APIServer, stack.Etcd}, k.victim) {
+		// What release adopts it does not look up in the backup.
+		n.forgotten = w.owned.GetKind() + "/" + w.owned.GetName()
 	}
 	s.wantSound(t, n)
 	s.wantNothingLeft(t, n)

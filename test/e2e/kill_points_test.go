@@ -56,7 +56,12 @@ func killPoints() []killPoint {
 
 // isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a claim.
 func isJustCreated(_ *killWatch, a stack.Admission) bool {
-	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
+	return a.New.GetNamespace() != "" && !isManaged(a.New) && isManagersReturned(a)
+}
+
+// isManagersReturned is when Velero writes managedFields back.
+func isManagersReturned(a stack.Admission) bool {
+	return a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
 }
 
 // velero is the name under which Velero manages fields.
@@ -105,11 +110,12 @@ type killWatch struct {
 	// unsent has the change wait after the kill until the API server gives it up, as it does when its client is gone.
 	unsent bool
 
-	// killed is closed when the victim is dead. Then err, seen, and at, the object that was about to be stored, are set.
+	// killed is closed when the victim is dead. Then err, seen and owned are set.
 	killed chan struct{}
 	err    error
 	seen   string
-	at     *unstructured.Unstructured
+	// owned is the object whose managedFields Velero was about to write back then, if that is what it was about.
+	owned *unstructured.Unstructured
 
 	mu                sync.Mutex
 	fired             bool
@@ -140,7 +146,10 @@ func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	w.mu.Lock()
 	fire := !w.fired && w.point.is(w, a)
 	if fire {
-		w.fired, w.at = true, a.New
+		w.fired = true
+		if isManagersReturned(a) {
+			w.owned = a.New
+		}
 		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
 			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
 	}
