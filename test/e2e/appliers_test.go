@@ -231,7 +231,9 @@ func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 		s.backUp(t, s.source, n.tenant)
 	}
 	for _, n := range all {
-		must(t, g.apply(ctx, s.source, n.again, n.manifests()))
+		for range 2 { // Who takes over what others managed may do so step by step.
+			must(t, g.apply(ctx, s.source, n.again, n.manifests()))
+		}
 	}
 	for _, n := range all {
 		must(t, s.source.Wait(ctx, patience, "what was applied again in "+n.Namespace+" to be on the XRs", func(ctx context.Context) error {
@@ -239,6 +241,8 @@ func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 		}))
 		var err error
 		n.wishes, err = n.Wishes(ctx, s.source)
+		must(t, err)
+		n.managers, err = n.Managers(ctx, s.source)
 		must(t, err)
 	}
 }

@@ -124,8 +124,9 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	ready, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	unready := d.AwaitReady(ready, s.target, 1)
-	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it.
+	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it, and who manages it.
 	must(t, err)
+	d.managers = nil
 	unsound := errors.Join(unready, s.unsound(ctx, d.tenant))
 	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s", drill.Phase(r), d.after, unsound, problems)
 	switch {
