@@ -14,6 +14,9 @@ import (
 // reasonAgain is why something is held again.
 const reasonAgain = "its hold had been taken off before Crossplane reconciled it, and is on again: %s. " + lifted
 
+// warnAgain is what is told of that.
+const warnAgain = "its hold had been taken off, and was put on again before Crossplane reconciled it: %s; have them stop (docs/gitops.md)"
+
 // StepAgain is the step that puts a hold on again.
 const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
 
@@ -53,7 +56,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 
 	return Change{
 		Target: u, Patch: p, Step: StepAgain,
-		Warning: "its hold had been taken off, and was put on again before Crossplane reconciled it: " + who + "; have them stop (docs/gitops.md)",
+		Warning: fmt.Sprintf(warnAgain, who),
 	}, true
 }
 
@@ -76,8 +79,9 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 			return Plan{}, false
 		}
 
-		return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been taken off: %s. Crossplane "+
-			"has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew), someOf(lost), whatToDo)}, true
+		return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been taken off: %s. "+
+			"Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew),
+			someOf(lost), whatToDo)}, true
 	}
 	h := *t.hold
 	h.Again = true
@@ -86,7 +90,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 	t.do(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
-	t.plan.Warning, t.plan.Moving = "its hold had been taken off, and was put on again before Crossplane reconciled it: "+who+"; have them stop (docs/gitops.md)", true
+	t.plan.Warning, t.plan.Moving = fmt.Sprintf(warnAgain, who), true
 
 	return t.plan, true
 }

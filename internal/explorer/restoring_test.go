@@ -267,4 +267,6 @@ func (w *world) arrange() error {
 
 func (cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
 
-func (cluster) ConfigMap(context.Context, string, string) (map[string]string, error) { return nil, nil }
+func (cluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
+	return nil, nil //nolint:nilnil // There is none.
+}
