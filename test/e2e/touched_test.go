@@ -53,7 +53,7 @@ func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 		if d.setUp != nil {
 			must(t, s.target.Apply(ctx, d.setUp(d.tenant)))
 		}
-		must(t, d.StartRestore(ctx, s.target, d.Namespace, touchedBackup, append([]string{"--include-namespaces", d.Namespace, "--item-operation-timeout", "3m"}, d.args...)...))
+		must(t, d.StartRestore(ctx, s.target, d.Namespace, touchedBackup, append([]string{"--include-namespaces", d.Namespace, "--item-operation-timeout", "8m"}, d.args...)...))
 	}
 	for _, d := range all {
 		must(t, drill.AwaitItems(ctx, s.target, d.Namespace))
