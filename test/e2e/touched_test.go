@@ -3,12 +3,14 @@ package e2e
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -93,6 +95,11 @@ func (d *touched) write(ctx context.Context, g *git, s *suite) {
 		}
 	}
 	u, err := d.live(ctx, s.target)
+	if apierrors.IsNotFound(err) {
+		d.after = absent
+
+		return
+	}
 	if err != nil {
 		d.err = err
 
@@ -127,7 +134,7 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it, and who manages it.
 	must(t, err)
 	d.managers = nil
-	unsound := errors.Join(unready, s.unsound(ctx, d.tenant))
+	unsound := errors.Join(unready, s.unsound(ctx, d.tenant), d.left(ctx, s.target))
 	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s", drill.Phase(r), d.after, unsound, problems)
 	switch {
 	case unsound == nil && drill.Phase(r) == "Completed":
@@ -139,6 +146,20 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	}
 }
 
+// left returns an error if the instance still has what a hold puts on it.
+func (d *touched) left(ctx context.Context, c *stack.Cluster) error {
+	u, err := d.live(ctx, c)
+	if err != nil {
+		return err
+	}
+	policy, _, _ := unstructured.NestedString(u.Object, "spec", "crossplane", "compositionUpdatePolicy")
+	if state := holdStateOf(u); state != free || policy == "Manual" {
+		return fmt.Errorf("it is %s, and its compositionUpdatePolicy is %q", state, policy)
+	}
+
+	return nil
+}
+
 // A holdState is what is left of a hold.
 type holdState string
 
@@ -147,6 +168,7 @@ const (
 	unpaused holdState = "marked and not paused"
 	unmarked holdState = "paused and not marked"
 	free     holdState = "free"
+	absent   holdState = "not restored"
 )
 
 func holdStateOf(u *unstructured.Unstructured) holdState {
