@@ -66,10 +66,10 @@ const (
 	fieldPolicies     = "managementPolicies"
 )
 
-// withoutPause plans for an XR of which somebody has taken the pause of the hold off, and left the mark: the pause is put on again if Crossplane has not
-// reconciled it yet. ok is false if nobody has, or it did no harm.
+// withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own, and left the mark: it is put on again if Crossplane has
+// not reconciled it yet. ok is false if nobody has, or it did no harm.
 func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if t.hold.ownPause() || xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isAsked(u) {
+	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isAsked(u) {
 		return Plan{}, false
 	}
 	who := takenOff(u)
@@ -84,7 +84,9 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 			someOf(lost), whatToDo)}, true
 	}
 	h := *t.hold
-	h.Again = true
+	if h.Again = true; h.ownPause() {
+		h.Paused = nil // Its person had paused it, and does not want that any more.
+	}
 	mark, err := t.w.key.mark(xp.RefTo(u), &h)
 	if err != nil {
 		return Plan{}, false

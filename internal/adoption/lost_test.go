@@ -250,6 +250,12 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
 			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
 		},
+		"PersonsOwn": {
+			reason: "Somebody had paused it, and does not want that any more.", ref: xp.RefTo(xr),
+			world: asking(withRestored(world(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
+				xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
+			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
+		},
 		"Late": {
 			reason: "It has composed it anew.", ref: xp.RefTo(xr),
 			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr), want: outcome{Total: 1, Failed: failed},
