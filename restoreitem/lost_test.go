@@ -3,6 +3,9 @@ package restoreitem
 import (
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -21,7 +24,15 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 	}{
 		"ThisRestores": {
 			reason: "A warning in a log is not counted by Velero.", live: live(lost),
-			err: "cannot restore Bucket b: its XR XOrder x came back with this restore and is not held any more, and Crossplane has composed it without this; ",
+			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
+		},
+		"Replaced": {
+			reason: "Who replaces it takes its labels off.", live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T12:00:05Z", "metadata", "creationTimestamp"))),
+			err: "cannot restore Bucket b: its XR XOrder x was created since this restore began and is not held, and Crossplane has composed it without this; ",
+		},
+		"Earlier": {
+			reason: "What is older is nothing that it has held.", skip: true,
+			live: live(xptest.XR("x", xptest.UID("new"), xptest.Field("2026-01-02T11:59:55Z", "metadata", "creationTimestamp"))),
 		},
 		"Another": {reason: "An XR of an earlier restore may have been adopted since.", live: live(xptest.With(lost, xptest.Labelled(xp.LabelRestore, "sunday"))), skip: true},
 		"Live":    {reason: "So may one that no restore has created.", live: live(xptest.XR("x", xptest.UID("new"))), skip: true},
@@ -30,7 +41,9 @@ func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			out := adopt(t, tc.live, bucket, restoreOf(nil))
+			restore := restoreOf(nil)
+			restore.Status.StartTimestamp = &metav1.Time{Time: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
+			out := adopt(t, tc.live, bucket, restore)
 			got := ""
 			if out.err != nil {
 				got = out.err.Error()

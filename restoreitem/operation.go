@@ -19,11 +19,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Adopter carries the XR that ref names, for which the restore, namespace/name, has an operation, and with it all that the selector finds of its kinds, as
+// An Adopter carries the XR that ref names, for which the given Restore has an operation, and with it all that the selector finds of its kinds, as
 // far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server
 // is an error; it is worth another try.
 type Adopter interface {
-	Adopt(ctx context.Context, key adoption.Key, restore, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	Adopt(ctx context.Context, key adoption.Key, by adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
@@ -115,7 +115,11 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if err != nil {
 		return adoption.Plan{}, err
 	}
-	plans, err := a.adopter.Adopt(context.Background(), key, restore.Namespace+"/"+restore.Name, selector, ref)
+	by := adoption.Asker{Restore: restore.Namespace + "/" + restore.Name}
+	if at := restore.Status.StartTimestamp; at != nil {
+		by.Started = at.Time
+	}
+	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err
 	}

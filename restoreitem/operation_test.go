@@ -28,7 +28,7 @@ type world struct {
 	asked, gaveUp []string
 }
 
-func (w *world) Adopt(_ context.Context, _ adoption.Key, _, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *world) Adopt(_ context.Context, _ adoption.Key, _ adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked = append(w.asked, selector+" "+ref.String())
 
 	return w.plans, w.err

@@ -79,8 +79,8 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 		a.refused.Store(i.self().ID(), true)
 
 		// Nothing that a restore holds is released before it has brought all back.
-		return false, fmt.Errorf("cannot restore %s: its XR %s came back with this restore and is not held any more, and Crossplane has composed it without this; "+
-			"find out who has taken the hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
+		return false, fmt.Errorf("cannot restore %s: its XR %s was created since this restore began and is not held, and Crossplane has composed it without this; "+
+			"find out who has made it, or taken its hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
 		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
@@ -95,9 +95,14 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 	return true, nil
 }
 
-// isOfThisRestore tells whether the restore has created a live object.
+// isOfThisRestore tells whether the restore has created a live object. Whoever replaces one takes the label off too that says so.
 func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
-	return xp.Label(u, xp.LabelRestore) == label.GetValidName(i.restore.Name)
+	name, began := xp.Label(u, xp.LabelRestore), i.restore.Status.StartTimestamp
+	if name == "" && began != nil {
+		return !u.GetCreationTimestamp().Time.Before(began.Time)
+	}
+
+	return name == label.GetValidName(i.restore.Name)
 }
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }

@@ -67,7 +67,7 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier restore has created it and was stopped before it had written that
+// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier restore has created it and was stopped before it wrote that
 // back. Crossplane clears all managers of what it composes and manages nothing of. That it can't be done is no reason not to restore an item.
 func (a *Adopt) returnManagers(i *item) {
 	if !i.isHeld() && !i.isManaged() {

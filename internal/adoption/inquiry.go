@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -8,10 +10,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// An Asker is a Restore that asks, for what it has operations for.
+type Asker struct {
+	// Restore is which, as namespace/name; "" if none asks.
+	Restore string
+	// Started is when it began; zero if that is not known.
+	Started time.Time
+}
+
 // An Inquiry is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.
 type Inquiry struct {
-	// Restore is the Restore that asks, as namespace/name, and Label is what its name is in the label of what it has created.
-	Restore, Label string
+	Asker
+
+	// Label is what the name of the Restore is in the label of what it has created.
+	Label string
 	// Asked tells whether it asks for what r names: it has an operation that has not ended.
 	Asked func(id xp.ID) bool
 	// Listed tells whether that was listed of the kind and in the namespace of r which restores have created, and Whole whether all there is.
@@ -29,7 +41,13 @@ func (w *World) Inquire(q Inquiry) {
 
 // isSuspect tells whether the hold of an object may have been taken off by somebody else. It is for what has none.
 func (w *World) isSuspect(u *unstructured.Unstructured) bool {
-	return w.inquiry != nil && w.restored[u.GetUID()] && u.GetDeletionTimestamp() == nil && !w.inquiry.Released(u.GetUID())
+	return w.inquiry != nil && (w.restored[u.GetUID()] || w.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !w.inquiry.Released(u.GetUID())
+}
+
+// isUnlabelled tells whether an operation is asked for that is about an object which was created since the Restore began and does not say that this has created
+// it: whoever replaces an object takes its labels off too.
+func (w *World) isUnlabelled(u *unstructured.Unstructured) bool {
+	return !w.inquiry.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && w.isAsked(u) && !u.GetCreationTimestamp().Time.Before(w.inquiry.Started)
 }
 
 // isListed tells whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
@@ -42,7 +60,7 @@ func (w *World) isAsked(u *unstructured.Unstructured) bool { return w.inquiry.As
 
 // isOfRestore tells whether the Restore that asks has created an object.
 func (w *World) isOfRestore(u *unstructured.Unstructured) bool {
-	return xp.Label(u, xp.LabelRestore) == w.inquiry.Label
+	return xp.Label(u, xp.LabelRestore) == w.inquiry.Label || w.isUnlabelled(u)
 }
 
 // inQuestion returns what an XR that is not held lists, if that must be observed to tell whether it is adopted. What an earlier restore has created was judged

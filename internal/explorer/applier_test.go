@@ -38,7 +38,7 @@ func (w *world) applierSteps(s *state, emit func(step)) {
 func (w *world) inquire(world *adoption.World) {
 	yes := func(xp.Ref) bool { return true }
 	world.Inquire(adoption.Inquiry{
-		Restore: theRestore.Namespace + "/" + theRestore.Name, Label: theRestore.Name, Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
+		Asker: adoption.Asker{Restore: theRestore.Namespace + "/" + theRestore.Name}, Label: theRestore.Name, Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 		Released: func(types.UID) bool { return false },
 	})
 }

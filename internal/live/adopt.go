@@ -74,16 +74,16 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 	return a
 }
 
-// Adopt takes the next steps for the XR that ref names, for which the restore, namespace/name, has an operation, and for all XRs that the label selector finds
+// Adopt takes the next steps for the XR that ref names, for which the given Restore has an operation, and for all XRs that the label selector finds
 // with it, and returns a Plan for each. What it has read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count
 // if they were signed with the key.
-func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, restore, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
-	if o == nil || o.selector != selector || o.restore != restore || time.Since(a.ended) > lookLasts || !o.isCurrent() {
+	if o == nil || o.selector != selector || o.by.Restore != by.Restore || time.Since(a.ended) > lookLasts || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, key, selector, nil)
-		o.restore = restore
+		o.by = by
 	}
 	o.refs = append(o.refs, ref)
 	plans, o, err := a.adopt(ctx, o, (*adoption.World).Subjects)
@@ -155,7 +155,7 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	again := func() *observer {
 		o.unfollow()
 		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
-		anew.restore = o.restore
+		anew.by = o.by
 		p.brief(anew)
 
 		return anew

@@ -14,12 +14,12 @@ import (
 
 // inquire has what is not held be judged that operations are asked for, unless this Adopter has lifted its hold.
 func (p *poll) inquire(o *observer) {
-	if o.restore == "" {
+	if o.by.Restore == "" {
 		return
 	}
 	_, label, _ := strings.Cut(o.selector, "=")
 	o.world.Inquire(adoption.Inquiry{
-		Restore: o.restore, Label: label, Asked: o.isAsked,
+		Asker: o.by, Label: label, Asked: o.isAsked,
 		Listed: func(r xp.Ref) bool {
 			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
 		},

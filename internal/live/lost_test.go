@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
@@ -47,6 +48,35 @@ func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstruct
 	xr = unheld(xptest.XR("x", xptest.Refs(anew), xptest.Reconciled(), appliedBy("argocd-controller")))
 
 	return []*unstructured.Unstructured{back, anew, xr, restored(xptest.Revision(xptest.RevisionName, x))}, xr
+}
+
+// Whoever replaces an object takes off the label too that says which restore has created it.
+func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
+	objects, xr := lostTree()
+	for name, tc := range map[string]struct {
+		began string
+		lost  bool
+	}{"Since": {began: cameAt, lost: true}, "Before": {began: laterAt}} {
+		var all []*unstructured.Unstructured
+		for _, u := range objects {
+			if xp.RefTo(u) == xp.RefTo(xr) {
+				u = xptest.With(u, xptest.Without("metadata", "labels"))
+			}
+			all = append(all, u)
+		}
+		began, err := time.Parse(time.RFC3339, tc.began)
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := adoption.Asker{Restore: monday.Restore, Started: began}
+		plans, err := hasty(newServer(all...)).Adopt(t.Context(), adoption.Unverified, by, selector, xp.RefTo(xr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := plans[xp.RefTo(xr).ID()]; p.Lost != tc.lost {
+			t.Errorf("%s: got %+v", name, p)
+		}
+	}
 }
 
 // What was made anew looks adopted. That it is not is told once in the log and in an Event, and by the operation.

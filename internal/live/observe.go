@@ -33,10 +33,10 @@ type observer struct {
 	cluster  *Cluster
 	key      adoption.Key
 	selector string
-	// restore is whose operations are asked for, as namespace/name; "" if it is not for those.
-	restore string
-	refs    []xp.Ref
-	world   *adoption.World
+	// by is whose operations are asked for, if it is for those.
+	by    adoption.Asker
+	refs  []xp.Ref
+	world *adoption.World
 	// labelled and whole are where that was listed which carries the selector's label, and all there is.
 	labelled map[collection]bool
 	whole    map[collection]bool

@@ -18,11 +18,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What a restore is called, and what selects what it has created.
-const (
-	monday   = "velero/monday"
-	selector = "velero.io/restore-name=monday"
-)
+// What selects what a restore has created.
+const selector = "velero.io/restore-name=monday"
+
+// monday is that restore.
+var monday = adoption.Asker{Restore: "velero/monday"}
 
 // restored is an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {
