@@ -41,6 +41,10 @@ type cluster struct {
 	// returned is the status that was brought back, by object.
 	returned map[string]map[string]any
 
+	// managed are those of which who manages them was to be written back.
+	managed    []string
+	managedErr error
+
 	// asked are the questions: which, and about what.
 	asked []string
 }
@@ -189,4 +193,8 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	return got, hook.AllEntries()
 }
 
-func (*cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
+func (c *cluster) ReturnManagers(_ context.Context, _ *unstructured.Unstructured, r xp.Ref) error {
+	c.managed = append(c.managed, r.String())
+
+	return c.managedErr
+}

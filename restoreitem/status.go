@@ -67,10 +67,10 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnManagers has those manage an XR, a claim or an MR of its own who did in the backup, if an earlier restore has created it and was stopped before it had
-// written that back. What an XR composes Crossplane sees to. That it can't be done is no reason not to restore an item.
+// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier restore has created it and was stopped before it had written that
+// back. Crossplane clears all managers of what it composes and manages nothing of. That it can't be done is no reason not to restore an item.
 func (a *Adopt) returnManagers(i *item) {
-	if _, owned := i.controller(); owned || !i.isHeld() && !i.isManaged() {
+	if !i.isHeld() && !i.isManaged() {
 		return
 	}
 	if err := a.cluster.ReturnManagers(context.Background(), i.Unstructured, i.self()); err != nil {

@@ -1,0 +1,39 @@
+package restoreitem
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What an earlier restore was stopped with is looked for with each XR, claim and MR, and is never an error of the item.
+func TestAdoptReturnsManagers(t *testing.T) {
+	xr := xptest.XR("x")
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		want   []string
+	}{
+		"XR":       {reason: "It comes back held.", item: xr, want: []string{"XOrder x"}},
+		"Claim":    {reason: "So does a claim.", item: xptest.Claim("o", xptest.OfXR(xr)), want: []string{"OrderClaim team-a/o"}},
+		"MR":       {reason: "It comes back as it was.", item: xptest.MR("b"), want: []string{"Bucket b"}},
+		"Composed": {reason: "Crossplane would clear all managers.", item: xptest.MR("b", xptest.ControlledBy(xr)), want: []string{"Bucket b"}},
+		"Secret":   {reason: "Velero's own are few.", item: xptest.Secret("s")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live(xptest.With(xr, xptest.UID("live"), xptest.Refs(xptest.MR("b"))))
+			c.managedErr = errors.New("not now")
+			if out := adopt(t, c, tc.item, restoreOf(nil)); out.err != nil {
+				t.Error(out.err)
+			}
+			if diff := cmp.Diff(tc.want, c.managed); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
