@@ -50,8 +50,8 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 
 const conditionsPath = "/status/conditions"
 
-// isCrossplane tells whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of an XR,
-// and updates them too. Which of the two manages which part of a condition depends on what the other had written, and when.
+// isCrossplane tells whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of
+// an XR, and updates them too. Which of the two manages which part of a condition depends on what the other had written, and when.
 func isCrossplane(entry map[string]any) bool {
 	manager, _ := entry["manager"].(string)
 

@@ -35,7 +35,10 @@ type shape struct {
 	check func(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry)
 
 	picture, revisions drill.Picture
-	ledger             *drill.Ledger
+	// mended names what a person has written to since the restore, and what is then observed for the first time. Its managers are others than before, but for
+	// the plugin and Velero, which must be none of them.
+	mended []string
+	ledger *drill.Ledger
 	// leftovers are the Usages that an XR does not list and that the target has before the restore.
 	leftovers []*unstructured.Unstructured
 }
