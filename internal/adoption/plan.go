@@ -216,7 +216,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return p
 	}
 	switch {
-	case t.hold.ownPause():
+	case t.hold.ownPause() && xp.IsPaused(u):
 		t.checkComposed(false)
 		t.checkStatus(u)
 	case xp.IsPaused(u):

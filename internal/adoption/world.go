@@ -303,7 +303,7 @@ func (w *World) composed(f *fact) []xp.Ref {
 		return nil
 	}
 
-	if f.paused || f.hold.Unpaused != "" || f.hold.ownPause() {
+	if f.paused || f.hold.Unpaused != "" {
 		return f.hold.Refs
 	}
 	now, err := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
