@@ -126,7 +126,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		annotations = map[string]string{}
 	}
 	answer(annotations)
-	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize), "true"
+	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize+markSpare), "true"
 	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
 			"these, or divide what it composes between several XRs, and back up again", xp.String(u), len(h.Refs), len(b), err)
@@ -158,6 +158,9 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 
 	return inst.SetUpdatePolicy(xp.UpdateManual)
 }
+
+// markSpare is by how many bytes a mark may grow while it is on: by times, and by who managed settings.
+const markSpare = 2*maxManagers + 1<<10
 
 // maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request at each poll, and whoever can write an XR can list any.
 const maxKinds = 256

@@ -13,7 +13,7 @@ import (
 )
 
 // maxManagers is how many bytes of who has managed the settings that a hold changed are kept. Whoever can write an object can write any number of them.
-const maxManagers = 8 << 10
+const maxManagers = 2 << 10
 
 // lift plans to take the hold off u and to give the person's own settings back, so that nobody can tell by its managedFields that it was held. An API server
 // has whoever changes a field manage it, and nobody else. So a setting that is given back is written under the name of who manages it, if that is one, and they
