@@ -102,8 +102,13 @@ func isReleased(a stack.Admission, composite string) bool {
 	return a.New.GetKind() == composite && isHoldTakenOff(a)
 }
 
+// isHoldTakenOff is when an object gets its own settings back. Its mark goes with that, or right after it.
 func isHoldTakenOff(a stack.Admission) bool {
-	return a.Old != nil && drill.Held(a.Old) && !drill.Held(a.New)
+	return a.Old != nil && isHeldBack(a.Old) && !isHeldBack(a.New)
+}
+
+func isHeldBack(u *unstructured.Unstructured) bool {
+	return drill.Held(u) && !strings.Contains(u.GetAnnotations()[annotationHold], `"freed":true`)
 }
 
 func isManaged(u *unstructured.Unstructured) bool {
