@@ -54,8 +54,11 @@ func heldPaths(u *unstructured.Unstructured) [][]string {
 	return [][]string{{"spec", "managementPolicies"}, xp.Instance{Unstructured: u}.UpdatePolicyPath()}
 }
 
-// managedPaths are all fields that a hold changes.
+// managedPaths are all fields that a hold changes; of a Secret, which none does, its data, whose manager has made its owner one.
 func managedPaths(u *unstructured.Unstructured) [][]string {
+	if xp.IsConnectionSecret(u) {
+		return [][]string{{"data"}}
+	}
 	paths := heldPaths(u)
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationReconcileRequested} {
 		paths = append(paths, []string{"metadata", "annotations", name})

@@ -103,3 +103,20 @@ func TestReturnedStatus(t *testing.T) {
 		t.Error("it is done once")
 	}
 }
+
+// Whoever publishes connection details has made the publisher their owner, and manages that.
+func TestTakeControlIsThePublishers(t *testing.T) {
+	secret := xptest.Secret("s", xptest.Field(map[string]any{"password": "c2VjcmV0"}, "data"))
+	s := newServer(t, secret)
+	s.write(secret, "provider")
+	c := takeControl(xptest.MR("b", xptest.UID("u")), s.live)
+	s.patch(c.Patch, c.Manager)
+	got := bySet(t, s.managers())
+	if len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	fields, _ := got["provider Update v1 "].(map[string]any)
+	if _, ok := fields["f:metadata"].(map[string]any)["f:ownerReferences"]; !ok { //nolint:forcetypeassert // It is one.
+		t.Errorf("got %v", fields)
+	}
+}

@@ -230,10 +230,10 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	return slim(after), err
 }
 
-// Carry carries a change out, and returns what planning reads of the object as it is then. Of what it takes a hold off this plugin manages nothing any more.
+// Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing any more.
 func (c *Cluster) Carry(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	after, err := c.patchAs(ctx, change.Target, change.Patch, cmp.Or(change.Manager, FieldManager))
-	if err != nil || !change.Lifts() {
+	if err != nil || xp.HasAnnotation(after, adoption.AnnotationHold) {
 		return slim(after), err
 	}
 	if p, ok := adoption.WithoutOwn(after); ok {

@@ -71,12 +71,21 @@ func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 		renamed := renameKeys(fields, uids)
 		if len(renamed) == 0 {
 			unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata", "f:ownerReferences")
+			if of, _, _ := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata"); isEmpty(of) {
+				unstructured.RemoveNestedField(m, "fieldsV1", "f:metadata") // Else it would be one of the fields itself.
+			}
 
 			continue
 		}
 		_ = unstructured.SetNestedMap(m, renamed, "fieldsV1", "f:metadata", "f:ownerReferences") // The path was just read.
 	}
 	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
+}
+
+func isEmpty(fields any) bool {
+	m, ok := fields.(map[string]any)
+
+	return ok && len(m) == 0
 }
 
 // renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}. Besides these there is only the list itself, ".".

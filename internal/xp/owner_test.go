@@ -144,7 +144,7 @@ func TestRenameOwners(t *testing.T) {
 			reason:  "A key that can't be read could hold an old UID.",
 			managed: `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{uid:old}":{},"k:[]":{},"v:\"old\"":{},"old":{}}}}}]}}`,
 			uids:    map[types.UID]types.UID{"old": "new"},
-			want:    `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{}}}]}}`,
+			want:    `{"metadata":{"managedFields":[{"fieldsV1":{}}]}}`,
 		},
 		"WrongTypes": {
 			reason:  "What is not what Kubernetes writes has no owners.",

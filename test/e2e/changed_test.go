@@ -97,7 +97,7 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 		adopted := slices.IndexFunc(states, func(u *unstructured.Unstructured) bool {
 			return drill.Held(u) && !paused(u) && pinned(u) && len(n.Refs(u)) == 3 && stack.HasCondition(u, "Synced", "True") == nil
 		})
-		released := slices.IndexFunc(states, func(u *unstructured.Unstructured) bool { return !drill.Held(u) })
+		released := slices.IndexFunc(states, func(u *unstructured.Unstructured) bool { return !isHeldBack(u) })
 		if adopted < 0 || released < adopted {
 			t.Errorf("XR %s was released (state %d) before it was reconciled with all that it had (state %d)", name, released, adopted)
 
@@ -122,7 +122,7 @@ func (n *tenant) claimReleased(history *drill.History, xr string) int64 {
 		if !strings.HasPrefix(xr, name+"-") {
 			continue
 		}
-		if i := slices.IndexFunc(states, func(u *unstructured.Unstructured) bool { return !drill.Held(u) }); i >= 0 {
+		if i := slices.IndexFunc(states, func(u *unstructured.Unstructured) bool { return !isHeldBack(u) }); i >= 0 {
 			return drill.Version(states[i])
 		}
 	}
