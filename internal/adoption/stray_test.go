@@ -106,7 +106,7 @@ func TestReturnedStatus(t *testing.T) {
 
 // Whoever publishes connection details has made the publisher their owner, and manages that.
 func TestTakeControlIsThePublishers(t *testing.T) {
-	secret := xptest.Secret("s", xptest.Field(map[string]any{"password": "c2VjcmV0"}, "data"))
+	secret := xptest.Secret("s", xptest.Field(map[string]any{"key": "dmFsdWU="}, "data"))
 	s := newServer(t, secret)
 	s.write(secret, "provider")
 	c := takeControl(xptest.MR("b", xptest.UID("u")), s.live)
@@ -116,7 +116,7 @@ func TestTakeControlIsThePublishers(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	fields, _ := got["provider Update v1 "].(map[string]any)
-	if _, ok := fields["f:metadata"].(map[string]any)["f:ownerReferences"]; !ok { //nolint:forcetypeassert // It is one.
+	if _, ok := fields["f:metadata"].(map[string]any)["f:ownerReferences"]; !ok {
 		t.Errorf("got %v", fields)
 	}
 }
