@@ -65,6 +65,13 @@ func (t *tree) releaseClaim() bool {
 	}
 	claim := t.w.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		if claim, came := t.claimOfThisRestore(); came && t.hold != nil {
+			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
+				t.wait(true, "%s: somebody has taken off its hold and which XR it has, and Crossplane is about to make another", r)
+
+				return false
+			}
+		}
 		// Any XR can name any claim; one that is held for its own XR must stay so.
 		return true
 	}

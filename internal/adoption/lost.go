@@ -130,6 +130,40 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	}
 }
 
+// lostClaim is the Plan for a held XR whose claim came back with it, was reconciled without its hold and without its reference to the XR, as one is that was
+// replaced, and has another XR now; lost is false if it has not.
+func (t *tree) lostClaim() (p Plan, lost bool) {
+	claim, came := t.claimOfThisRestore()
+	if !came {
+		return Plan{}, false
+	}
+	r, named := xp.ClaimFrom(claim).CompositeRef()
+	if !named || r.Name == t.xr.GetName() {
+		return Plan{}, false
+	}
+	if other := t.w.Get(r); other == nil || !isAnew(t.w, t.xr.Unstructured, other) {
+		return Plan{}, false // It is bound to one that was there, or came back too.
+	}
+
+	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made another XR for "+
+		"it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), takenOff(claim), r, whatToDo)}, true
+}
+
+// claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began that asks.
+func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
+	r, named := t.xr.ClaimRef()
+	if !named || t.w.inquiry == nil {
+		return nil, false
+	}
+	claim = t.w.Get(r)
+	if claim == nil || xp.HasAnnotation(claim, AnnotationHold) {
+		return nil, false
+	}
+	began := t.w.inquiry.Started
+
+	return claim, t.w.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
+}
+
 // judgedClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
 func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured

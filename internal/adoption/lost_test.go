@@ -355,6 +355,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		return xptest.With(u, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, path))
 	}
 	heldXR := held(x, xptest.SeenPaused())
+	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofMonday(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
 	revision := xptest.Revision(xptest.RevisionName, x)
 	again := "OrderClaim team-a/o: its hold had been taken off, and is put on again"
 	runPlans(t, map[string]planCase{
@@ -370,6 +371,21 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		"Live": {
 			reason: "A claim that was there before was never held.", ref: xp.RefTo(x), world: asking(withRestored(world(revision, claim), heldXR), x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Replaced": {
+			reason: "It has lost the reference to its XR too, and Crossplane has made another.", ref: xp.RefTo(x),
+			world: asking(withRestored(world(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
+			want: outcome{Failed: "XOrder x has no claim any more: OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, " +
+				"2026-01-02T11:05:00Z). Crossplane has made another XR for it: XOrder y; " + whatToDo},
+		},
+		"Another": {
+			reason: "It was bound to another XR in the backup.", ref: xp.RefTo(x),
+			world: asking(withRestored(world(revision), heldXR, xptest.XR("y", xptest.ClaimedBy(c), ofMonday()), toY), x), want: outcome{Step: stepUnpause, Target: "XOrder x"},
+		},
+		"Unbound": {
+			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(x),
+			world: asking(withRestored(world(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
+			want: outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: somebody has taken off its hold and which XR it has, and Crossplane is about to make another"}},
 		},
 		"Pinned": {
 			reason: "Nothing stays pinned.", ref: xp.RefTo(x), world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),

@@ -212,6 +212,9 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if p, lost := t.lostBefore(); lost {
 		return p
 	}
+	if p, lost := t.lostClaim(); lost {
+		return p
+	}
 	if p, ok := t.withoutPause(u); ok {
 		return p
 	}
