@@ -130,6 +130,19 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	}
 }
 
+// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of its claim, or the pause; ok is false if nobody has, or it did no
+// harm.
+func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if p, ok = t.lostBefore(); ok {
+		return p, ok
+	}
+	if p, ok = t.lostClaim(); ok {
+		return p, ok
+	}
+
+	return t.withoutPause(u)
+}
+
 // lostClaim is the Plan for a held XR whose claim came back with it, was reconciled without its hold and without its reference to the XR, as one is that was
 // replaced, and has another XR now; lost is false if it has not.
 func (t *tree) lostClaim() (p Plan, lost bool) {
@@ -145,8 +158,8 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		return Plan{}, false // It is bound to one that was there, or came back too.
 	}
 
-	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made another XR for "+
-		"it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), takenOff(claim), r, whatToDo)}, true
+	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made "+
+		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), takenOff(claim), r, whatToDo)}, true
 }
 
 // claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began that asks.

@@ -385,7 +385,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		"Unbound": {
 			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(x),
 			world: asking(withRestored(world(revision), xptest.With(heldXR, unpaused(), xptest.Reconciled()), xptest.With(toY, xptest.Without("spec", "resourceRef"))), x),
-			want: outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: somebody has taken off its hold and which XR it has, and Crossplane is about to make another"}},
+			want:  outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: somebody has taken off its hold and which XR it has, and Crossplane is about to make another"}},
 		},
 		"Pinned": {
 			reason: "Nothing stays pinned.", ref: xp.RefTo(x), world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),

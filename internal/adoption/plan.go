@@ -209,13 +209,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		return t.brief(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
-	if p, lost := t.lostBefore(); lost {
-		return p
-	}
-	if p, lost := t.lostClaim(); lost {
-		return p
-	}
-	if p, ok := t.withoutPause(u); ok {
+	if p, ok := t.interfered(u); ok {
 		return p
 	}
 	switch {

@@ -86,7 +86,7 @@ func (w *world) isNamed(s *state) bool {
 
 // mayFail returns the error of an item, unless it is one that is to be expected.
 func (w *world) mayFail(err error) error {
-	if err != nil && w.applied && strings.Contains(err.Error(), "came back with this restore and is not held any more") {
+	if err != nil && w.applied && strings.Contains(err.Error(), "was created since this restore began and is not held") {
 		return nil
 	}
 
