@@ -162,7 +162,7 @@ func TestAdoptRenamesManagedFields(t *testing.T) {
 			reason: "Velero writes managedFields back as they are.",
 			live:   live(xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))), want: `{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"new\"}":{}}}}`,
 		},
-		"Absent": {reason: "A UID of nobody is managed by nobody.", live: live(), want: `{"f:metadata":{}}`},
+		"Absent": {reason: "A UID of nobody is managed by nobody.", live: live(), want: `{}`},
 	} {
 		out := adopt(t, tc.live, bucket, restoreOf(nil))
 		if out.err != nil {
