@@ -28,11 +28,24 @@ type Change struct {
 
 // Lifts tells whether the change takes a hold off.
 func (c Change) Lifts() bool {
-	metadata, _ := c.Patch["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	mark, changed := annotations[AnnotationHold]
+	mark, changed := c.mark()
 
 	return changed && mark == nil
+}
+
+// Marks tells whether the change writes a mark.
+func (c Change) Marks() bool {
+	mark, _ := c.mark()
+
+	return mark != nil
+}
+
+func (c Change) mark() (mark any, changed bool) {
+	metadata, _ := c.Patch["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	mark, changed = annotations[AnnotationHold]
+
+	return mark, changed
 }
 
 // A Plan is the next step for one XR.
