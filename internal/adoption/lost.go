@@ -130,8 +130,8 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	}
 }
 
-// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of its claim, or the pause; ok is false if nobody has, or it did no
-// harm.
+// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of its claim, or the pause; ok is false if nobody has, or it did
+// no harm.
 func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if p, ok = t.lostBefore(); ok {
 		return p, ok

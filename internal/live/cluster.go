@@ -230,7 +230,7 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	return slim(after), err
 }
 
-// Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing any more, unless
+// Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing more, unless
 // somebody has taken off the one that it has just written: then that it manages the pause is what tells whose that is.
 func (c *Cluster) Carry(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	after, err := c.patchAs(ctx, change.Target, change.Patch, cmp.Or(change.Manager, FieldManager))

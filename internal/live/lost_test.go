@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -236,5 +238,31 @@ func TestAdoptTellsOfMRs(t *testing.T) {
 	_, left, _ := unstructured.NestedFieldNoCopy(s.get(t, buckets, "", "o").Object, "spec", "managementPolicies")
 	if p := plans[xp.RefTo(observing).ID()]; !p.Done || left {
 		t.Errorf("nothing of a hold is left; got %+v, %t", p, left)
+	}
+}
+
+// A policy can take a mark off whenever it is written. Then the pause of the hold is left, and who manages that says whose it is.
+func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
+	x := xptest.XR("x")
+	paused := unheld(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused(), xptest.JSON(`{"metadata":{"managedFields":[
+		{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}}]}}`)))
+	s := newServer(paused, restored(xptest.Revision(xptest.RevisionName, x)))
+	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		now := s.get(t, xorders, "", "x")
+		if patch, ok := action.(clienttesting.PatchAction); ok && strings.Contains(string(patch.GetPatch()), `"managedFields":`) {
+			now = xptest.With(now, xptest.Without("metadata", "managedFields"))
+		}
+
+		return true, s.put(xorders, now), nil
+	})
+	for range 2 {
+		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plans[xp.RefTo(x).ID()]
+		if p.Done || !strings.Contains(strings.Join(p.Waiting, "; "), "somebody has undone what was done about it") {
+			t.Errorf("it must wait for whoever takes the mark off; got %+v", p)
+		}
 	}
 }
