@@ -181,7 +181,7 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	if len(entries) == 0 {
 		return p
 	}
-	ours := managersOfOurs(entries)
+	ours := ownEntry(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
 	for _, manager := range managersIn(h) {
 		entries = manageAgain(entries, manager, ours, managedPaths(u))
@@ -204,8 +204,8 @@ func withEntries(entries []map[string]any) []any {
 	return list
 }
 
-// managersOfOurs returns the entry of managedFields under which this plugin has given settings back; nil if there is none.
-func managersOfOurs(entries []map[string]any) map[string]any {
+// ownEntry returns the entry of managedFields under which this plugin has given settings back; nil if there is none.
+func ownEntry(entries []map[string]any) map[string]any {
 	for _, m := range entries {
 		if isOwn(m) {
 			return m

@@ -1,9 +1,7 @@
 package adoption
 
 import (
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -179,141 +177,6 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	})
 }
 
-// What the hold is put on again with must be what the person gets back.
-func TestHoldAgain(t *testing.T) {
-	xr, back, _ := lostTree(xptest.Without("status"))
-	path := xp.Instance{Unstructured: xr}.UpdatePolicyPath()
-	ours := managed(FieldManager, "Update", cameAt, path)
-	for name, tc := range map[string]struct {
-		reason string
-		xr     *unstructured.Unstructured
-		want   *string
-	}{
-		"None":      {reason: "Without a policy there was none.", xr: xr},
-		"Ours":      {reason: "The pin is no policy of the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours)},
-		"Theirs":    {reason: "What nobody says is the plugin's is the person's.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual)), want: new(xp.UpdateManual)},
-		"Automatic": {reason: "Somebody has taken the pin off.", xr: xptest.With(xr, xptest.Policy(xp.UpdateAutomatic), ours), want: new(xp.UpdateAutomatic)},
-		"Shared": {
-			reason: "Who has managed it in the backup had the other value.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("kubectl", "Update", saved, path)),
-			want: new(xp.UpdateAutomatic),
-		},
-		"SharedSince": {
-			reason: "Who has written the same since wants it.", xr: xptest.With(xr, xptest.Policy(xp.UpdateManual), ours, managed("flux", "Apply", laterAt, path)),
-			want: new(xp.UpdateManual),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			key := Key(strings.Repeat("k", KeySize))
-			w := NewWorld(key)
-			w.SetTime(noon)
-			u := xptest.With(tc.xr, xptest.Refs(back))
-			plan := Next(asking(withRestored(w, u, back), u), xp.RefTo(u))
-			if plan.Patch == nil || !strings.Contains(plan.Warning, "argocd-controller") {
-				t.Fatalf("%s\ngot %+v", tc.reason, plan)
-			}
-			after := xptest.Merge(u, plan.Patch)
-			h, err := key.HoldOf(after)
-			if err != nil || h == nil {
-				t.Fatalf("%s\n%v, %v", tc.reason, h, err)
-			}
-			want := &Hold{
-				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
-			}
-			if diff := cmp.Diff(want, h); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
-				t.Errorf("%s\nit is not held: %v", tc.reason, after.Object)
-			}
-			w.AddRestored(after)
-			if next := Next(w, xp.RefTo(u)); next.Done || next.Lost || len(next.Waiting) == 0 {
-				t.Errorf("From then on it waits as any other; got %+v", next)
-			}
-		})
-	}
-}
-
-// Somebody can take the pause of a hold off and leave its mark.
-func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
-	xr, back, anew := lostTree(xptest.Without("status"))
-	unpaused := func(lists *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
-		h := heldFor(xptest.With(xr, xptest.Refs(back)), Hold{}, xptest.Without("metadata", "annotations", xp.AnnotationPaused))
-
-		return xptest.With(xptest.With(h, xptest.Refs(lists)), o...)
-	}
-	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x was reconciled before it was adopted, since its annotation crossplane.io/paused had been taken off: the last to write it was " +
-		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has made anew: Bucket b-new; and the XR does not reference any more what was restored: ` +
-		"Bucket b; " + whatToDo
-	runPlans(t, map[string]planCase{
-		"InTime": {
-			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
-			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
-		},
-		"PersonsOwn": {
-			reason: "Somebody had paused it, and does not want that any more.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(revision), xptest.With(heldFor(xptest.With(xr, xptest.Refs(back), xptest.Annotated(xp.AnnotationPaused, "true")), Hold{}),
-				xptest.Without("metadata", "annotations", xp.AnnotationPaused)), back), xr),
-			want: outcome{Step: StepAgain, Target: "XOrder x", Moving: true, Total: 1},
-		},
-		"Late": {
-			reason: "It has composed it anew.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr), want: outcome{Total: 1, Failed: failed},
-		},
-		"Harmless": {
-			reason: "All was back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back, reconciledAt(laterAt)), back), xr),
-			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
-		},
-	})
-}
-
-// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.
-func TestNextOfWhatIsHeldAgain(t *testing.T) {
-	xr, back, anew := lostTree(xptest.Without("status"))
-	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {
-		u := heldFor(xptest.With(xr, xptest.Refs(lists...)), Hold{}, xptest.SeenPaused())
-		h, err := HoldOf(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Again = true
-		mark, err := Unverified.mark(xp.RefTo(u), h)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		return xptest.With(u, xptest.Annotated(AnnotationHold, mark))
-	}
-	revision := xptest.Revision(xptest.RevisionName, xr)
-	failed := "XOrder x stays held: when its hold had been taken off Crossplane replaced in its resourceRefs what was restored: Bucket b; by what it was to make anew: " +
-		"Bucket b-new. Put the former back into its resourceRefs in place of the latter, delete the latter where it exists, and run: " + xp.ReleaseCommand(xp.RefTo(xr)).String()
-	synced := xptest.With(back, xptest.Reconciled())
-	runPlans(t, map[string]planCase{
-		"NotMade": {
-			reason: "It was not made yet.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
-		},
-		"Made": {
-			reason: "It was.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision, anew), again(anew), back), xr), want: outcome{Total: 1, Failed: failed},
-		},
-		"NobodyAsks": {
-			reason: "The command release must not let it go either.", ref: xp.RefTo(xr), world: withRestored(world(revision, anew), again(anew), back),
-			want: outcome{Total: 1, Failed: failed},
-		},
-		"PutBack": {
-			reason: "A person has put it back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), xptest.With(again(anew), xptest.Refs(back)), synced), xr),
-			want: outcome{Step: stepUnpause, Target: "XOrder x"},
-		},
-		"Whole": {
-			reason: "Nothing was replaced.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), again(back), synced), xr),
-			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
-		},
-	})
-	w := asking(withRestored(world(revision, anew), again(anew), back), xr)
-	if news := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(news) > 0 {
-		t.Errorf("its mark says so; got %+v", news)
-	}
-}
-
 // Whoever asks has to look for what an XR composes before it counts as adopted, but not for what nobody asks for.
 func TestNextLooksForWhatIsAsked(t *testing.T) {
 	xr, back, anew := lostTree()
@@ -451,33 +314,5 @@ func TestLosses(t *testing.T) {
 	got := Losses(w, plans)
 	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Bad || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
 		t.Errorf("who has lost something has no mark to say so; got %+v", got)
-	}
-}
-
-func TestLastWriter(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		of     []xptest.Option
-		want   string
-	}{
-		"Nobody":  {reason: "Nobody is named who is not known.", want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
-		"Earlier": {reason: "Who wrote it before the backup is not meant.", of: []xptest.Option{managed("kubectl", "Update", saved)}, want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"},
-		"Last": {
-			reason: "The last of several, but for controllers.", want: `the last to write it was "flux" (Apply, 2026-01-02T11:06:00Z)`,
-			of: []xptest.Option{
-				managed("kubectl", "Update", laterAt), managed("flux", "Apply", "2026-01-02T11:06:00Z"), managed("edit", "Update", cameAt),
-				managed("crossplane", "Update", "2026-01-02T11:07:00Z"), managed(FieldManager, "Update", "2026-01-02T11:08:00Z"), managed("velero-server", "Update", "2026-01-02T11:08:00Z"),
-			},
-		},
-		"Damaged": {
-			reason: "Anybody can write anything.", of: []xptest.Option{xptest.Field([]any{"x", map[string]any{"manager": int64(1), "time": true}}, "metadata", "managedFields")},
-			want: "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, takenOff(xptest.XR("x", append([]xptest.Option{ofMonday()}, tc.of...)...))); diff != "" {
-				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
-			}
-		})
 	}
 }

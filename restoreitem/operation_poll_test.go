@@ -1,0 +1,103 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// One poll finds out for all operations that follow it at once; the next poll asks again.
+func TestProgressAsksOncePerPoll(t *testing.T) {
+	x, y, z := xptest.XR("x"), xptest.XR("y"), xptest.XR("z")
+	w := &world{plans: map[xp.ID]adoption.Plan{
+		xp.RefTo(x).ID(): {Total: 1}, xp.RefTo(y).ID(): {Total: 2, Adopted: 1},
+	}}
+	a := pollWith(w)
+	poll := func(seconds int, name string, total int64) {
+		t.Helper()
+		a.now = at(seconds)
+		p, err := a.Progress("XOrder.v1alpha1.example.org//"+name, restoreOf(nil))
+		if err != nil || p.NTotal != total {
+			t.Errorf("at %d s, %s: got total %d, error %v; want total %d", seconds, name, p.NTotal, err, total)
+		}
+	}
+	const selector = "velero.io/restore-name=monday "
+	poll(30, "x", 1)
+	poll(30, "y", 2)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x"}, w.asked); diff != "" {
+		t.Errorf("What was found for one is found for all of a poll: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(z).ID(): {Total: 3}}
+	poll(34, "z", 3)
+	poll(34, "x", 1)
+	if diff := cmp.Diff([]string{selector + "XOrder x", selector + "XOrder z"}, w.asked); diff != "" {
+		t.Errorf("What has no link to the first is asked for on its own, and forgets nothing: -want, +asked:\n%s", diff)
+	}
+
+	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(x).ID(): {Total: 4}}
+	poll(40, "x", 4)
+	if len(w.asked) != 3 {
+		t.Errorf("The next poll must ask again; asked %v", w.asked)
+	}
+}
+
+// What somebody else may have taken the hold off is asked for by itself, since only who asks has it looked at.
+func TestProgressAsksForWhatIsUnproven(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
+	a := pollWith(w)
+	progress := func() velero.OperationProgress {
+		t.Helper()
+		p, err := a.Progress(operation, restoreOf(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return p
+	}
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//y", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.plans = planFor(adoption.Plan{Failed: "it has lost something", Lost: true})
+	if p := progress(); p.Err != "it has lost something" || !p.Completed || len(w.asked) != 2 {
+		t.Errorf("it has not lost its hold unnoticed; got %+v, asked %v", p, w.asked)
+	}
+	w.plans = planFor(adoption.Plan{Done: true, Unproven: true})
+	if _, err := a.Progress("XOrder.v1alpha1.example.org//z", restoreOf(nil)); err != nil {
+		t.Fatal(err)
+	}
+	if p := progress(); p.Err != "it has lost something" || len(w.asked) != 3 {
+		t.Errorf("what is known is not forgotten; got %+v, asked %v", p, w.asked)
+	}
+}
+
+// There can be so many operations that asking for all of them takes longer than what is found out lasts.
+func TestProgressAsksOnceForManyOperations(t *testing.T) {
+	w := &world{plans: planFor(adoption.Plan{Total: 1})}
+	a := pollWith(w)
+	for n := range 20 {
+		a.now = at(n)
+		if _, err := a.Progress(operation, restoreOf(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.asked) != 1 {
+		t.Errorf("Operations that are polled one after the other are of one poll; asked %v", w.asked)
+	}
+}
+
+func TestProgressDoesNotRememberAFailure(t *testing.T) {
+	w := &world{err: errAPI}
+	a := pollWith(w)
+	_, _ = a.Progress(operation, restoreOf(nil))
+	w.err, w.plans = nil, planFor(adoption.Plan{Done: true})
+	if p, err := a.Progress(operation, restoreOf(nil)); err != nil || !p.Completed {
+		t.Errorf("A failure that has passed is over; got %+v, %v", p, err)
+	}
+}
