@@ -3,6 +3,7 @@ package adoption
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,18 +123,13 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 
 // othersAt returns the entries of managedFields that others than this plugin have for a field, and whether this plugin has one.
 func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
-	for _, m := range entriesOf(u) {
-		if _, ok := managedAt(m, path); !ok {
-			continue
-		}
-		if isOwn(m) {
-			ours = true
-		} else if !isStray(u, m) {
-			others = append(others, m)
-		}
-	}
+	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
+		_, manages := managedAt(m, path)
 
-	return others, ours
+		return manages && isOwn(m)
+	})
+
+	return managersOf(managersBesides(u), [][]string{path}), ours
 }
 
 // isOurPause tells whether the pause of an object is that of a hold, as its managedFields say.
