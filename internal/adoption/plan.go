@@ -22,6 +22,8 @@ type Change struct {
 	Step string
 	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
 	Manager string
+	// Defaults are those fields of the patch that nobody managed and that become what the API server has for them by default.
+	Defaults [][]string
 	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should be.
 	Warning string
 }
