@@ -49,7 +49,11 @@ func (c Change) applied(path []string, ours map[string]any, others []map[string]
 	case !changes:
 		return nil, true
 	case wanted == nil || c.isDefault(path):
-		return nil, !there || owned && len(managersOf(others, [][]string{path})) == 0
+		return nil, !there || owned && !slices.ContainsFunc(others, func(m map[string]any) bool {
+			_, manages := managedAt(m, path)
+
+			return manages
+		})
 	case owned || !isEqual(is, wanted):
 		return wanted, true
 	default:
@@ -62,17 +66,14 @@ func (c Change) isDefault(path []string) bool {
 	return slices.ContainsFunc(c.Defaults, func(p []string) bool { return slices.Equal(p, path) })
 }
 
-// appliedBy returns the entry of managedFields under which this plugin has applied a hold server-side, and those of others; ok is false if it has not, has
-// written something else besides, or has done so in another version.
+// appliedBy returns the entry of managedFields under which this plugin has applied a hold server-side, and all others, of which one can be what it has patched:
+// that loses what is applied with another value. ok is false if it has not applied one, or has applied something else besides or in another version.
 func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[string]any, ok bool) {
 	for _, m := range entriesOf(u) {
-		switch {
-		case !isOwn(m):
-			others = append(others, m)
-		case ours != nil || m["operation"] != operationApply || m["apiVersion"] != u.GetAPIVersion():
-			return nil, nil, false
-		default:
+		if ours == nil && isOwn(m) && m["operation"] == operationApply && m["apiVersion"] == u.GetAPIVersion() {
 			ours = m
+		} else {
+			others = append(others, m)
 		}
 	}
 	fields, _ := ours["fieldsV1"].(map[string]any)

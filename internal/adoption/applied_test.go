@@ -64,7 +64,15 @@ func TestApplied(t *testing.T) {
 			reason: "Nor does what somebody else applies, too.", patch: release, defaults: policy,
 			target: xr(ours(held) + "," + entry("argocd-controller", "Apply", `{"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
 		},
-		"Patched":     {reason: "An entry that is not applied would stay.", target: xr(ours(held) + "," + entry(FieldManager, "Update", pinned)), patch: unpause},
+		"Patched": {
+			reason: "What was patched is this plugin's as it is applied, if it is another value then.", patch: unpause,
+			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
+			want:   `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"i"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
+		},
+		"ReleasePatched": {
+			reason: "What was patched would stay.", patch: release, defaults: policy,
+			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
+		},
 		"NotApplied":  {reason: "It was not applied.", target: xr(entry(FieldManager, "Update", held)), patch: unpause},
 		"OfAnother":   {reason: "It is to be somebody else's.", target: xr(ours(held)), patch: unpause, manager: "kubectl-create"},
 		"NoManagers":  {reason: "Nobody knows what was applied.", target: xr(""), patch: unpause},

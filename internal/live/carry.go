@@ -48,7 +48,11 @@ func (c *Cluster) change(ctx context.Context, change adoption.Change) (*unstruct
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)
 	}
 	options := metav1.PatchOptions{FieldManager: cmp.Or(change.Manager, FieldManager)}
-	if configuration, ok := change.Applied(); ok {
+	configuration := change.Configuration
+	if configuration == nil {
+		configuration, _ = change.Applied()
+	}
+	if configuration != nil {
 		after, err := c.apply(ctx, change.Target, configuration, patch)
 		switch {
 		case err == nil && isDone(patch, after), err != nil && !isInapplicable(err):
