@@ -298,9 +298,9 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
 		},
 		"Deleting": {
-			reason: "Somebody has deleted it since.", world: world(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its " +
-				"annotation crossplane.io/paused"},
+			reason: "Its hold keeps Crossplane from nothing any more.", world: world(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
+				"when it is gone"},
 		},
 		"ComposedDeleting": {
 			reason: "What goes is not adopted.", world: world(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
