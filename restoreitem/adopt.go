@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -69,6 +70,8 @@ type Adopt struct {
 	rebuilt sync.Map
 	// lived are the kinds of which the restore was to tell that what exists is left as it is.
 	lived sync.Map
+	// misread is done when the restore was to tell that nobody can read its settings.
+	misread sync.Once
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	doom    *Doom
@@ -191,7 +194,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
 		return false, nil
 	}
-	settings, unread := a.settings(i.restore)
+	settings, unread := a.settingsFor(i)
 	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
 	}
@@ -206,9 +209,25 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
+// settingsFor returns the settings for an item. Of settings that nobody can read it makes those with which nothing is done until somebody has looked: to restore
+// nothing would lose more, and to go on without what a person may have wanted, as to hold all, may be what they were meant against.
+func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
+	settings, err := a.settings(i.restore)
+	if invalid := (setting.InvalidError{}); !errors.As(err, &invalid) {
+		return settings, err
+	}
+	a.misread.Do(func() {
+		i.fail(nil, err.Error()+"; so no setting is heard, and everything of Crossplane's that this restore brings back is held, as with "+setting.NameHold+"="+
+			string(setting.HoldAll)+". Correct the settings for the next restore, and if this one needs none, let it go: "+
+			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName()).String())
+	})
+
+	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll}, nil
+}
+
 // consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
 func (a *Adopt) consider(i *item) error {
-	settings, err := a.settings(i.restore)
+	settings, err := a.settingsFor(i)
 	if err != nil {
 		return err
 	}

@@ -182,10 +182,14 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	if out != nil {
 		// What an operation tells besides is a test's of its own.
 		operation := *out
-		operation.OperationID, got.note = cutNote(out.OperationID)
-		if progress := (velero.OperationProgress{}); tellNote(operation.OperationID, &progress) {
-			operation.OperationID, got.note, got.failed = "", progress.Description, progress.Err != ""
+		id, note := cutNote(out.OperationID)
+		progress := velero.OperationProgress{}
+		if tellNote(out.OperationID, &progress) {
+			id = ""
+		} else {
+			tellNote(note, &progress)
 		}
+		operation.OperationID, got.note, got.failed = id, progress.Description, progress.Err != ""
 		got.RestoreItemActionExecuteOutput = &operation
 	}
 	if out != nil && out.UpdatedItem != nil {
