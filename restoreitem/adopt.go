@@ -2,7 +2,6 @@ package restoreitem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -39,6 +38,8 @@ type Inventory interface {
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
+	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
+	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// ConfigMap returns the data of a ConfigMap.
@@ -183,6 +184,12 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		if of != nil {
 			return a.clone(i, *of, i.settings.Clone)
 		}
+	} else if other, err := a.movedTo(i); err != nil || other != nil {
+		if err != nil {
+			return nil, err
+		}
+
+		return a.holdBeside(i, *other)
 	}
 
 	return a.adopt(i)
@@ -207,22 +214,6 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	default:
 		return reconciled, nil
 	}
-}
-
-// settingsFor returns the settings for an item. Of settings that nobody can read it makes those with which nothing is done until somebody has looked: to restore
-// nothing would lose more, and to go on without what a person may have wanted, as to hold all, may be what they were meant against.
-func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
-	settings, err := a.settings(i.restore)
-	if invalid := (setting.InvalidError{}); !errors.As(err, &invalid) {
-		return settings, err
-	}
-	a.misread.Do(func() {
-		i.fail(nil, err.Error()+"; so no setting is heard, and everything of Crossplane's that this restore brings back is held, as with "+setting.NameHold+"="+
-			string(setting.HoldAll)+". Correct the settings for the next restore, and if this one needs none, let it go: "+
-			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName()).String())
-	})
-
-	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll}, nil
 }
 
 // consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
