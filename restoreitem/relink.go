@@ -50,7 +50,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			return true, nil
 		case left:
 			log.Info("Velero may give it an owner that it would not have been given here")
-		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original)):
+		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original) || a.isReached(i)):
 			log.Info("Restored before its owner, which takes it over")
 		default:
 			log.WithField("next", withoutOwner(i.original)).Warn("Restored without an owner that it had")
@@ -62,6 +62,16 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil
+}
+
+// isReached tells whether a connection secret comes from a namespace that the restore does not take, before what publishes in it.
+func (a *Adopt) isReached(i *item) bool {
+	if a.asks == nil {
+		return false
+	}
+	_, reached, _ := a.asks.reachedFor(i.original)
+
+	return reached
 }
 
 // refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.

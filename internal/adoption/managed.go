@@ -13,6 +13,7 @@ import (
 // Why an MR that is about to be let go is held until then.
 const (
 	waitPublished = "it was held until its connection secret was back"
+	waitPublish   = "it is held until its connection secret is back"
 	waitLetGo     = "it is being given its own settings back"
 )
 
@@ -98,9 +99,8 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		// A provider takes control of one without a controller only if what it publishes differs.
 		return end{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
-	if r, missing := w.missingSecret(u, h); missing {
-		return end{why: fmt.Sprintf("its connection %s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only "+
-			"once; restore again", r), cause: "its connection secret is missing"}
+	if why := w.missingSecret(u, h); why != "" {
+		return end{why: why, cause: causeSecret}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e
@@ -111,20 +111,17 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.ByHand {
 		return end{ready: true}
 	}
-	step, why := "its connection secret is back; give its own settings back", waitPublished
-	if h.Identity != "" || h.Observes || len(h.Status) > 0 || !xp.Publishes(u) {
-		step, why = "give its own settings back", waitLetGo
+	step, why := "give its own settings back", waitLetGo
+	if only := h.Secret && h.Identity == "" && !h.Observes && len(h.Status) == 0; only {
+		switch r, ok := xp.SecretRef(u); {
+		case ok && w.Has(r):
+			step, why = "its connection secret is back; give its own settings back", waitPublished
+		case ok && w.secretless:
+			why = waitPublish
+		}
 	}
 
 	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
-}
-
-// missingSecret returns the connection secret of an MR that the restore should have brought back, and whether it has not.
-func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) (xp.Ref, bool) {
-	r, ok := xp.SecretRef(u)
-	_, unknown := w.isUnknown(r)
-
-	return r, ok && h.Secret && !unknown && !w.secretless && !h.ownPause() && xp.IsPaused(u) && !w.Has(r)
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
