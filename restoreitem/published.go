@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -36,7 +37,7 @@ type publisher struct {
 }
 
 // reach has Velero bring the connection secret of a held XR or MR from a namespace that the restore does not take, as a backup takes it from there: some
-// passwords are nowhere else. Velero does so from 1.18.2 on; with an older one the hold waits for another restore. Of what is in such a namespace nothing
+// passwords are nowhere else. Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore. Of what is in such a namespace nothing
 // else comes by this, and no namespace: Velero would make one of which the restore is told nothing.
 func (a *Adopt) reach(i *item, out *velero.RestoreItemActionExecuteOutput) {
 	r, ok := xp.SecretRef(i.original)
@@ -64,8 +65,11 @@ func (a *Adopt) reach(i *item, out *velero.RestoreItemActionExecuteOutput) {
 // left out, and so does whoever excludes the namespace.
 func reaches(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
+	// Velero adds those that it never restores to those that are excluded (velero pkg/controller/restore_controller.go, validateAndComplete).
+	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
+	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
 
-	return len(s.IncludedResources) == 0 && len(s.ExcludedResources) == 0 && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
+	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
 // reachedFor returns what a Secret was reached for, and tells whether it was reached at all and whether it is that one's: the backup may have been written to.

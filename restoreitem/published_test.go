@@ -36,7 +36,9 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 
 		return s
 	}
-	ofTeamA := spec(func(s *velerov1.RestoreSpec) { s.IncludedNamespaces = []string{"team-a"} })
+	ofTeamA := spec(func(s *velerov1.RestoreSpec) {
+		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, never // Velero adds these by itself.
+	})
 	type want struct {
 		Secret bool
 		By     string

@@ -233,7 +233,7 @@ func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: value(h.Paused)}
 	maps.Copy(annotations, unasked(u))
 	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
-		annotations[xp.AnnotationMustRestore] = nil // Velero takes it off from 1.18.2 on.
+		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 takes it off, and 1.18.1 does not.
 	}
 	p := patch(u, annotations)
 	if h.Pinned {

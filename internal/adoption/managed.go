@@ -17,6 +17,9 @@ const (
 	waitLetGo     = "it is being given its own settings back"
 )
 
+// causeNoPolicies is the cause of what can't be observed first.
+const causeNoPolicies = "its kind has no managementPolicies"
+
 // An end is how the hold of an MR goes on, and why it is on until then.
 type end struct {
 	Change
@@ -101,6 +104,10 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	}
 	if why := w.missingSecret(u, h); why != "" {
 		return end{why: why, cause: causeSecret}
+	}
+	if h.Observes && !h.ownPause() && xp.IsPaused(u) && !xp.HasPolicies(u) {
+		return end{why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider "+
+			"would create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)), cause: causeNoPolicies}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e

@@ -122,8 +122,8 @@ func SetMustInclude(u *unstructured.Unstructured) {
 // notes are what only the backup's copy of an object has in its metadata.
 var notes = []string{FieldTree, FieldDangling, FieldWell, FieldPublished} //nolint:gochecknoglobals // It is a constant list.
 
-// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero takes it off before it creates u, from 1.18 on;
-// an older one knows nothing of it.
+// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
+// 1.18.1 knows nothing of it.
 func SetMustRestore(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustRestore, "true")
 }
