@@ -245,6 +245,13 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 
 			continue
 		}
+		if err != nil && xp.IsConnectionSecret(item) {
+			// What is in it may be nowhere else.
+			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server answer " +
+				"for " + r.GroupVersionKind().GroupKind().String())
+
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("cannot find the resource of %s, which comes before %s: %w", r, xp.String(item), err)
 		}

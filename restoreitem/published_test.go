@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -228,4 +229,25 @@ func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
 		"Unnoted":    {reason: "It is not known to have one.", item: xptest.With(local, xptest.Without("metadata", xp.FieldPublished)), spec: labelled},
 		"Everything": {reason: "Then it comes by itself.", item: local},
 	})
+}
+
+// What is in a Secret may be nowhere else, so that the kind of what has published it can't be read must not keep it out.
+func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
+	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
+	log, hook := logtest.NewNullLogger()
+	unreadable := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		return schema.GroupVersionResource{}, false, errAPI
+	}
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(secret, restoreOf(nil)))
+	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
+		t.Errorf("its owner is not asked for, which is named; got %+v, %v, %v", out, err, hook.AllEntries())
+	}
+	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
+		t.Error("what an XR composes must not come back ahead of it because of a failure")
+	}
+	got := adopt(t, nobody(errAPI), secret, restoreOf(nil))
+	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
+		t.Errorf("it comes back without its owner, which is named; got %+v", got)
+	}
 }

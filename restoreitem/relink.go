@@ -28,6 +28,10 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	uids := map[types.UID]types.UID{}
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, reason, err := a.liveOwner(ref, i)
+		if err != nil && xp.IsConnectionSecret(i.original) {
+			// What is in it may be nowhere else, and what publishes in it waits for it, and is made its controller again when it can be read.
+			owner, reason, err = nil, "it can't be read: "+err.Error(), nil
+		}
 		if err != nil {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
