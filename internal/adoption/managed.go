@@ -32,6 +32,8 @@ type end struct {
 	silent bool
 	// ready says that it waits for nothing but a person.
 	ready bool
+	// failed says that it can't be let go.
+	failed bool
 }
 
 // nextForManaged plans for an MR that is held, and that no held XR composes.
@@ -40,6 +42,9 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 		return w.judgedManaged(u)
 	}
 	e := endOf(w, u, h)
+	if e.failed {
+		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
+	}
 	if e.ready {
 		return letGoWith(u, h, Plan{})
 	}
@@ -74,6 +79,11 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	case controlled && e.Patch != nil:
 		t.plan.Also = append(t.plan.Also, e.Change)
 	}
+	if e.failed {
+		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, e.why)
+
+		return true
+	}
 	if e.ready {
 		return t.awaitHand(r, h)
 	}
@@ -93,6 +103,20 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.Freed {
 		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
 	}
+	by, ok := unheededBy(u, h)
+	if ok && (by.created || h.Identity != "" || h.Observes) {
+		return end{why: by.why, cause: causeUnheeded, failed: by.created}
+	}
+	e := endOfHeld(w, u, h)
+	if ok && e.Patch != nil && e.Lifts() {
+		e.Warning = by.why
+	}
+
+	return e
+}
+
+// endOfHeld is endOf for what nobody has reconciled meanwhile.
+func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
