@@ -226,9 +226,8 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
-	if r, ok := xp.SecretRef(i.original); ok && held != nil {
-		r.Namespace = targetNamespace(r.Namespace, i.restore)
-		held.Secret = a.asks.brings(r)
+	if held != nil {
+		a.awaitSecret(i, held)
 	}
 	if held == nil && i.isAsItWas() {
 		a.returnManagers(i)
@@ -250,6 +249,9 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	a.returnManagers(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
+	if held != nil || xp.IsComposite(i.original) {
+		a.reach(i, out)
+	}
 
 	return out, nil
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
-// the owners that it has found live. A nil one has none.
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to or the
+// backup is known to have, and the owners that it has found live. A nil one has none.
 type Asks struct {
 	mu      sync.Mutex
 	items   map[scopeless]*asking
-	secrets sync.Map
+	secrets sync.Map // Of bool, whether the restore brings it.
 	live    sync.Map
+	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
 }
 
 // A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of
@@ -101,14 +102,25 @@ func (a *Asks) leftFor(kind schema.GroupKind, group, name string) (by string, le
 	return by, true
 }
 
-// brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
-func (a *Asks) brings(secret xp.Ref) bool {
-	if a == nil {
-		return false
+// secret takes note that the backup has a connection secret, and whether the restore brings it.
+func (a *Asks) secret(r xp.Ref, brings bool) {
+	if brings {
+		a.secrets.Store(r.ID(), true)
+	} else {
+		a.secrets.LoadOrStore(r.ID(), false)
 	}
-	_, ok := a.secrets.Load(secret.ID())
+}
 
-	return ok
+// secretOf tells whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
+// Secrets before custom resources, but for those that a Secret asks for.
+func (a *Asks) secretOf(r xp.Ref) (brings, known bool) {
+	if a == nil {
+		return false, false
+	}
+	v, known := a.secrets.Load(r.ID())
+	brings, _ = v.(bool)
+
+	return brings, known
 }
 
 // found takes note of an object that is live.

@@ -143,6 +143,9 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 		return a.holdBeside(i, of.Ref)
 	case mode == setting.New:
 		return a.cloneNew(i, of.Ref)
+	case mode == setting.Observe && xp.IsManaged(i.original) && !xp.HasPolicies(i.original):
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
+			"external resource; "+choices)
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		if err := adoption.TakeOff(i.Unstructured); err != nil {
 			return nil, err
