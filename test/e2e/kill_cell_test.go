@@ -174,6 +174,7 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	stray := s.unreturned(t, n)
 	if stray != nil {
 		n.forgotten = stray.GetKind() + "/" + stray.GetName()
+		t.Logf("Velero has not written back who manages what of %s", n.forgotten)
 	}
 	r := command(t, s.target, "release", "--restore", n.Namespace)
 	missing := s.missing(t, n)
