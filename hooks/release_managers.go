@@ -21,7 +21,7 @@ func (h *held) sayManagers() {
 	case report.Released, report.Forced:
 	case report.WouldRelease, report.WouldForce:
 		reason, next = reasonManagersMissing, nextManagersMissing
-	default:
+	case report.Unproven, report.StillHeld, report.LeftAlone, report.WouldWait:
 		return
 	}
 	if !adoption.IsStray(h.object) {
