@@ -18,10 +18,14 @@ type Change struct {
 	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do now.
 	Target *unstructured.Unstructured
 	Patch  map[string]any
+	// Configuration is what this plugin applies server-side instead, as Applied returns it; nil if it can't, or nobody has asked yet.
+	Configuration map[string]any
 	// Step says what the patch does, for the log.
 	Step string
 	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
 	Manager string
+	// Defaults are those fields of the patch that nobody managed and that become what the API server has for them by default.
+	Defaults [][]string
 	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should be.
 	Warning string
 }
