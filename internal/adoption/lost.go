@@ -199,6 +199,12 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 			"it composed; %s", r, whatToDo)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
+		if isOurPause(u) {
+			t := tree{w: w}
+			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
+
+			return t.plan
+		}
 	}
 	if p.Patch == nil {
 		if p.Change = unpin(u); p.Patch != nil {
