@@ -67,6 +67,8 @@ type Adopt struct {
 	settings func(of metav1.Object) (setting.Settings, error)
 	// rebuilt are the kinds that were named as not restored.
 	rebuilt sync.Map
+	// lived are the kinds of which the restore was to tell that what exists is left as it is.
+	lived sync.Map
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	doom    *Doom
@@ -122,7 +124,16 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	i.namespace = targetNamespace(i.GetNamespace(), i.restore)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
+	out, err := a.execute(i)
+	if err == nil {
+		i.note(out)
+	}
 
+	return out, err
+}
+
+// execute is Execute for an item, but for what a person has to know of it.
+func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	reason, err := a.whyRemade(i)
 	if err != nil {
 		return nil, err
@@ -277,7 +288,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 	if err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}
-	i.log.Warn("Restored paused: " + reason)
+	i.warn(nil, "Restored paused: "+reason)
 
 	return nil
 }
@@ -339,7 +350,7 @@ func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
 
 // isLive tells whether Velero is about to write something of Crossplane's over what is live.
 func (a *Adopt) isLive(i *item) (bool, error) {
-	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate {
+	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
 		return false, nil
 	}
 	live, err := a.cluster.Exists(context.Background(), i.self())
@@ -354,8 +365,13 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 // composes now, the external-name of the backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
 // a restore of one namespace. What an earlier restore holds is adopted all the same.
 func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
-	i.log.Warn("It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, delete it " +
-		"first, with the external resources of what it composes kept")
+	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
+		"delete it first, with the external resources of what it composes kept"
+	if _, told := a.lived.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+		i.log.Warn(message)
+	} else {
+		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")
+	}
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	if i.isHeld() || i.holdOf(i.settings) != nil {
 		out.OperationID = operationID(i.self())

@@ -107,18 +107,19 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 		if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
 			return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
 		}
-		i.log.Warn("Restored to observe only: " + of.String() + " manages the same external resource")
+		i.warn(nil, "Restored to observe only: "+of.String()+" manages the same external resource")
 
 		return a.adopt(i)
 	case mode == setting.Observe && xp.IsComposite(i.original):
-		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and what it composes only observes")
-	case i.isHeld() || xp.IsManaged(i.original):
-		out, err := a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
-		if err == nil && i.isHeld() {
-			out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete.
+		reason := "it is a copy of " + of.String() + ", and what it composes only observes"
+		out, err := a.holdClone(i, of.Ref, reason)
+		if err == nil {
+			out.OperationID = noteID(i.self(), "Restored on hold: "+reason, false) // As was asked for.
 		}
 
 		return out, err
+	case i.isHeld() || xp.IsManaged(i.original):
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
 	default:
 		return a.adopt(i)
 	}
@@ -164,8 +165,12 @@ func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemA
 	}))
 	xp.WithoutNotes(i.Unstructured)
 	i.log.Warn("Restored on hold: " + reason)
+	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
+	if i.isHeld() || !xp.IsComposed(i.original) {
+		out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete. That of an XR is of what it composes, too.
+	}
 
-	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+	return out, nil
 }
 
 // cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its own makes an external resource of its own, if
@@ -193,7 +198,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	}
 	i.SetAnnotations(annotations)
 	xp.WithoutNotes(i.Unstructured)
-	i.log.Warn("Restored to make external resources of its own: it is a copy of " + of.String() + ", which is alive")
+	i.warn(nil, "Restored to make external resources of its own: it is a copy of "+of.String()+", which is alive")
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil

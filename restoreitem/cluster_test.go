@@ -156,6 +156,9 @@ type adopted struct {
 	object *unstructured.Unstructured
 	// logged are the levels, messages and reasons of what was logged.
 	logged []string
+	// note is what the restore tells of it, and failed says that it fails with that.
+	note   string
+	failed bool
 	err    error
 }
 
@@ -176,6 +179,15 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	before := item.DeepCopy()
 	out, err := a.Execute(inputFor(item, restore))
 	got := adopted{RestoreItemActionExecuteOutput: out, err: err}
+	if out != nil {
+		// What an operation tells besides is a test's of its own.
+		operation := *out
+		operation.OperationID, got.note = cutNote(out.OperationID)
+		if progress := (velero.OperationProgress{}); tellNote(operation.OperationID, &progress) {
+			operation.OperationID, got.note, got.failed = "", progress.Description, progress.Err != ""
+		}
+		got.RestoreItemActionExecuteOutput = &operation
+	}
 	if out != nil && out.UpdatedItem != nil {
 		got.object = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}

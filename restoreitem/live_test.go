@@ -23,6 +23,9 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	copied := xptest.Claim("o", xptest.In("copy"))
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
 	thing := xptest.Object("example.org/v1", "Thing", "team-a", "t")
+	provider := xptest.Object("pkg.crossplane.io/v1", "Provider", "", "cloud", xptest.Field("Manual", "spec", "revisionActivationPolicy"))
+	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "cloud-1", xptest.ControlledBy(provider))
+	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod")
 	const update = velerov1.PolicyTypeUpdate
 	type want struct {
 		Skip bool
@@ -35,7 +38,9 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		item    *unstructured.Unstructured
 		live    *cluster
 		mapping map[string]string
-		want    want
+		// namespaces are those that are restored, all if there are none.
+		namespaces []string
+		want       want
 	}{
 		"XR": {
 			reason: "What is live stays as it is; what an earlier restore holds is adopted.",
@@ -60,7 +65,16 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "A restore of one namespace must not change the Composition of all.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},
 		},
-		"Config": {reason: "Nor how all MRs are reconciled.", policy: update, item: config, live: live(config), want: want{Skip: true}},
+		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: nobody(errAPI)},
+		"Provider":          {reason: "The same.", policy: update, item: provider, live: nobody(errAPI)},
+		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: nobody(errAPI)},
+		"ConfigOfOne": {
+			reason: "A restore of one namespace must not change how all MRs are reconciled.", policy: update, item: config, live: live(config),
+			namespaces: []string{"team-a"}, want: want{Skip: true},
+		},
+		"Revision": {
+			reason: "What a package has made is Crossplane's.", policy: update, item: revision, live: live(revision, provider), want: want{Skip: true},
+		},
 		"Mapped": {
 			reason: "What counts is where it is restored to.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
@@ -74,7 +88,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			restore := restoreOf(tc.mapping)
-			restore.Spec.ExistingResourcePolicy = tc.policy
+			restore.Spec.ExistingResourcePolicy, restore.Spec.IncludedNamespaces = tc.policy, tc.namespaces
 			out := adopt(t, tc.live, tc.item, restore)
 			got := want{Err: out.err}
 			if out.err == nil {

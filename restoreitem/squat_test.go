@@ -29,8 +29,10 @@ func TestAdoptBesideSquatters(t *testing.T) {
 	}
 	whole := copied{ExternalName: "external", Finalizers: []string{xp.FinalizerManaged}}
 	waits := func(namespace string) copied {
-		return copied{Held: true, Clone: "Bucket " + namespace + "/s", Paused: true, ExternalName: "external"}
+		return copied{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Held: true, Clone: "Bucket " + namespace + "/s", Paused: true, ExternalName: "external"}
 	}
+	composed := waits("team-z")
+	composed.Op = "" // That of its XR is its own.
 	every := func(c copied) map[string]copied { return map[string]copied{"hold": c, "observe": c, "new": c} }
 	cases := map[string]struct {
 		reason string
@@ -43,7 +45,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 			reason: "Both may manage the same external resource.", item: free, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
 		},
 		"Composed": {
-			reason: "What an XR composes is not left out for it.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(waits("team-z")),
+			reason: "What an XR composes is not left out for it.", item: mr, live: []*unstructured.Unstructured{squatter("team-z")}, want: every(composed),
 		},
 		"OtherConfig": {
 			reason: "External-names are unique in an account at most.", item: mr, live: []*unstructured.Unstructured{squatter("team-z", uses("ClusterProviderConfig", "other"))},
@@ -81,7 +83,7 @@ func TestAdoptBesideSquatters(t *testing.T) {
 		"Both": {
 			reason: "The original counts, whoever else there is.", item: free, live: []*unstructured.Unstructured{squatter("copy"), squatter("team-z"), free},
 			want: map[string]copied{
-				"hold":    {Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external"},
+				"hold":    {Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external"},
 				"observe": {Policies: []string{"Observe"}, ExternalName: "external", Finalizers: whole.Finalizers}, "new": {Finalizers: whole.Finalizers},
 			},
 		},

@@ -151,6 +151,17 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			}(), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
+		"Deleting": {
+			reason: "Crossplane would carry on with it, and delete all that it composes.",
+			world:  world(xptest.With(paused, xptest.Deleting()), bucket, revision), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its " +
+				"annotation crossplane.io/paused"},
+		},
+		"ComposedDeleting": {
+			reason: "It is about to be missing, and Crossplane would make it anew.",
+			world:  world(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
+		},
 		"SomebodyElses": {
 			reason: "Crossplane would ignore it and make another one.",
 			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
@@ -285,6 +296,15 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			reason: "Crossplane makes it anew, but has not yet.",
 			world:  world(free), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"Deleting": {
+			reason: "Its hold keeps Crossplane from nothing any more.", world: world(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
+				"when it is gone"},
+		},
+		"ComposedDeleting": {
+			reason: "What goes is not adopted.", world: world(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
 		"RefsUnreadable": {
 			reason: "Refs that can't be read prove nothing.",
