@@ -249,14 +249,19 @@ func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// NeedsManagers tells whether planning for an MR that is not held needs to know who has written it.
-func NeedsManagers(mr *unstructured.Unstructured) bool {
-	if xp.Label(mr, xp.LabelRestore) == "" {
+// NeedsManagers tells whether planning for what is not held needs to know who has written it: an MR that was restored, or a Secret that is to get a controller.
+func NeedsManagers(u *unstructured.Unstructured) bool {
+	if xp.IsConnectionSecret(u) {
+		_, controlled := xp.Controller(u)
+
+		return !controlled
+	}
+	if xp.Label(u, xp.LabelRestore) == "" {
 		return false
 	}
-	_, created := createdHere(mr)
+	_, created := createdHere(u)
 
-	return created || xp.OnlyObserves(mr)
+	return created || xp.OnlyObserves(u)
 }
 
 // Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
