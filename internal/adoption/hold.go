@@ -18,6 +18,8 @@ import (
 
 // A Hold is what the marker on a held XR or claim says. A held object is paused and pinned to a CompositionRevision from its creation on.
 type Hold struct {
+	// Of is the object that it is on, as Kind.group/name; "" in marks from before. A function can copy all annotations of an XR onto what it composes.
+	Of string `json:"of,omitempty"`
 	// Restore is the Velero Restore that put the hold on, as namespace/name.
 	Restore string `json:"restore"`
 	// Since is when, in RFC 3339.
@@ -91,7 +93,7 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
-		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy, Reason: cmp.Or(of.Reason, reasonRestored),
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
 	h.keepFor(of)
 	earlier, err := HoldOf(u)
