@@ -26,7 +26,8 @@ const KeySize = sha256.Size
 // ErrForged is the error of a mark that this plugin did not write on this object, or that was changed since.
 var ErrForged = errors.New("this plugin did not write it on this object, or somebody has changed it since")
 
-// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a function copies all annotations of an XR onto what it composes.
+// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a function copies all annotations of an XR onto what it
+// composes.
 var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 
 // A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark, and a mark has Crossplane let go, Secrets get owners and

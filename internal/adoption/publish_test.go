@@ -34,16 +34,16 @@ const (
 )
 
 // bringSecret is the command that brings the Secret back which a restore has left out.
-const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
+const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets" //nolint:gosec // It is none.
 
 // leftOut is u on hold until its connection secret is back, which is in the backup and which the restore's filters leave out.
-func leftOut(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret}); err != nil {
 		panic(err) // The test is wrong.
 	}
 
-	return xptest.With(u, o...)
+	return u
 }
 
 // awaiting is u on hold until its connection secret is back, which is in the backup.
