@@ -148,6 +148,45 @@ func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
 	}
 }
 
+// A writeOnly cluster has MRs of a kind that can be created and not read, such as the reviews of Kubernetes' own.
+type writeOnly struct{ *cluster }
+
+func (w writeOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	if r.Kind == xptest.ManagedKind {
+		return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "buckets"}, "get")
+	}
+
+	return w.cluster.Get(ctx, r)
+}
+
+func (w writeOnly) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
+	if gvk.Kind == xptest.ManagedKind {
+		return apierrors.NewMethodNotSupported(schema.GroupResource{Resource: "buckets"}, "list")
+	}
+
+	return w.cluster.Each(ctx, gvk, namespace, options, do)
+}
+
+// Whoever writes a reference chooses the kind too, and must not have people look for a server that is broken.
+func TestKindsThatHaveNoObjects(t *testing.T) {
+	runsOn, _ := platform()
+	log, hook := logtest.NewNullLogger()
+	xr := xptest.XR("x", xptest.Refs(xptest.MR("a"), xptest.MR("b")))
+	stored, _, _, _, err := NewTree(NewLinks(writeOnly{clusterOf(runsOn...)}), log).Execute(xr, &velerov1.Backup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dangling, err := xp.Dangling(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
+	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.MR("a")), xp.RefTo(xptest.MR("b"))}, dangling); err != nil || diff != "" {
+		t.Errorf("A restore must not wait for what can't be there: error %v, -want, +got:\n%s", err, diff)
+	}
+	for _, e := range hook.AllEntries() {
+		if e.Data["reason"] != "it does not exist" {
+			t.Errorf("Nothing is broken; got %s", e.Message)
+		}
+	}
+}
+
 // One XR with a kind that can't be read, and thousands of objects of it, is one line.
 func TestBrokenKindsAreNamedOnce(t *testing.T) {
 	var refs []*unstructured.Unstructured

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -88,6 +89,36 @@ func TestTreeWarnsOfWhatTheFiltersLeaveOut(t *testing.T) {
 				if i.Namespace != "" && slices.ContainsFunc(tc.want, func(s string) bool { return strings.HasPrefix(s, to) }) {
 					t.Errorf("%s\n%s is left out and asked for", tc.reason, to)
 				}
+			}
+		})
+	}
+}
+
+// A claim's copy lists its whole tree for the restore, with Secrets in any namespace.
+func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
+	x := xptest.XR("x")
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("infra", "s"))
+	c := clusterOf(xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mr)), mr, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr)))
+	tree := []velero.ResourceIdentifier{xorder("x"), bucket("b")}
+	whole := append(slices.Clone(tree), id("", "secrets", "infra", "s"))
+	cases := map[string]struct {
+		reason string
+		spec   velerov1.BackupSpec
+		want   []velero.ResourceIdentifier
+	}{
+		"Everything": {reason: "Nothing is left out.", want: whole},
+		"Elsewhere":  {reason: "The MR's own backup takes it from elsewhere.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, want: whole},
+		"Excluded":   {reason: "A restore would ask for what is not there.", spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, want: tree},
+		"SomeResources": {
+			reason: "The same.", spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}, IncludedResources: []string{"*"}}, want: tree,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := backUp(c, claim, &velerov1.Backup{Spec: tc.spec})
+			if diff := cmp.Diff(tc.want, got.Before); got.Err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
 			}
 		})
 	}

@@ -51,6 +51,46 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 	}
 }
 
+// A few that are missing are asked for by themselves: all of a kind can be tens of thousands.
+func TestFewMissingAreAskedForOneByOne(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		missing int
+		// lists are those of Buckets.
+		lists []string
+	}{
+		"Few":     {reason: "To list all costs more than to ask for so many.", missing: patience, lists: []string{"Bucket  crossplane.io/composite"}},
+		"OneMore": {reason: "It costs less than to ask for more.", missing: patience + 1, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+		"AnyMore": {reason: "It is done once.", missing: patience + 9, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var missing []*unstructured.Unstructured
+			for n := range tc.missing {
+				missing = append(missing, xptest.MR(fmt.Sprint("b", n)))
+			}
+			objects, _ := platform()
+			c := clusterOf(objects...)
+			if got := backUp(c, xptest.XR("x", xptest.Refs(missing...)), &velerov1.Backup{}); len(got.Dangling) != tc.missing {
+				t.Errorf("%s\n%d of %d dangle", tc.reason, len(got.Dangling), tc.missing)
+			}
+			c.checkCost(t)
+			if diff := cmp.Diff(tc.lists, c.lists); diff != "" {
+				t.Errorf("%s\n-want, +listed:\n%s", tc.reason, diff)
+			}
+			asked := 0
+			for id := range c.asked {
+				if id.Kind == xptest.ManagedKind {
+					asked++
+				}
+			}
+			if asked != min(tc.missing, patience) {
+				t.Errorf("%s\n%d were asked for", tc.reason, asked)
+			}
+		})
+	}
+}
+
 // A vast cluster serves every kind whose name begins with K.
 type vast struct{ *cluster }
 

@@ -50,6 +50,7 @@ func (p *protected) Each(ctx context.Context, gvk schema.GroupVersionKind, names
 func TestLeftovers(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.XR("c", xptest.ControlledBy(x), xptest.Labelled(xp.LabelComposite, "x"))
+	namesake := xptest.Object("example.org/v1alpha1", "XPart", "", "x", xptest.Finalizers(xp.FinalizerComposite), xptest.ControlledBy(x))
 	usage := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.Object(xp.GroupAPIExtensions+"/v1beta1", "Usage", "", "u", append([]xptest.Option{xptest.Labelled(xp.LabelComposite, "x")}, o...)...)
 	}
@@ -66,6 +67,7 @@ func TestLeftovers(t *testing.T) {
 		"Lost":        {reason: "Whether it is one without its XR nobody knows before the end of a restore.", xr: x, usage: usage()},
 		"LostGoing":   {reason: "But it is not backed up when it is being deleted.", xr: x, usage: usage(xptest.Deleting()), want: "it is being deleted"},
 		"OfTheTree":   {reason: "It is named once, with the XR at the top.", xr: child, usage: usage(xptest.Deleting())},
+		"Namesake":    {reason: "Nor with an XR below that has the name of that at the top.", xr: namesake, usage: usage(xptest.Deleting())},
 		"Theirs":      {reason: "Another's is named with the other.", xr: xptest.XR("y"), usage: mine},
 	}
 	for name, tc := range cases {

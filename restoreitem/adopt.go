@@ -38,6 +38,8 @@ type Inventory interface {
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
+	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
+	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// ConfigMap returns the data of a ConfigMap.
@@ -67,6 +69,10 @@ type Adopt struct {
 	settings func(of metav1.Object) (setting.Settings, error)
 	// rebuilt are the kinds that were named as not restored.
 	rebuilt sync.Map
+	// lived are the kinds of which the restore was to tell that what exists is left as it is.
+	lived sync.Map
+	// toldMisread says that the restore tells that nobody can read its settings.
+	toldMisread bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	doom    *Doom
@@ -122,7 +128,17 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	i.namespace = targetNamespace(i.GetNamespace(), i.restore)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
+	out, err := a.execute(i)
+	if err == nil {
+		i.note(out)
+		a.toldMisread = a.toldMisread || i.misread
+	}
 
+	return out, err
+}
+
+// execute is Execute for an item, but for what a person has to know of it.
+func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	reason, err := a.whyRemade(i)
 	if err != nil {
 		return nil, err
@@ -160,15 +176,8 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if live {
 		return a.leave(i), nil
 	}
-	if len(i.restore.Spec.NamespaceMapping) > 0 {
-		xp.MapNamespaces(i.Unstructured, i.restore.Spec.NamespaceMapping)
-		of, err := a.cloneOf(i)
-		if err != nil {
-			return nil, err
-		}
-		if of != nil {
-			return a.clone(i, *of, i.settings.Clone)
-		}
+	if out, err := a.copy(i); err != nil || out != nil {
+		return out, err
 	}
 
 	return a.adopt(i)
@@ -181,6 +190,9 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 		return false, nil
 	}
 	settings, unread := a.settings(i.restore)
+	if isMisread(unread) {
+		settings, unread = untilRead(), nil
+	}
 	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
 	}
@@ -197,7 +209,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 
 // consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
 func (a *Adopt) consider(i *item) error {
-	settings, err := a.settings(i.restore)
+	settings, err := a.settingsFor(i)
 	if err != nil {
 		return err
 	}
@@ -279,7 +291,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 	if err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}
-	i.log.Warn("Restored paused: " + reason)
+	i.warn(nil, "Restored paused: "+reason)
 
 	return nil
 }
@@ -341,7 +353,7 @@ func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
 
 // isLive tells whether Velero is about to write something of Crossplane's over what is live.
 func (a *Adopt) isLive(i *item) (bool, error) {
-	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate {
+	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
 		return false, nil
 	}
 	live, err := a.cluster.Exists(context.Background(), i.self())
@@ -356,8 +368,13 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 // composes now, the external-name of the backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
 // a restore of one namespace. What an earlier restore holds is adopted all the same.
 func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
-	i.log.Warn("It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, delete it " +
-		"first, with the external resources of what it composes kept")
+	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
+		"delete it first, with the external resources of what it composes kept"
+	if _, told := a.lived.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+		i.log.Warn(message)
+	} else {
+		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")
+	}
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	if i.isHeld() || i.holdOf(i.settings) != nil {
 		out.OperationID = operationID(i.self())

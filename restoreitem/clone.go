@@ -28,6 +28,25 @@ type rival struct {
 	foreign bool
 }
 
+// copy restores the item as a copy of something alive; nil if it is none.
+func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if len(i.restore.Spec.NamespaceMapping) == 0 {
+		other, err := a.movedTo(i)
+		if err != nil || other == nil {
+			return nil, err
+		}
+
+		return a.holdBeside(i, *other)
+	}
+	xp.MapNamespaces(i.Unstructured, i.restore.Spec.NamespaceMapping)
+	of, err := a.cloneOf(i)
+	if err != nil || of == nil {
+		return nil, err
+	}
+
+	return a.clone(i, *of, i.settings.Clone)
+}
+
 // cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
 // does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
 // MR, besides, any other that manages the same external resource.
@@ -84,6 +103,30 @@ func (i *item) rivalAmong(named []xp.Managing) *rival {
 	return found
 }
 
+// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the item's external resource; nil if there is none. What was
+// restored to another namespace has the same name, and a ProviderConfig of the same name; the original is gone since.
+func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
+	name := i.GetAnnotations()[xp.AnnotationExternalName]
+	if i.namespace == "" || name == "" || !i.isManaged() || xp.OnlyObserves(i.original) {
+		return nil, nil //nolint:nilnil // It is nowhere else, or does no harm.
+	}
+	moved, err := a.cluster.Moved(context.Background(), i.GroupVersionKind(), name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
+	}
+	account := i.account()
+	n := slices.IndexFunc(moved, func(m xp.Managing) bool {
+		same := m.Name == i.GetName() && m.Account.Kind == account.Kind && m.Account.Name == account.Name
+
+		return same && m.Namespace != i.namespace && !m.Observes
+	})
+	if n < 0 {
+		return nil, nil //nolint:nilnil // It is nowhere else.
+	}
+
+	return &moved[n].Ref, nil
+}
+
 // account is the ProviderConfig of an MR where that is restored to.
 func (i *item) account() xp.Ref {
 	account := xp.AccountOf(i.original)
@@ -103,14 +146,15 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		return a.cloneObserving(i, of)
 	case mode == setting.Observe && xp.IsComposite(i.original):
-		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and what it composes only observes")
-	case i.isHeld() || xp.IsManaged(i.original):
-		out, err := a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
-		if err == nil && i.isHeld() {
-			out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete.
+		reason := "it is a copy of " + of.String() + ", and what it composes only observes"
+		out, err := a.holdClone(i, of.Ref, reason)
+		if err == nil {
+			out.OperationID = noteID(i.self(), "Restored on hold: "+reason, false) // As was asked for.
 		}
 
 		return out, err
+	case i.isHeld() || xp.IsManaged(i.original):
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", which is alive; both would manage the same external resources; "+choices)
 	default:
 		return a.adopt(i)
 	}
@@ -128,7 +172,7 @@ func (a *Adopt) cloneObserving(i *item, of rival) (*velero.RestoreItemActionExec
 	if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
 		return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
 	}
-	i.log.Warn("Restored to observe only: " + of.String() + " manages the same external resource")
+	i.warn(nil, "Restored to observe only: "+of.String()+" manages the same external resource")
 
 	return a.adopt(i)
 }
@@ -173,8 +217,12 @@ func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemA
 	}))
 	xp.WithoutNotes(i.Unstructured)
 	i.log.Warn("Restored on hold: " + reason)
+	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
+	if i.isHeld() || !xp.IsComposed(i.original) {
+		out.OperationID = operationID(i.self()) // It fails, so that nobody takes the restore for complete. That of an XR is of what it composes, too.
+	}
 
-	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+	return out, nil
 }
 
 // cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its own makes an external resource of its own, if
@@ -202,7 +250,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	}
 	i.SetAnnotations(annotations)
 	xp.WithoutNotes(i.Unstructured)
-	i.log.Warn("Restored to make external resources of its own: it is a copy of " + of.String() + ", which is alive")
+	i.warn(nil, "Restored to make external resources of its own: it is a copy of "+of.String()+", which is alive")
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil

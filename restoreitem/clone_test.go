@@ -108,7 +108,7 @@ func TestAdoptCopies(t *testing.T) {
 		"NewMR": {reason: "The copy of the XR makes its own.", item: mr, live: in(all, "new"), want: copied{Skip: true}},
 		"FreeMR": {
 			reason: "An MR that nothing composed is one too.", item: free, live: in([]*unstructured.Unstructured{free}, ""),
-			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external"},
+			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "external", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
 		"ObservedFreeMR": {
 			reason: "The same.", item: xptest.With(free, policies(`["*"]`)), live: in([]*unstructured.Unstructured{free}, "observe"),
@@ -125,11 +125,11 @@ func TestAdoptCopies(t *testing.T) {
 		"NewFreeMRByName": {
 			reason: "A provider that names the resource as the MR would find the original's.", item: xptest.NamespacedMR("b"),
 			live: in([]*unstructured.Unstructured{xptest.NamespacedMR("b")}, "new"),
-			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "b"},
+			want: copied{Held: true, Clone: "Bucket team-a/b", Paused: true, ExternalName: "b", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
 		"AnothersMR": {
 			reason: "Whoever manages the resource, there must not be two.", item: free, live: in([]*unstructured.Unstructured{other}, ""),
-			want: copied{Held: true, Clone: "Bucket team-z/other", Paused: true, ExternalName: "external"},
+			want: copied{Held: true, Clone: "Bucket team-z/other", Paused: true, ExternalName: "external", Op: "Bucket.v1alpha1.cloud.example.org/copy/b"},
 		},
 		"MovedMR": {
 			reason: "If the original is gone, it is no copy.", item: free, live: in(nil, ""), want: copied{ExternalName: "external", Finalizers: finalizer},

@@ -44,6 +44,7 @@ type cluster struct {
 	// managed are those of which who manages them was to be written back.
 	managed    []string
 	managedErr error
+	movedErr   error
 
 	// asked are the questions: which, and about what.
 	asked []string
@@ -95,6 +96,17 @@ func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, external
 	}
 
 	return named, c.err
+}
+
+func (c *cluster) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	var moved []xp.Managing
+	for _, u := range c.objects {
+		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && xp.Annotation(u, xp.AnnotationExternalName) == externalName && xp.Label(u, xp.LabelRestore) != "" {
+			moved = append(moved, xp.ManagingOf(u))
+		}
+	}
+
+	return moved, c.movedErr
 }
 
 func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]string, error) {
@@ -156,6 +168,9 @@ type adopted struct {
 	object *unstructured.Unstructured
 	// logged are the levels, messages and reasons of what was logged.
 	logged []string
+	// note is what the restore tells of it, and failed says that it fails with that.
+	note   string
+	failed bool
 	err    error
 }
 
@@ -176,6 +191,19 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	before := item.DeepCopy()
 	out, err := a.Execute(inputFor(item, restore))
 	got := adopted{RestoreItemActionExecuteOutput: out, err: err}
+	if out != nil {
+		// What an operation tells besides is a test's of its own.
+		operation := *out
+		id, note := cutNote(out.OperationID)
+		progress := velero.OperationProgress{}
+		if tellNote(out.OperationID, &progress) {
+			id = ""
+		} else {
+			tellNote(note, &progress)
+		}
+		operation.OperationID, got.note, got.failed = id, progress.Description, progress.Err != ""
+		got.RestoreItemActionExecuteOutput = &operation
+	}
 	if out != nil && out.UpdatedItem != nil {
 		got.object = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}

@@ -66,6 +66,11 @@ func TestDoom(t *testing.T) {
 			reason: "Another one is not touched.",
 			item:   xptest.XRD("xparts.example.org", xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"}}}`)),
 		},
+		"SameClaims": {
+			reason: "Nor is one of another name that offers the same claims, which Crossplane refuses by itself.",
+			item: xptest.XRD("xparts.example.org",
+				xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"},"claimNames":{"kind":"OrderClaim"}}}`)),
+		},
 		"OtherXR":   {reason: "An XR of another kind lives.", item: xptest.ModernXR("m")},
 		"Other":     {reason: "What no XR composed is no XR's.", item: xptest.MR("free")},
 		"Composite": {reason: "Nor an XR that another composes.", item: nested, refused: "cannot restore XPart p"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -52,9 +53,9 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	}
 	h, err := key.HoldOf(u)
 	if err != nil {
-		i.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
+		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Nothing is done on the word of a mark that this plugin did not write")
 
-		return nil, nil //nolint:nilnil // It is none of this plugin's.
+		return nil, nil //nolint:nilnil,nilerr // It is none of this plugin's.
 	}
 
 	return h, nil
@@ -63,7 +64,9 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	held := adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}
+	held := adoption.Hold{
+		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
 	}

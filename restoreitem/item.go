@@ -32,6 +32,11 @@ type item struct {
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
+	// notes are what a person has to know of it, and failed says that it did not come back and should have.
+	notes  []string
+	failed bool
+	// misread says that among the notes is that nobody can read the settings.
+	misread bool
 }
 
 // self is what the item is called once it is restored.
@@ -76,6 +81,19 @@ func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.resto
 func (i *item) isOwned() bool {
 	return xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original) || xp.IsRevision(i.original) || xp.IsPackageRevision(i.original) ||
 		xp.IsUsage(i.original)
+}
+
+// isReplaceable tells whether the item can be written over what is live, if a person wants that (--existing-resource-policy=update): what is installed, and how
+// it works. Nothing in it says which external resource something manages, or what an XR composes. What is cluster-scoped is everybody's, and no restore of
+// namespaces writes over it.
+func (i *item) isReplaceable() bool {
+	if i.GetNamespace() == "" && ofNamespaces(i.restore) {
+		return false
+	}
+	gvk := i.GroupVersionKind()
+
+	return xp.IsProviderConfig(i.original) || gvk.Group == xp.GroupPackage && !xp.IsPackageRevision(i.original) ||
+		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig"
 }
 
 // isCrossplanes tells whether the item is something that Crossplane or a provider works with.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -23,6 +24,9 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	copied := xptest.Claim("o", xptest.In("copy"))
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
 	thing := xptest.Object("example.org/v1", "Thing", "team-a", "t")
+	provider := xptest.Object("pkg.crossplane.io/v1", "Provider", "", "cloud", xptest.Field("Manual", "spec", "revisionActivationPolicy"))
+	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "cloud-1", xptest.ControlledBy(provider))
+	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod")
 	const update = velerov1.PolicyTypeUpdate
 	type want struct {
 		Skip bool
@@ -35,7 +39,9 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		item    *unstructured.Unstructured
 		live    *cluster
 		mapping map[string]string
-		want    want
+		// namespaces are those that are restored, all if there are none.
+		namespaces []string
+		want       want
 	}{
 		"XR": {
 			reason: "What is live stays as it is; what an earlier restore holds is adopted.",
@@ -60,7 +66,16 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			reason: "A restore of one namespace must not change the Composition of all.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},
 		},
-		"Config": {reason: "Nor how all MRs are reconciled.", policy: update, item: config, live: live(config), want: want{Skip: true}},
+		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: nobody(errAPI)},
+		"Provider":          {reason: "The same.", policy: update, item: provider, live: nobody(errAPI)},
+		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: nobody(errAPI)},
+		"ConfigOfOne": {
+			reason: "A restore of one namespace must not change how all MRs are reconciled.", policy: update, item: config, live: live(config),
+			namespaces: []string{"team-a"}, want: want{Skip: true},
+		},
+		"Revision": {
+			reason: "What a package has made is Crossplane's.", policy: update, item: revision, live: live(revision, provider), want: want{Skip: true},
+		},
 		"Mapped": {
 			reason: "What counts is where it is restored to.", policy: update, item: claim, live: live(copied), mapping: map[string]string{"team-a": "copy"},
 			want: want{Skip: true, Op: "OrderClaim.v1alpha1.example.org/copy/o"},
@@ -74,7 +89,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			restore := restoreOf(tc.mapping)
-			restore.Spec.ExistingResourcePolicy = tc.policy
+			restore.Spec.ExistingResourcePolicy, restore.Spec.IncludedNamespaces = tc.policy, tc.namespaces
 			out := adopt(t, tc.live, tc.item, restore)
 			got := want{Err: out.err}
 			if out.err == nil {
@@ -151,20 +166,54 @@ func TestAdoptSettings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live    *cluster
 		restore *velerov1.Restore
-		want    string
+		// told is what an operation fails with, while all is held; else err is the item's.
+		told, err string
 	}{
-		"Annotation": {live: live(), restore: restore, want: "cannot restore XOrder x: " +
-			`cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"`},
-		"ConfigMap": {live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), want: "cannot restore XOrder x: " +
-			`cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`},
-		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), want: "cannot restore XOrder x: " + errAPI.Error()},
+		"Annotation": {
+			live: live(), restore: restore, told: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so no setting is heard`,
+		},
+		"ConfigMap": {
+			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), told: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,
+		},
+		"Several": {
+			live: &cluster{configErr: setting.InvalidError{Err: errAPI}}, restore: restoreOf(nil), told: errAPI.Error(),
+		},
+		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), err: "cannot restore XOrder x: " + errAPI.Error()},
 	} {
-		if out := adopt(t, tc.live, xptest.XR("x"), tc.restore); out.err == nil || out.err.Error() != tc.want {
-			t.Errorf("%s: got error %v, want %s", name, out.err, tc.want)
+		out := adopt(t, tc.live, xptest.XR("x"), tc.restore)
+		if tc.err != "" && (out.err == nil || out.err.Error() != tc.err) {
+			t.Errorf("%s: got error %v, want %s", name, out.err, tc.err)
+		}
+		if tc.told != "" {
+			h, err := adoption.HoldOf(out.object)
+			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.told) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
+				t.Errorf("%s: all is held, and an operation fails with %q; got %+v, %q, %v, %v", name, tc.told, h, out.note, out.err, err)
+			}
 		}
 		if out := adopt(t, tc.live, xptest.Object("example.org/v1", "Thing", "team-a", "t"), tc.restore); out.err != nil {
 			t.Errorf("%s: what is not Crossplane's must not fail for it; got %v", name, out.err)
 		}
+	}
+}
+
+// A restore has thousands of items.
+func TestAdoptTellsOnceThatSettingsAreMisread(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	c := live()
+	c.config = map[string]string{"hold": "al"}
+	a := NewAdopt(Crossplane(), c, nil, log)
+	told := 0
+	for _, name := range []string{"a", "b", "c"} {
+		out, err := a.Execute(inputFor(xptest.MR(name), restoreOf(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, note := cutNote(out.OperationID); note != "" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("it is told %d times", told)
 	}
 }
 

@@ -3,12 +3,16 @@ package restoreitem
 import (
 	"slices"
 
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
+
+// fieldIdentity is in what is logged of an MR: what is known of its external resource.
+const fieldIdentity = "identity"
 
 // isManaged tells whether the item is an MR, and nothing that Crossplane reconciles too.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
@@ -104,7 +108,7 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 		return "", err
 	}
 	if h.Identity != "" {
-		i.log.WithField("identity", h.Identity).Warn("Restored on hold: " + xp.String(i.original) + ": " + h.Reason)
+		i.log.WithField(fieldIdentity, h.Identity).Warn("Restored on hold: " + xp.String(i.original) + ": " + h.Reason)
 	}
 	adopted, err := a.isAdopted(i)
 	if err != nil || adopted {
@@ -122,13 +126,13 @@ func (i *item) warnOfIdentity() {
 	}
 	if unsafe := i.unsafe(i.asOwned()); unsafe != "" {
 		id, _ := xp.ProviderID(i.original)
-		i.log.WithField("identity", unsafe).Warn(xp.String(i.original) + " is not held, as the setting " + setting.NameHold + " says, and should be: " +
+		i.warn(logrus.Fields{fieldIdentity: unsafe}, xp.String(i.original)+" is not held, as the setting "+setting.NameHold+" says, and should be: "+
 			adoption.WhyHeld(unsafe, id))
 
 		return
 	}
 	if identity := i.identity(); identity == xp.Unknown || identity == xp.Recoverable {
-		i.log.WithField("identity", identity).Warn(xp.String(i.original) + " comes back without an external-name; it is paused, or may not create anything, so " +
-			"nothing happens. Before that is changed, set its annotation " + xp.AnnotationExternalName + " to what its external resource is called")
+		i.warn(logrus.Fields{fieldIdentity: identity}, xp.String(i.original)+" comes back without an external-name; it is paused, or may not create anything, so "+
+			"nothing happens. Before that is changed, set its annotation "+xp.AnnotationExternalName+" to what its external resource is called")
 	}
 }

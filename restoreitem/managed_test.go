@@ -271,7 +271,7 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	}{
 		"Held": {
 			"The original manages it, though it doesn't say so.", "hold", stored, nil,
-			returned{Paused: true, Name: "vpc-1", Logged: []string{"warning"}},
+			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Paused: true, Name: "vpc-1", Logged: []string{"warning"}},
 			"Bucket team-a/b",
 		},
 		"Observes": {"It only looks.", "observe", xptest.With(stored, policies(`["*"]`)), nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
@@ -291,7 +291,7 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 		"NamedBySetting": {
 			"Its name is known by then.", "hold", lost,
 			map[string]string{"external-name-from-id": "Bucket.cloud.example.org"},
-			returned{Paused: true, Name: "vpc-1", Logged: []string{"info", "warning"}},
+			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Paused: true, Name: "vpc-1", Logged: []string{"info", "warning"}},
 			"Bucket team-a/b",
 		},
 		"Unnamed": {
@@ -339,13 +339,5 @@ func TestAdoptLeavesLiveMRs(t *testing.T) {
 		if out.err != nil || !out.SkipRestore || out.OperationID != tc.op {
 			t.Errorf("%s: %s\ngot %+v", name, tc.reason, out)
 		}
-	}
-}
-
-func TestAdoptFailsOnBadSettingsOfMRs(t *testing.T) {
-	c := live()
-	c.config = map[string]string{"observe-first": "maybe"}
-	if out := adopt(t, c, xptest.MR("b"), restoreOf(nil)); out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot restore Bucket b: ") {
-		t.Errorf("got error %v", out.err)
 	}
 }

@@ -65,15 +65,20 @@ func isAbsent(err error) bool {
 }
 
 // Progress carries the adoption on and says how far it is. A Go error would fail the operation for good, so one that may pass is a description.
-func (a *Adopt) Progress(id string, restore *velerov1.Restore) (velero.OperationProgress, error) {
-	progress := velero.OperationProgress{OperationUnits: "composed resources", Updated: a.now()}
+func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.OperationProgress, err error) {
+	progress = velero.OperationProgress{OperationUnits: "composed resources", Updated: a.now()}
 	if restore.Status.StartTimestamp != nil {
 		progress.Started = restore.Status.StartTimestamp.Time
 	}
+	if tellNote(id, &progress) {
+		return progress, nil
+	}
+	id, note := cutNote(id)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return progress, err
 	}
+	defer func() { addNote(note, &progress) }()
 	plan, err := a.plan(ref, restore)
 	if err != nil {
 		a.log.WithField("operation", id).WithError(err).Warn("Trying again at the next poll")
@@ -167,6 +172,10 @@ func remarks(p adoption.Plan) string {
 
 // Cancel is called when the operation has timed out. The hold stays on, since lifting it now is what it was put on against.
 func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
+	if tellNote(id, &velero.OperationProgress{}) {
+		return nil
+	}
+	id, _ = cutNote(id)
 	ref, err := parseOperationID(id)
 	if err != nil {
 		return err

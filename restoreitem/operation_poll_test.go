@@ -42,9 +42,10 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	}
 
 	w.plans = map[xp.ID]adoption.Plan{xp.RefTo(x).ID(): {Total: 4}}
-	poll(40, "x", 4)
+	poll(38, "x", 1)
+	poll(43, "x", 4)
 	if len(w.asked) != 3 {
-		t.Errorf("The next poll must ask again; asked %v", w.asked)
+		t.Errorf("When nobody has asked for 5 s the next poll asks again; asked %v", w.asked)
 	}
 }
 

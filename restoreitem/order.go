@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -75,8 +76,11 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
 		o.asks.secret(r, true)
 	}
-	if o.refuses(item, input.Restore) {
-		return out.WithoutRestore(), nil
+	if why, forged := o.refuses(item, input.Restore); why != "" {
+		out = out.WithoutRestore()
+		out.OperationID = noteID(xp.RefTo(item), why, forged)
+
+		return out, nil
 	}
 	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
 		return nil, err // Before anything is asked for.
@@ -91,7 +95,11 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationMustRestore)
 		out = velero.NewRestoreItemActionExecuteOutput(u)
 	}
-	for _, i := range o.inFilters(item, first, input.Restore) {
+	in, left := o.inFilters(item, first, input.Restore)
+	if left != "" {
+		out.OperationID = noteID(xp.RefTo(item), left, false)
+	}
+	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
 	if o.awaits(item, out.AdditionalItems) {
@@ -101,36 +109,39 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses tells whether a restore must not take an item, and says why.
-func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
+// refuses says why a restore must not take an item, "" if it may; forged is true if somebody has tampered with the backup.
+func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why string, forged bool) {
 	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
 	if o.isForged(item, restore) {
-		log.Warn("Not restored: " + xp.String(item) + " is in a file that is called like one of another kind; find out who has written to the backup")
+		why = "Not restored: " + xp.String(item) + " is in a file that is called like one of another kind; find out who has written to the backup"
+		log.Warn(why)
 
-		return true
+		return why, true
 	}
 	if by, reached, owned := o.asks.reachedFor(item); reached && !owned {
-		log.Warn("Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() +
-			", which names it; find out who has written to the backup")
+		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() +
+			", which names it; find out who has written to the backup"
+		log.Warn(why)
 
-		return true
+		return why, true
 	}
 	reason := o.foreign(item, restore)
 	switch {
 	case reason == "":
-		return false
+		return "", false
 	case xp.IsPlatform(item):
-		log.WithField("reason", reason).Warn("Not restored: " + xp.String(item) + " is for none of the XRs that have named it")
+		why = "Not restored: " + xp.String(item) + " is for none of the XRs that have named it"
 	default:
-		log.WithField("reason", reason).Warn("Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored")
+		why = "Not restored: " + xp.String(item) + " is cluster-scoped and of none of the namespaces that are restored"
 	}
+	fields := logrus.Fields{"reason": reason}
+	log.WithFields(fields).Warn(why)
 
-	return true
+	return withFields(fields, why), false
 }
 
-// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it.
-func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) []xp.Item {
-	var in []xp.Item
+// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out.
+func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
 		if !xp.CanExist(i.Namespace, i.Name) {
@@ -152,12 +163,19 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		in = append(in, i)
 	}
-	if len(out) > 0 {
-		o.log.WithFields(logrus.Fields{"object": xp.String(item), "items": out}).Warn("The filters of the restore leave out what " + xp.String(item) +
-			" belongs with; if it isn't in the cluster, restore again without --include-cluster-resources=false and with the namespaces of these")
+	if len(out) == 0 {
+		return in, ""
+	}
+	const few = 10
+	left = "The filters of the restore leave out what " + xp.String(item) + " belongs with; if it isn't in the cluster, restore again without " +
+		"--include-cluster-resources=false and with the namespaces of these"
+	fields := logrus.Fields{"object": xp.String(item), "items": out}
+	o.log.WithFields(fields).Warn(left)
+	if more := len(out) - few; more > 0 {
+		out = append(out[:few:few], fmt.Sprintf("and %d more", more))
 	}
 
-	return in
+	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
 // isReachedLater tells whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
@@ -303,9 +321,14 @@ func isShared(group, kind string) bool {
 	return !xp.IsCustom(group) || xp.IsOwn(group) || xp.IsProviderConfigKind(kind)
 }
 
-// Progress has nothing to tell: the action starts no operation.
-func (o *Order) Progress(string, *velerov1.Restore) (velero.OperationProgress, error) {
-	return velero.OperationProgress{}, riav2.AsyncOperationsNotSupportedError()
+// Progress tells what the ID does: the action starts no other operations.
+func (o *Order) Progress(id string, _ *velerov1.Restore) (velero.OperationProgress, error) {
+	progress := velero.OperationProgress{}
+	if !tellNote(id, &progress) {
+		return progress, riav2.AsyncOperationsNotSupportedError()
+	}
+
+	return progress, nil
 }
 
 // Cancel has nothing to cancel.

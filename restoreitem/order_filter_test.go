@@ -49,15 +49,20 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 				t.Fatal(err)
 			}
 			got := ordering{First: out.AdditionalItems, Skipped: out.SkipRestore}
+			left := out.SkipRestore
 			for _, e := range hook.AllEntries() {
 				why := e.Message
 				if reason, ok := e.Data["reason"].(string); ok {
 					why = reason
 				}
 				if items, ok := e.Data["items"].([]string); ok {
-					why = "leaves out " + strings.Join(items, ", ")
+					why, left = "leaves out "+strings.Join(items, ", "), true
 				}
 				got.Warned = append(got.Warned, why)
+			}
+			progress, err := (&Order{}).Progress(out.OperationID, nil)
+			if left != (out.OperationID != "") || left && (err != nil || !progress.Completed || !strings.Contains(progress.Description, xp.String(tc.item))) {
+				t.Errorf("%s\nwhat is left out is told by an operation; got %q: %+v, %v", tc.reason, out.OperationID, progress, err)
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

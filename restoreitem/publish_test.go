@@ -211,7 +211,7 @@ func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 		"Observe":     {xptest.With(mr, policies(`["*"]`)), "observe", want{Paused: true, Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Policies: []string{"Observe"}}},
 		"ObserveFree": {xptest.With(free, policies(`["*"]`)), "observe", want{Paused: true, Op: "Bucket.v1alpha1.cloud.example.org/copy/f", Policies: []string{"Observe"}}},
 		"Hold":        {mr, "hold", want{Paused: true, Clone: "Order team-a/x"}},
-		"HoldFree":    {free, "hold", want{Paused: true, Clone: "Bucket team-a/f"}},
+		"HoldFree":    {free, "hold", want{Paused: true, Op: "Bucket.v1alpha1.cloud.example.org/copy/f", Clone: "Bucket team-a/f"}},
 		"New":         {mr, "new", want{Skip: true}},
 	} {
 		c := live(xr, mr, free, copied)

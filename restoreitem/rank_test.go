@@ -48,7 +48,12 @@ func TestAdoptNumbersRevisions(t *testing.T) {
 		"TooHigh":         {reason: "There is no number twice as high.", live: live(), item: numbered(int64(math.MaxInt64)), want: int64(math.MaxInt64)},
 		"CompositionLive": {reason: "Crossplane has numbered what is live.", live: live(composition), item: numbered(int64(1)), want: int64(1)},
 		"Unreadable":      {reason: "Nobody can tell which is the newest.", live: live(), item: numbered("1"), failed: true},
-		"None":            {reason: "It has no rank.", live: live(), item: xptest.Revision("r", xptest.XR("x")), want: nil},
+		"NoNumber": {
+			reason: "What has no number must not get one that it did not have.", live: live(),
+			item: xptest.With(numbered(int64(1)), xptest.Without("spec", "revision")), want: nil,
+		},
+		"Negative": {reason: "Twice a number below 0 is a lower one.", live: live(), item: numbered(int64(-1)), want: int64(-1)},
+		"None":     {reason: "It has no rank.", live: live(), item: xptest.Revision("r", xptest.XR("x")), want: nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

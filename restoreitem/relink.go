@@ -20,7 +20,7 @@ import (
 // all, because the XR that composed it is at work without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
-		i.log.Warn("Not restored: " + c.Kind + " " + c.Name + ", which published it, is not restored either")
+		i.warn(nil, "Not restored: "+c.Kind+" "+c.Name+", which published it, is not restored either")
 
 		return true, nil
 	}
@@ -38,8 +38,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 			continue
 		}
-		log := i.log.WithFields(logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason})
-		refuses, err := a.refusesFor(log, owner, ref, i)
+		fields := logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason}
+		refuses, err := a.refusesFor(fields, owner, ref, i)
 		if err != nil {
 			return false, err
 		}
@@ -49,11 +49,12 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 			return true, nil
 		case left:
-			log.Info("Velero may give it an owner that it would not have been given here")
+			i.log.WithFields(fields).Info("Velero may give it an owner that it would not have been given here")
 		case owner == nil && a.comesLater(i):
-			log.Info("Restored before its owner, which takes it over")
+			i.log.WithFields(fields).Info("Restored before its owner, which takes it over")
 		default:
-			log.WithField("next", withoutOwner(i.original)).Warn("Restored without an owner that it had")
+			fields["next"] = withoutOwner(i.original)
+			i.warn(fields, "Restored without an owner that it had")
 		}
 	}
 	if !left {
@@ -79,15 +80,16 @@ func (a *Adopt) comesLater(i *item) bool {
 }
 
 // refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.
-func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+func (a *Adopt) refusesFor(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isAtWorkWithout(owner, ref, i)
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case !i.copied && isLeftover(owner, ref, i):
-		log.WithField("command", xp.ClearUsage(i.original)).Warn("Not restored: its XR does not list it, so it was left behind when that stopped " +
-			"composing it, and would protect " + xp.Protected(i.original) + " for ever. Where it still exists, clear it with the command, " +
+		fields[fieldCommand] = xp.ClearUsage(i.original)
+		i.warn(fields, "Not restored: its XR does not list it, so it was left behind when that stopped "+
+			"composing it, and would protect "+xp.Protected(i.original)+" for ever. Where it still exists, clear it with the command, "+
 			"if what it protects is not in use any more")
 	case !i.copied && without && i.isOfThisRestore(owner):
 		a.refused.Store(i.self().ID(), true)
@@ -97,16 +99,33 @@ func (a *Adopt) refusesFor(log logrus.FieldLogger, owner *unstructured.Unstructu
 			"find out who has made it, or taken its hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
-		log.Warn("Not restored: its XR exists and does not list it any more, so nothing would look after it. If it is still wanted, pause the XR, put it into " +
-			"the XR's resourceRefs, and restore again; its external resource is left as it is")
+		i.tellReplaced(fields, owner)
 	case owner == nil && isController(ref) && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
-		log.Warn("Not restored: " + ref.Kind + " " + ref.Name + ", which composed it, is not restored either. If it is still wanted, restore that first; " +
+		i.warn(fields, "Not restored: "+ref.Kind+" "+ref.Name+", which composed it, is not restored either. If it is still wanted, restore that first; "+
 			"its external resource is left as it is")
 	default:
 		return false, nil
 	}
 
 	return true, nil
+}
+
+// tellReplaced tells that the item does not come back, because its XR is at work without it. That an XR is which a restore has brought back, or that was there,
+// has dropped it itself.
+func (i *item) tellReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
+	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
+	if i.isOlderThan(xr) {
+		i.fail(fields, "Not restored: its XR was made anew in this cluster, and not by a restore; what that has composed is in its place. "+todo)
+	} else {
+		i.warn(fields, "Not restored: its XR exists and does not list it any more, so nothing would look after it. "+todo)
+	}
+}
+
+// isOlderThan tells whether an object was made after the item was, and not by a restore. An XR is older than what it composes.
+func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
+	made := i.original.GetCreationTimestamp()
+
+	return xp.Label(u, xp.LabelRestore) == "" && !made.IsZero() && made.Time.Before(u.GetCreationTimestamp().Time)
 }
 
 // isOfThisRestore tells whether the restore has created a live object. Whoever replaces one takes the label off too that says so.

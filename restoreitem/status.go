@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
@@ -25,9 +26,9 @@ func (i *item) warnOfStatus() {
 	if !i.settings.WithoutStatus || len(missing) == 0 {
 		return
 	}
-	i.log.WithField("status", missing).Warn(xp.String(i.original) + " comes back without " + xp.StatusNames(missing) + ", as the setting " + setting.NameStatus +
-		" says: a function that reads it and finds nothing can leave out what was composed, and Crossplane deletes that, with its external resources. If one " +
-		"does, write it while this is held, with kubectl edit --subresource=status; the setting " + setting.NameRelease + "=by-hand leaves time for that")
+	i.warn(nil, xp.String(i.original)+" comes back without "+xp.StatusNames(missing)+", as the setting "+setting.NameStatus+
+		" says: a function that reads it and finds nothing can leave out what was composed, and Crossplane deletes that, with its external resources. If one "+
+		"does, write it while this is held, with kubectl edit --subresource=status; the setting "+setting.NameRelease+"=by-hand leaves time for that")
 }
 
 // returnStatus brings the status back that an earlier restore was to bring back and did not: Velero writes it after it has created the object, and only of what
@@ -74,6 +75,6 @@ func (a *Adopt) returnManagers(i *item) {
 		return
 	}
 	if err := a.cluster.ReturnManagers(context.Background(), i.Unstructured, i.self()); err != nil {
-		i.log.WithError(err).Warn("Cannot find out whether an earlier restore was stopped before it had written back who manages what of it")
+		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether an earlier restore was stopped before it had written back who manages what of it")
 	}
 }

@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sirupsen/logrus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
+
+// fieldCommand is in what is logged of a Usage: what clears it.
+const fieldCommand = "command"
 
 // forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off it and tells whether there was one. When a Usage
 // with replayDeletion goes, Crossplane would carry that out in a cluster where nobody has tried to.
@@ -19,7 +23,7 @@ func (i *item) forgetAttempt() bool {
 	annotations := i.GetAnnotations()
 	delete(annotations, xp.AnnotationDeletionAttempt)
 	i.SetAnnotations(annotations)
-	i.log.Warn("Restored without the note that somebody tried to delete it while it was in use, before it was backed up: its Usage could delete it later. " +
+	i.warn(nil, "Restored without the note that somebody tried to delete it while it was in use, before it was backed up: its Usage could delete it later. "+
 		"To have it deleted, delete it again")
 
 	return true
@@ -29,7 +33,7 @@ func (i *item) forgetAttempt() bool {
 // needs for it and does not find.
 func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.original.GetDeletionTimestamp() != nil {
-		i.log.Warn("Not restored: it was being deleted when it was backed up, so it protects " + xp.Protected(i.original) + " no more")
+		i.warn(nil, "Not restored: it was being deleted when it was backed up, so it protects "+xp.Protected(i.original)+" no more")
 
 		return true, nil
 	}
@@ -41,8 +45,8 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 		if live.GetDeletionTimestamp() == nil {
 			return false, nil // Velero leaves it.
 		}
-		i.log.WithField("finalizers", live.GetFinalizers()).Warn("Not restored: it exists and is being deleted, so it stops protecting " +
-			xp.Protected(live) + " when " + waitsFor(live) + "; if it is still wanted, restore again when it is gone")
+		i.warn(logrus.Fields{"finalizers": live.GetFinalizers()}, "Not restored: it exists and is being deleted, so it stops protecting "+
+			xp.Protected(live)+" when "+waitsFor(live)+"; if it is still wanted, restore again when it is gone")
 
 		return true, nil
 	}
@@ -55,7 +59,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 		return false, fmt.Errorf("cannot find what %s protects: %w", xp.String(i.original), err)
 	}
 	if u == nil {
-		i.log.Warn("Restored, but " + used.String() + ", which it protects, is not in the cluster; restore that too, or delete this")
+		i.warn(nil, "Restored, but "+used.String()+", which it protects, is not in the cluster; restore that too, or delete this")
 	}
 	user, named := xp.User(i.Unstructured)
 	if !named {
@@ -65,9 +69,9 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 		return false, fmt.Errorf("cannot find what %s protects something for: %w", xp.String(i.original), err)
 	}
 	if u == nil {
-		i.log.WithField("command", xp.ClearUsage(i.original)).Warn("Restored, but " + user.String() + ", which it protects " + used.String() +
-			" for, is not in the cluster. " +
-			"Crossplane reports that it can't find it, and nothing will take the protection off: restore " + user.String() + " too, or clear the Usage with the command")
+		i.warn(logrus.Fields{fieldCommand: xp.ClearUsage(i.original)}, "Restored, but "+user.String()+", which it protects "+used.String()+
+			" for, is not in the cluster. "+
+			"Crossplane reports that it can't find it, and nothing will take the protection off: restore "+user.String()+" too, or clear the Usage with the command")
 	}
 
 	return false, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -129,6 +130,27 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 				xr = xptest.Merge(xr, n.Patch)
 			}
 		}
+	}
+}
+
+// That its XR is being deleted is news to who looks at the claim, whatever they were told before.
+func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
+	xr := xptest.XR("x")
+	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), toldStuck+"1")
+	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), toldStuck+"1", xptest.Deleting())
+	r := xp.RefTo(xr)
+	w := world(xr)
+	w.Brief(func() bool { return true })
+	if needs := w.Needs([]xp.Ref{r}); !slices.Contains(needs, xp.RefTo(claim)) {
+		t.Fatalf("looked at %v", needs)
+	}
+	w.Add(claim)
+	var got []string
+	for _, n := range Changes(w, map[xp.ID]Plan{r.ID(): Next(w, r)}, nil) {
+		got = append(got, n.Event+" "+xp.String(n.Target))
+	}
+	if diff := cmp.Diff([]string{EventStopped + " OrderClaim team-a/o", EventStopped + " XOrder x"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

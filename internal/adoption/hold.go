@@ -48,6 +48,8 @@ type Hold struct {
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
 	Well []xp.Wellness `json:"well,omitempty"`
+	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it could.
+	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create; "" if it may.
 	Identity xp.Identity `json:"identity,omitempty"`
 	// Observes says that an MR was made to observe only, and Policies what its managementPolicies were before; empty if there were none.
@@ -87,9 +89,9 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Identity, Observes, Secret, SecretBy, Status and Reason; an empty Reason
-// stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was
-// backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Status and Reason; an empty
+// Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it
+// was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to
 // be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
@@ -116,7 +118,10 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
-		h.Well = xp.Well(u, h.Refs)
+		h.Well, h.Failing = xp.Well(u, h.Refs), of.Failing
+		if earlier != nil {
+			h.Failing = earlier.Failing // While it was held nobody could say so.
+		}
 	}
 	if err := h.keep(u, of, earlier); err != nil {
 		return nil, err

@@ -17,8 +17,9 @@ const maxManagers = 2 << 10
 
 // lift plans to take the hold off u and to give the person's own settings back, so that nobody can tell by its managedFields that it was held. An API server
 // has whoever changes a field manage it, and nobody else. So a setting that is given back is written under the name of who manages it, if that is one, and they
-// have not applied it server-side; then one patch does. Otherwise it takes two: the settings come back, with a mark that says who managed them, and then the
-// mark goes, with all managedFields as they are to be. If nothing comes between, that is one poll; if something does, the mark is there to go on with.
+// have not applied it server-side; one that nobody manages, as the API server has set it by default, comes back by itself when this plugin does not apply its
+// own any more. Then one request does. Otherwise it takes two: the settings come back, with a mark that says who managed them, and then the mark goes, with all
+// managedFields as they are to be. If nothing comes between, that is one poll; if something does, the mark is there to go on with.
 func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	if h.Freed {
 		return Change{Target: u, Patch: freed(u, h), Step: step}
@@ -35,6 +36,11 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 		manager, _ := of[0]["manager"].(string)
 
 		return Change{Target: u, Patch: p, Step: step, Manager: manager}
+	case len(of) == 0 && !stray && areDefaults(u, p, changed):
+		c := Change{Target: u, Patch: p, Step: step, Defaults: changed}
+		if _, ok := c.Applied(); ok {
+			return c
+		}
 	}
 	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, Told: h.Told, Freed: true}
 	left.Managers = kept(of)
@@ -204,15 +210,16 @@ func withEntries(entries []map[string]any) []any {
 	return list
 }
 
-// ownEntry returns the entry of managedFields under which this plugin has given settings back; nil if there is none.
+// ownEntry returns one entry of managedFields with all the fields that this plugin has applied or patched; nil if there are none.
 func ownEntry(entries []map[string]any) map[string]any {
+	all := map[string]any{}
 	for _, m := range entries {
-		if isOwn(m) {
-			return m
+		if fields, ok := m["fieldsV1"].(map[string]any); ok && isOwn(m) {
+			all = union(all, fields)
 		}
 	}
 
-	return nil
+	return withFields(map[string]any{}, all)
 }
 
 // manageAgain has a manager manage those fields again that are still as this plugin has written them.

@@ -17,8 +17,8 @@ const FieldManager = xp.Program
 // Own has the plugin manage what its hold has put on u, which is about to be created from what it is in the backup, from the moment that the backup's
 // managedFields are there. Velero creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What nobody manages in them is
 // removed with the map that it is in, when whoever manages that gives it up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply"
-// managed, and with it would go the mark and the pause. It does nothing if u has no managedFields, or some that can't be read: then Velero writes none back,
-// and goes on managing all that it has created.
+// managed, and with it would go the mark and the pause. It is as if this plugin had applied it server-side, which Applied goes on with. It does nothing if u
+// has no managedFields, or some that can't be read: then Velero writes none back, and goes on managing all that it has created.
 func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, found, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || !found || len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
@@ -43,7 +43,7 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 		}
 	}
 	entries = append(entries, map[string]any{
-		"manager": FieldManager, "operation": "Update", "apiVersion": u.GetAPIVersion(), "time": now.UTC().Format(time.RFC3339),
+		"manager": FieldManager, "operation": operationApply, "apiVersion": u.GetAPIVersion(), "time": now.UTC().Format(time.RFC3339),
 		"fieldsType": "FieldsV1", "fieldsV1": fields,
 	})
 	_ = unstructured.SetNestedSlice(u.Object, entries, "metadata", "managedFields") // The path was just read.
@@ -67,12 +67,17 @@ func managedPaths(u *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// Managers returns who manages what of u, as its managedFields say: all of them, but of their fields only those that a hold changes. What can't be read is left
-// out. It returns nil if there are none.
+// Managers returns who manages what of u, as its managedFields say: all of them, but of their fields only those that a hold changes, and of this plugin's all.
+// What can't be read is left out. It returns nil if there are none.
 func Managers(u *unstructured.Unstructured) []any {
 	var managers []any
 	paths := managedPaths(u)
 	for _, entry := range entriesOf(u) {
+		if isOwn(entry) {
+			managers = append(managers, entry)
+
+			continue
+		}
 		m := maps.Clone(entry)
 		fields := map[string]any{}
 		for _, path := range paths {

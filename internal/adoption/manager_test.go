@@ -21,7 +21,7 @@ func TestOwn(t *testing.T) {
 		return xptest.JSON(`{"metadata":{"managedFields":[` + entries + `]}}`)
 	}
 	own := func(fields string) string {
-		return `{"manager":"velero-plugin-for-crossplane","operation":"Update","time":"2026-01-02T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
+		return `{"manager":"velero-plugin-for-crossplane","operation":"Apply","time":"2026-01-02T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
 	}
 	const marked = `"f:velero.crossplane.x-k8s.io/hold":{}`
 	cases := map[string]struct {

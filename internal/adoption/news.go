@@ -31,8 +31,8 @@ type News struct {
 	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad says that somebody has to do something.
 	Event, Message string
 	Bad            bool
-	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for anything yet.
-	Patch map[string]any
+	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for anything yet. Configuration is as that of a Change.
+	Patch, Configuration map[string]any
 }
 
 // CauseStuck is the cause of what waits for a word that probably doesn't come.
@@ -78,7 +78,7 @@ func Changes(w *World, plans map[xp.ID]Plan, passing map[xp.ID]bool) []News {
 			continue
 		}
 		if n, ok := f.news(plan, passing[id], w.now); ok {
-			news = append(news, n)
+			news = append(news, w.applied(f, n))
 		}
 	}
 
@@ -124,7 +124,18 @@ func (w *World) Later(r xp.Ref) (n News, ok bool) {
 		return News{}, false
 	}
 
-	return f.later(w.now)
+	n, ok = f.later(w.now)
+
+	return w.applied(f, n), ok
+}
+
+// applied returns what is to be told of an object with what is to be applied to it, as it is now.
+func (w *World) applied(f *fact, n News) News {
+	if u := w.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
+		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
+	}
+
+	return n
 }
 
 func (f *fact) later(now time.Time) (n News, ok bool) {

@@ -18,10 +18,14 @@ type Change struct {
 	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do now.
 	Target *unstructured.Unstructured
 	Patch  map[string]any
+	// Configuration is what this plugin applies server-side instead, as Applied returns it; nil if it can't, or nobody has asked yet.
+	Configuration map[string]any
 	// Step says what the patch does, for the log.
 	Step string
 	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
 	Manager string
+	// Defaults are those fields of the patch that nobody managed and that become what the API server has for them by default.
+	Defaults [][]string
 	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should be.
 	Warning string
 }
@@ -215,8 +219,7 @@ func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step strin
 // held plans for an XR that is held.
 func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if u.GetDeletionTimestamp() != nil {
-		return Plan{Failed: fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, "+
-			"remove its annotation %s", xp.String(u), xp.AnnotationPaused)}
+		return Plan{Failed: deleted(u)}
 	}
 	if t.w.isBrief(t.w.factOf(u)) {
 		return t.brief(u)
@@ -260,6 +263,17 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	}
 
 	return t.plan
+}
+
+// deleted says what becomes of a held XR that is being deleted, and the next step.
+func deleted(u *unstructured.Unstructured) string {
+	if !xp.IsPaused(u) {
+		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
+			"when it is gone"
+	}
+
+	return fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
+		xp.String(u), xp.AnnotationPaused)
 }
 
 // unheld plans for an XR that is not held: it was live before the restore, or is adopted already.

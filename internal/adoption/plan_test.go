@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -151,6 +152,17 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			}(), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
+		"Deleting": {
+			reason: "Crossplane would carry on with it, and delete all that it composes.",
+			world:  world(xptest.With(paused, xptest.Deleting()), bucket, revision), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its " +
+				"annotation crossplane.io/paused"},
+		},
+		"ComposedDeleting": {
+			reason: "It is about to be missing, and Crossplane would make it anew.",
+			world:  world(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
+		},
 		"SomebodyElses": {
 			reason: "Crossplane would ignore it and make another one.",
 			world:  world(paused, revision, xptest.MR("b", xptest.ControlledBy(other), xptest.Reconciled())), ref: xp.RefTo(x),
@@ -244,6 +256,15 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	free := held(xptest.XR("x", xptest.Refs(bucket)), unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
 	loose := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))
+	broken := func(now string) *unstructured.Unstructured {
+		backup := xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times"))
+		xr := xptest.With(backup, xptest.Without("status")) // As Velero creates it.
+		if _, err := Put(xr, Hold{Restore: restoreName, Since: restoredAt, Failing: FailingOf(backup)}); err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(xr, unpaused(), xptest.Synced("False", "ReconcileError", now))
+	}
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
@@ -272,6 +293,20 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
 		},
+		"AsBroken": {
+			reason: "What Crossplane could not reconcile then either is not to be held for ever.", world: world(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
+				"reconcile it when it was backed up, and can't now: no function, tried 22 times"}},
+		},
+		"BrokenOtherwise": {
+			reason: "Another failure is none that was there.", world: world(broken("no credentials"), bucket), ref: xp.RefTo(x),
+			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials"),
+		},
+		"BrokenAndDropped": {
+			reason: "What it has lost it is still waited for.", world: world(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
+				"reconcile it when it was backed up, and can't now: no function, tried 3 times"}},
+		},
 		"RefDropped": {
 			reason: "What Crossplane dropped is an orphan.",
 			world:  world(xptest.With(free, xptest.Refs()), bucket), ref: xp.RefTo(x), want: wait(1, false, dropped),
@@ -285,6 +320,15 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			reason: "Crossplane makes it anew, but has not yet.",
 			world:  world(free), ref: xp.RefTo(x),
 			want: wait(0, false, "Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"),
+		},
+		"Deleting": {
+			reason: "Its hold keeps Crossplane from nothing any more.", world: world(xptest.With(free, xptest.Deleting()), bucket), ref: xp.RefTo(x),
+			want: outcome{Failed: "XOrder x is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
+				"when it is gone"},
+		},
+		"ComposedDeleting": {
+			reason: "What goes is not adopted.", world: world(free, xptest.With(bucket, xptest.Deleting())), ref: xp.RefTo(x),
+			want: wait(0, false, "Bucket b: it is being deleted; see what its finalizers wait for, then restore it again"),
 		},
 		"RefsUnreadable": {
 			reason: "Refs that can't be read prove nothing.",

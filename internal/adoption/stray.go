@@ -42,7 +42,7 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 		}
 	}
 	for _, m := range managersBesides(u) {
-		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) })
+		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
 		switch {
 		case n < 0:
 			entries = append(entries, m)

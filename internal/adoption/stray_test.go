@@ -43,7 +43,7 @@ func TestReturnManagers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s.patch(Unverified.unpause(s.live, h, noon), FieldManager)
+				s.carry(Change{Target: s.live, Patch: Unverified.unpause(s.live, h, noon)})
 			},
 		},
 	}

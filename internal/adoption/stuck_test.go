@@ -35,6 +35,7 @@ func TestStuck(t *testing.T) {
 		},
 		"V117": {reason: "The watch garbage collector.", i: running("1.17.0"), want: []string{"Crossplane 1.17.0 stops watching", "#5400", restart}},
 		"V118": {reason: "The watch garbage collector.", i: running("1.18.3"), want: []string{"Crossplane 1.18.3 stops watching", "#5400", restart}},
+		"V119": {reason: "The same.", i: running("1.19.2"), want: []string{"Crossplane 1.19.2 stops watching", "#5400", restart}},
 		"V120": {reason: "That was mended in 1.20.0.", i: running("1.20.0"), want: []string{"Crossplane 1.20.0 runs and says nothing", "log", restart}},
 		"V20":  {reason: "The circuit breaker came with 2.1.", i: running("2.0.4"), want: []string{"Crossplane 2.0.4 runs and says nothing", restart}},
 		"V21":  {reason: "The circuit breaker.", i: running("2.1.0"), want: []string{"Crossplane 2.1.0 drops events", "#7703", restart}},

@@ -211,6 +211,9 @@ func TestAsk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
+				t.Errorf("%s\nWho takes the hold off by hand would keep the request: -own, +restored:\n%s", tc.reason, diff)
+			}
 			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, giveBack(again, h)))); diff != "" {
 				t.Errorf("%s\n-own, +restored and given back:\n%s", tc.reason, diff)
 			}

@@ -113,22 +113,45 @@ func TestRead(t *testing.T) {
 }
 
 func TestSecretsHaveNoValues(t *testing.T) {
-	secret := xptest.With(xptest.Secret("s"), xptest.Field("aHVzaA==", "data", "password"), xptest.Field("hush", "stringData", "password"),
-		xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"aHVzaA=="}}`))
-	j, err := json.Marshal(secret)
-	if err != nil {
-		t.Fatal(err)
+	encoded, plain := xptest.Field("aHVzaA==", "data", "password"), xptest.Field("hush", "stringData", "password")
+	applied := xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", `{"data":{"password":"aHVzaA=="}}`)
+	opaque := xptest.Field("Opaque", "type")
+	all := []xptest.Option{encoded, plain, applied}
+	cases := map[string]struct {
+		reason    string
+		of        []xptest.Option
+		old, with string
+		unread    bool
+	}{
+		"Data":            {reason: "More than the metadata is kept of what is Crossplane's.", of: []xptest.Option{encoded}},
+		"StringData":      {reason: "A file that somebody has edited can have values in plain text.", of: []xptest.Option{plain}},
+		"Applied":         {reason: "kubectl repeats what it has applied.", of: []xptest.Option{applied}},
+		"Opaque":          {reason: "The metadata of any other Secret is kept.", of: []xptest.Option{opaque, encoded, plain}},
+		"OpaqueApplied":   {reason: "What kubectl has applied is in that.", of: []xptest.Option{opaque, applied}},
+		"Unusual":         {reason: "What can't be packed as it is read is cut too.", of: all, old: `{`, with: `{"n":1e3,`},
+		"Broken":          {reason: "The error of a decoder can repeat what it has read.", of: all, old: `"type":`, with: `"type"`, unread: true},
+		"ValuesAsTheKind": {reason: "So can ours.", of: all, old: `"Secret"`, with: `["aHVzaA==","hush"]`, unread: true},
 	}
-	for name, content := range map[string]string{
-		"whole": string(j), "truncated": string(j[:len(j)-1]), "wrong": strings.Replace(string(j), `"Secret"`, `["aHVzaA==","hush"]`, 1),
-	} {
-		b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: "resources/secrets/namespaces/team-a/s.json", content: content})), Default())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s := fmt.Sprintf("%+v", b); strings.Contains(s, "hush") || strings.Contains(s, "aHVzaA==") {
-			t.Errorf("A backup whose Secret is %s has no value of it in memory; got %s", name, s)
-		}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			j, err := json.Marshal(xptest.Secret("s", tc.of...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			content := strings.Replace(string(j), tc.old, tc.with, 1)
+			b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: "resources/secrets/namespaces/team-a/s.json", content: content})), Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var of []any // An Item itself prints its name only.
+			for _, i := range b.Items {
+				of = append(of, i.object, i.Object().Object)
+			}
+			kept := fmt.Sprintf("%+v %+v", b.Flaws, of)
+			if tc.unread != (len(b.Items) == 0) || strings.Contains(kept, "hush") || strings.Contains(kept, "aHVzaA==") {
+				t.Errorf("%s No value of a Secret may be in memory; got %q", tc.reason, kept)
+			}
+		})
 	}
 }
 
@@ -159,6 +182,13 @@ func TestFlaws(t *testing.T) {
 			reason: "What Velero ignores is named.", file: file{name: "resources/buckets.cloud.example.org/b.json", content: bucket},
 			want: Flaw{Path: "resources/buckets.cloud.example.org/b.json", Why: "it is not where Velero has its items", Ignored: true},
 		},
+		"OtherNamespace": {
+			reason: "And for the namespace.",
+			file:   file{name: "resources/buckets.cloud.example.org/namespaces/shop/b.json", content: strings.Replace(bucket, `"name":"b"`, `"name":"b","namespace":"team-a"`, 1)},
+			want: Flaw{
+				Path: "resources/buckets.cloud.example.org/namespaces/shop/b.json", Why: "it is Bucket team-a/b, which its path does not say; find out who has written it",
+			},
+		},
 		"OneVersion": {
 			reason: "Velero restores what is above the directories of the versions.",
 			file:   file{name: "resources/buckets.cloud.example.org/v1alpha1/cluster/b.json", content: bucket},
@@ -182,19 +212,6 @@ func TestFlaws(t *testing.T) {
 				t.Errorf("%s %s; there are %d items", tc.reason, diff, len(b.Items))
 			}
 		})
-	}
-}
-
-func TestTwice(t *testing.T) {
-	b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: here, content: bucket}, file{name: here, content: strings.Replace(bucket, `"n":1`, `"n":2`, 1)})), Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(b.Items) != 1 || len(b.Flaws) != 1 {
-		t.Fatalf("An item that is there twice comes once, and that is told; got %+v", b)
-	}
-	if spec, _ := b.Items[0].Object().Object["spec"].(map[string]any); spec["n"] != int64(2) {
-		t.Errorf("Velero restores the last; got %v", spec)
 	}
 }
 

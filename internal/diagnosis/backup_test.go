@@ -43,6 +43,11 @@ func TestInspectBackup(t *testing.T) {
 			reason: "What was held had not adopted anything yet.", objects: []*unstructured.Unstructured{held, xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))},
 			want: []string{"warning Held XOrder x"},
 		},
+		"Nameless": {
+			reason:  "What is being created when it is backed up is not being created when it is restored.",
+			objects: []*unstructured.Unstructured{xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), changed(0))},
+			want:    []string{"problem IdentityMissing Bucket b"},
+		},
 		"BadMark": {
 			reason:  "A mark that nobody can read is not this plugin's.",
 			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, "me")), mr}, want: []string{"warning Malformed XOrder x"},

@@ -204,3 +204,26 @@ func TestHolds(t *testing.T) {
 		})
 	}
 }
+
+// The phases are those of velero pkg/apis/velero/v1/restore_types.go.
+func TestIsUnderWay(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		phases []string
+		want   bool
+	}{
+		"Before":  {reason: "Velero has not begun with it.", phases: []string{"", "New"}, want: true},
+		"Items":   {reason: "Velero brings back items.", phases: []string{"InProgress"}, want: true},
+		"Waiting": {reason: "Velero asks for its operations.", phases: []string{"WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed"}, want: true},
+		"Last":    {reason: "Velero has not said yet how it has ended.", phases: []string{"Finalizing", "FinalizingPartiallyFailed"}, want: true},
+		"Ended":   {reason: "Velero does nothing more for it.", phases: []string{"Completed", "PartiallyFailed", "Failed", "FailedValidation"}},
+		"Unread":  {reason: "Nobody knows.", phases: []string{PhaseUnread}},
+	}
+	for name, tc := range cases {
+		for _, phase := range tc.phases {
+			if got := IsUnderWay(phase); got != tc.want {
+				t.Errorf("%s: %s %q: got %v, want %v", name, tc.reason, phase, got, tc.want)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -132,6 +133,11 @@ func TestValidate(t *testing.T) {
 			objects: all(named("a", "db", xptest.In("team-a"), database("x")), named("b", "db", xptest.In("team-b"), database("x"))),
 			want:    []string{"problem Duplicated Bucket team-b/b"},
 		},
+		"DuplicatedInAccounts": {
+			reason: "What only looks like an identifier can be another's in another account.", want: []string{"warning Duplicated Bucket b"},
+			objects: all(named("a", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"x"}},"status":{"atProvider":{"id":"db"}}}`)),
+				named("b", "db", xptest.JSON(`{"spec":{"providerConfigRef":{"name":"y"}},"status":{"atProvider":{"id":"db"}}}`))),
+		},
 		"InFlight": {
 			reason:  "A provider that has stopped in the middle of creating does not go on by itself.",
 			objects: all(nameless(xptest.Annotated(xp.AnnotationCreatePending, ago(time.Hour)), xptest.Synced("False", "ReconcileError", "cannot determine creation result"))),
@@ -157,11 +163,16 @@ func TestValidate(t *testing.T) {
 		"StuckOld": {
 			reason: "Nobody has since it was changed.", objects: all(xptest.With(x, xptest.Generation(3), xptest.OfGeneration(2), changed(2*time.Minute))), want: []string{"problem Stuck XOrder x"},
 		},
-		"StuckPaused": {reason: "It is not paused any more.", objects: all(xptest.XR("x", xptest.SeenPaused())), want: []string{"problem Stuck XOrder x"}},
-		"StuckMR":     {reason: "A provider can have much to do.", objects: all(xptest.MR("b", changed(2*time.Minute))), want: []string{"warning Stuck Bucket b"}},
-		"StuckMRLong": {reason: "But not for ever.", objects: all(xptest.MR("b", changed(time.Hour))), want: []string{"problem Stuck Bucket b"}},
-		"NotSynced":   {reason: "It says so itself.", objects: all(xptest.XR("x", xptest.Synced("False", "ReconcileError", "no"))), want: []string{"warning NotSynced XOrder x"}},
-		"NotReady":    {reason: "It says so itself.", objects: all(xptest.MR("b", ready("False"))), want: []string{"warning NotReady Bucket b"}},
+		"StuckAtLast": {reason: "It has had the time that it may take.", objects: all(xptest.XR("x", changed(patience))), want: []string{"problem Stuck XOrder x"}},
+		"StuckMRAtLast": {
+			reason: "So has an MR.", objects: all(xptest.MR("b", changed(patienceProvider))), want: []string{"problem Stuck Bucket b"},
+		},
+		"NoGeneration": {reason: "Crossplane v1 does not say as of when it has reconciled something.", objects: all(xptest.With(x, xptest.Generation(3)))},
+		"StuckPaused":  {reason: "It is not paused any more.", objects: all(xptest.XR("x", xptest.SeenPaused())), want: []string{"problem Stuck XOrder x"}},
+		"StuckMR":      {reason: "A provider can have much to do.", objects: all(xptest.MR("b", changed(2*time.Minute))), want: []string{"warning Stuck Bucket b"}},
+		"StuckMRLong":  {reason: "But not for ever.", objects: all(xptest.MR("b", changed(time.Hour))), want: []string{"problem Stuck Bucket b"}},
+		"NotSynced":    {reason: "It says so itself.", objects: all(xptest.XR("x", xptest.Synced("False", "ReconcileError", "no"))), want: []string{"warning NotSynced XOrder x"}},
+		"NotReady":     {reason: "It says so itself.", objects: all(xptest.MR("b", ready("False"))), want: []string{"warning NotReady Bucket b"}},
 		"Quarantined": {
 			reason: "Somebody wants it held.", objects: all(away(xptest.With(lists, xptest.Without("status"))), away(claim)),
 			want: []string{"problem Quarantined OrderClaim team-a/c", "problem Quarantined XOrder x"},
@@ -194,5 +205,19 @@ func TestValidate(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// What each has is no name, and to compare all of them would take for ever.
+func TestCrowdsAreNotCompared(t *testing.T) {
+	for _, n := range []int{crowd, crowd + 1, crowd + 9} {
+		var objects []*unstructured.Unstructured
+		for i := range n {
+			objects = append(objects, xptest.MR(fmt.Sprint("b", i), xptest.Annotated(xp.AnnotationExternalName, "default"), ready("True")))
+		}
+		// The first is no duplicate of another.
+		if got := len(Validate(objectsOf(objects...), Situation{Now: now})); got != crowd-1 {
+			t.Errorf("of %d MRs with one name %d are told of, not %d", n, got, crowd-1)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -56,8 +53,8 @@ type Cluster struct {
 	kinds       map[schema.GroupVersion]kinds
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
-	// strays are what stopped restores have left, by kind.
-	strays      map[schema.GroupKind]map[xp.ID]bool
+	// brought are what restores have created, by kind.
+	brought     map[schema.GroupKind]brought
 	definitions definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
@@ -150,7 +147,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:       map[schema.GroupVersion]kinds{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
-		strays:      map[schema.GroupKind]map[xp.ID]bool{},
+		brought:     map[schema.GroupKind]brought{},
 		markKeys:    map[string]adoption.Key{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},
@@ -221,72 +218,4 @@ func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) 
 
 func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
 	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
-}
-
-// Patch carries out a merge patch on the object as it was observed, and returns what planning reads of it as it is then.
-func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
-	after, err := c.patchAs(ctx, u, patch, FieldManager)
-
-	return slim(after), err
-}
-
-// Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing more, unless
-// somebody has taken off the one that it has just written: then that it manages the pause is what tells whose that is.
-func (c *Cluster) Carry(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
-	after, err := c.patchAs(ctx, change.Target, change.Patch, cmp.Or(change.Manager, FieldManager))
-	if err != nil || change.Marks() || xp.HasAnnotation(after, adoption.AnnotationHold) {
-		return slim(after), err
-	}
-	if p, ok := adoption.WithoutOwn(after); ok {
-		// Nothing waits for it, and somebody may have written the object meanwhile.
-		if without, err := c.patchAs(ctx, after, p, FieldManager); err == nil {
-			after = without
-		}
-	}
-
-	return slim(after), nil
-}
-
-// patchAs carries out a merge patch under the name of a manager, and returns the object as it is then.
-func (c *Cluster) patchAs(ctx context.Context, u *unstructured.Unstructured, patch map[string]any, manager string) (*unstructured.Unstructured, error) {
-	gvr, _, err := c.Resource(u.GroupVersionKind())
-	if err != nil {
-		return nil, err
-	}
-	b, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(u), err)
-	}
-	objects, options := c.client.Resource(gvr).Namespace(u.GetNamespace()), metav1.PatchOptions{FieldManager: manager}
-	var after *unstructured.Unstructured
-	tries := 0
-	err = c.briefly(func() error {
-		tries++
-		got, err := objects.Patch(ctx, u.GetName(), types.MergePatchType, b, options)
-		if err != nil {
-			return fmt.Errorf("cannot patch %s: %w", xp.String(u), err)
-		}
-		after = got
-
-		return nil
-	})
-	if tries > 1 && apierrors.IsConflict(err) {
-		// It may have been carried out when there was no answer.
-		if now, readErr := c.Now(ctx, xp.RefTo(u)); readErr == nil && isDone(b, now) {
-			return now, nil
-		}
-	}
-
-	return after, err
-}
-
-// isDone tells whether an object is as a merge patch makes it, whatever version of it that was for.
-func isDone(patch []byte, u *unstructured.Unstructured) bool {
-	var wanted map[string]any
-	if err := utiljson.Unmarshal(patch, &wanted); err != nil {
-		return false
-	}
-	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
-
-	return isIn(wanted, u.Object)
 }

@@ -134,7 +134,7 @@ func rank(n adoption.News) int {
 // tellOne writes what is to be told of one object, and returns that as it is after its mark was written; nil if it was not.
 func (a *Adopter) tellOne(ctx context.Context, n adoption.News) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
-		if after, err = a.cluster.Patch(ctx, n.Target, n.Patch); err != nil {
+		if after, err = a.cluster.Carry(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
 			return nil, err
 		}
 	}

@@ -30,11 +30,12 @@ func TestNews(t *testing.T) {
 		told [][]string
 		want []string
 	}{
-		"Foreign": {reason: "What somebody else has written is taken over.", told: [][]string{{"7"}}, want: []string{"7"}},
-		"Last":    {reason: "What has changed often counts as it is at last.", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
-		"Older":   {reason: "What was before is known.", written: "8", told: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
-		"Own":     {reason: "What was written is known, and what comes then is not.", written: "8", told: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
-		"Between": {reason: "What comes after it is news, though it is told of with it.", written: "8", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Foreign":   {reason: "What somebody else has written is taken over.", told: [][]string{{"7"}}, want: []string{"7"}},
+		"Last":      {reason: "What has changed often counts as it is at last.", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Older":     {reason: "What was before is known.", written: "8", told: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
+		"Own":       {reason: "What was written is known, and what comes then is not.", written: "8", told: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
+		"Unchanged": {reason: "Of a write that changes nothing nobody is told, so it must not be waited for.", written: "5", told: [][]string{{"6"}}, want: []string{"6"}},
+		"Between":   {reason: "What comes after it is news, though it is told of with it.", written: "8", told: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

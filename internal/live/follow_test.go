@@ -5,11 +5,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -132,6 +136,38 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			if h, err := adoption.HoldOf(s.all(xorders)[0]); err != nil || (h == nil) != tc.done {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 			}
+		})
+	}
+}
+
+// What is followed and forgotten is listed again, unless that could not be taken for all that there is.
+func TestExpiredWatches(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		of     schema.GroupVersionKind
+		vital  bool
+		lists  int
+		lost   bool
+	}{
+		"Composed": {reason: "Some of what is composed may have gone.", of: xptest.MR("b").GroupVersionKind(), lists: relists},
+		"Secrets":  {reason: "What lacks in a list of Secrets can be in another.", of: kindSecret},
+		"Vital":    {reason: "Everything is listed anew.", of: xptest.XR("x").GroupVersionKind(), vital: true, lost: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
+					return true, nil, apierrors.NewResourceExpired("that was long ago")
+				})
+				o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
+				o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
+				synctest.Wait()
+				_, _, known := o.feed.take()
+				if lists := len(s.requests("list")); lists != tc.lists || known == tc.lost {
+					t.Errorf("%s\n%d lists, not %d; lost: %t, not %t", tc.reason, lists, tc.lists, !known, tc.lost)
+				}
+			})
 		})
 	}
 }

@@ -84,3 +84,19 @@ func TestInstallationOfATenant(t *testing.T) {
 		t.Errorf("it can be elsewhere; got %+v, %v", found, err)
 	}
 }
+
+// The RBAC manager is of the same chart, and runs whatever has become of Crossplane.
+func TestInstallationIsNoRBACManager(t *testing.T) {
+	of := func(name string, ready int64) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", "crossplane-system", name, xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
+			xptest.Field(ready, "status", "readyReplicas"))
+	}
+	manager := of("xp-rbac-manager", 1)
+	found, err := newServer(of("xp", 0), manager).cluster().Installation(t.Context())
+	if err != nil || found.Name != "xp" || found.Ready != 0 {
+		t.Errorf("got %+v, %v", found, err)
+	}
+	if found, err := newServer(manager).cluster().Installation(t.Context()); err != nil || found != (adoption.Installation{}) {
+		t.Errorf("a manager alone is no Crossplane; got %+v, %v", found, err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,5 +164,29 @@ func TestTerminating(t *testing.T) {
 	}
 	if got, err := c.Terminating(context.Background(), order); got == nil || err != nil {
 		t.Errorf("and is asked for again: %v, %v", got, err)
+	}
+}
+
+// A restore takes minutes, and somebody may delete an XRD in the meantime.
+func TestTerminatingLooksAgain(t *testing.T) {
+	order := schema.GroupKind{Group: "example.org", Kind: "XOrder"}
+	s := newPlatform(xrd())
+	c := s.cluster()
+	for _, tc := range []struct {
+		reason string
+		// age is how long ago XRDs were read.
+		age  time.Duration
+		want bool
+	}{
+		{reason: "It is not being deleted."},
+		{reason: "What was read is believed for a while.", age: definitionsLast / 2},
+		{reason: "But not for ever.", age: 2 * definitionsLast, want: true},
+	} {
+		c.definitions.read = c.definitions.read.Add(-tc.age)
+		got, err := c.Terminating(t.Context(), order)
+		if err != nil || (got != nil) != tc.want {
+			t.Errorf("%s Got %v, %v", tc.reason, got, err)
+		}
+		s.put(xrds, xrd(xptest.Deleting()))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -38,6 +40,25 @@ func TestOwner(t *testing.T) {
 	c.forgetOwners()
 	if owner, err := c.Owner(context.Background(), ref, "team-a"); err != nil || owner.GetUID() != "new" {
 		t.Errorf("What was forgotten is asked for again; got %v", err)
+	}
+}
+
+// A restore asks for its operations when all that has owners is restored, and they may be thousands.
+func TestOperationsForgetOwners(t *testing.T) {
+	xr := xptest.XR("x")
+	s := newServer(xr)
+	a := hasty(s)
+	if _, err := a.cluster.Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.cluster.owners) != 1 {
+		t.Fatalf("an owner is kept; got %d", len(a.cluster.owners))
+	}
+	if _, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.cluster.owners) > 0 {
+		t.Errorf("%d owners are still in memory", len(a.cluster.owners))
 	}
 }
 

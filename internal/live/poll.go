@@ -187,6 +187,7 @@ type task struct {
 // plan has the task be a change. Of the target it keeps only who that is: there may be thousands.
 func (t *task) plan(change adoption.Change) {
 	t.toldFree = isToldFree(change.Target)
+	change.Configuration, _ = change.Applied()
 	change.Target = outline(change.Target)
 	t.Change = change
 }

@@ -78,6 +78,22 @@ func TestOutrank(t *testing.T) {
 	}
 }
 
+// Crossplane numbers revisions too, and a number that is lower than the one it has just given would make another revision the newest.
+func TestOutrankWritesOverNothing(t *testing.T) {
+	x := xptest.XR("x")
+	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)), xptest.Field(int64(5), "spec", "revision"))
+	s := newServer(live)
+	s.meanwhile("patch", func() {
+		s.put(revisions, xptest.With(s.get(t, revisions, "", "l"), xptest.Field(int64(9), "spec", "revision")))
+	})
+	if err := s.cluster().Outrank(t.Context(), xptest.Revision("r", x, xptest.Field(int64(5), "spec", "revision"))); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedInt64(s.get(t, revisions, "", "l").Object, "spec", "revision"); got != 9 {
+		t.Errorf("got %d, want 9", got)
+	}
+}
+
 func TestOutrankErrors(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision("r", x, xptest.Field(int64(9), "spec", "revision"))

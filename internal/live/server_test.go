@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,6 +157,16 @@ func (s *server) failOn(verb, resource string, n int, err error) {
 		n--
 
 		return n >= 0, nil, err
+	})
+}
+
+// meanwhile has something happen right before the first request of a verb is carried out.
+func (s *server) meanwhile(verb string, happens func()) {
+	var once sync.Once
+	s.PrependReactor(verb, "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		once.Do(happens)
+
+		return false, nil, nil
 	})
 }
 

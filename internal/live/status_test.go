@@ -38,9 +38,13 @@ func TestReturnStatus(t *testing.T) {
 			reason: "What is there stays as it is.", live: []*unstructured.Unstructured{held(both, xptest.Field("10.0.0.2", "status", "address"))},
 			want: map[string]any{"address": "10.0.0.2", "size": "big"},
 		},
-		"NotAsked":   {reason: "The hold waits for no status.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
-		"NotHeld":    {reason: "The status of what is at work is its controller's.", live: []*unstructured.Unstructured{xptest.XR("x")}},
-		"LetGoOn":    {reason: "So is that of what is held and was let go on.", live: []*unstructured.Unstructured{held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))}},
+		"NotAsked": {reason: "The hold waits for no status.", live: []*unstructured.Unstructured{held(adoption.Hold{Restore: "velero/monday"})}},
+		"NotHeld":  {reason: "The status of what is at work is its controller's.", live: []*unstructured.Unstructured{xptest.XR("x")}},
+		"LetGoOn":  {reason: "So is that of what is held and was let go on.", live: []*unstructured.Unstructured{held(both, xptest.Without("metadata", "annotations", xp.AnnotationPaused))}},
+		"PausedAgain": {
+			reason: "Also if somebody has paused it since.", live: []*unstructured.Unstructured{xptest.With(held(both),
+				xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","status":["address","size"],"unpaused":"2026-01-02T12:00:00Z"}`))},
+		},
 		"Copy":       {reason: "A copy is up to a person.", live: []*unstructured.Unstructured{held(adoption.Hold{Clone: "XOrder y", Status: both.Status})}},
 		"Unreadable": {reason: "What the mark says is not known.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Annotated(adoption.AnnotationHold, "?"))}},
 		"Gone":       {reason: "It was deleted since."},
@@ -60,6 +64,25 @@ func TestReturnStatus(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// A controller that says something in the meantime is right.
+func TestReturnStatusWritesOverNothing(t *testing.T) {
+	held := xptest.XR("x")
+	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Status: []string{"address", "size"}}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(held)
+	s.meanwhile("patch", func() {
+		s.put(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Field("10.0.0.2", "status", "address")))
+	})
+	if err := s.cluster().ReturnStatus(t.Context(), adoption.Unverified, xp.RefTo(held), map[string]any{"address": "10.0.0.1", "size": "big"}); err != nil {
+		t.Fatal(err)
+	}
+	got, _, _ := unstructured.NestedMap(s.get(t, xorders, "", "x").Object, "status")
+	if diff := cmp.Diff(map[string]any{"address": "10.0.0.2", "size": "big"}, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
 

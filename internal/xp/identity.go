@@ -129,5 +129,5 @@ func Changes(mr *unstructured.Unstructured) bool {
 func MayCreate(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
-	return !ok || slices.Contains(policies, "*") || slices.Contains(policies, "Create")
+	return !ok || slices.Contains(policies, PolicyAll) || slices.Contains(policies, "Create")
 }

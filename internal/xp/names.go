@@ -49,6 +49,7 @@ const (
 	ConditionSynced      = "Synced"
 	ConditionReady       = "Ready"
 	PolicyObserve        = "Observe"
+	PolicyAll            = "*"
 	ConditionEstablished = "Established"
 	// ConditionHealthy is a package's; from v2.0 on its revision has one for what it brings and one for what runs it.
 	ConditionHealthy         = "Healthy"

@@ -46,6 +46,10 @@ func TestRoles(t *testing.T) {
 		},
 		"MR":    {reason: "By its finalizer.", object: xptest.MR("a"), want: roles{Managed: true}},
 		"NewMR": {reason: "By its external-name and fields.", object: xptest.MR("a", never), want: roles{Managed: true}},
+		"NamelessNewMR": {
+			reason: "Anybody's kind can have a forProvider, and what has neither name nor finalizer no provider has seen.",
+			object: xptest.MR("a", never, xptest.Without("metadata", "annotations"), xptest.JSON(`{"spec":{"forProvider":{}}}`)),
+		},
 		"NamelessMR": {
 			reason: "Its finalizer is enough, though it has no external-name.",
 			object: xptest.MR("a", xptest.Without("metadata", "annotations")), want: roles{Managed: true},

@@ -119,12 +119,19 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 func LastRelease(requests []stack.Request) time.Time {
 	var last time.Time
 	for _, r := range requests {
-		if ClientOf(r) == Plugin && hasWritten(r) && strings.Contains(r.Body, `"velero.crossplane.x-k8s.io/hold":null`) && r.Done.After(last) {
+		if ClientOf(r) == Plugin && hasWritten(r) && isRelease(r.Body) && r.Done.After(last) {
 			last = r.Done
 		}
 	}
 
 	return last
+}
+
+// isRelease tells whether what was sent takes a hold off: a patch that removes its mark, or a configuration without it, which is to be applied.
+func isRelease(body string) bool {
+	const mark = `"velero.crossplane.x-k8s.io/hold":`
+
+	return strings.Contains(body, mark+"null") || strings.HasPrefix(body, `{"apiVersion":`) && !strings.Contains(body, mark)
 }
 
 // An Object is one of the API server's.

@@ -132,14 +132,19 @@ func TestFirstWrites(t *testing.T) {
 
 func TestLastRelease(t *testing.T) {
 	const off, on = `{"metadata":{"annotations":{"crossplane.io/paused":null,"velero.crossplane.x-k8s.io/hold":null}}}`, `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":"{}"}}}`
+	const applied, kept = `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"name":"a"}}`, `{"apiVersion":"example.org/v1","kind":"Shop","metadata":{"annotations":{"velero.crossplane.x-k8s.io/hold":"{}"}}}`
 	patch := func(client string, sent float64, body string, code int) stack.Request {
 		return stack.Request{UserAgent: client, At: at(sent), Done: at(sent + 0.1), Verb: "patch", Resource: "shops", Body: body, Code: code}
 	}
 	requests := []stack.Request{
 		patch(plugin, 1, off, 200), patch(plugin, 5, off, 200), patch(plugin, 3, off, 200), patch(plugin, 6, off, 409), patch(plugin, 7, on, 200), patch(crossplane, 8, off, 200),
+		patch(plugin, 9, kept, 200),
 	}
 	if diff := cmp.Diff(at(5.1), LastRelease(requests)); diff != "" {
 		t.Errorf("An XR is released when the patch is answered that takes the hold off, and not when Crossplane is asked for something later.\n-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(at(10.1), LastRelease(append(requests, patch(plugin, 10, applied, 200)))); diff != "" {
+		t.Errorf("A hold that was applied is off when it is not applied any more.\n-want, +got:\n%s", diff)
 	}
 	if got := LastRelease(requests[4:]); !got.IsZero() {
 		t.Errorf("Nothing is released at %v", got)

@@ -1,0 +1,112 @@
+package adoption
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestApplied(t *testing.T) {
+	const (
+		held     = `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`
+		pinned   = `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`
+		identity = `"apiVersion":"example.org/v1alpha1","kind":"XOrder","metadata":{"name":"x","uid":"u","resourceVersion":"7"`
+	)
+	entry := func(manager, operation, fields string) string {
+		return `{"manager":"` + manager + `","operation":"` + operation + `","apiVersion":"example.org/v1alpha1","fieldsType":"FieldsV1","fieldsV1":` + fields + `}`
+	}
+	ours := func(fields string) string { return entry(FieldManager, "Apply", fields) }
+	xr := func(entries string) *unstructured.Unstructured {
+		return xptest.XR("x", xptest.UID("u"), xptest.Version("7"), xptest.Policy("Manual"), xptest.Annotated(AnnotationHold, "h"),
+			xptest.Annotated(xp.AnnotationPaused, "true"), xptest.JSON(`{"metadata":{"managedFields":[`+entries+`]}}`))
+	}
+	const (
+		unpause = `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/paused":null,"velero.crossplane.x-k8s.io/hold":"i"}}}`
+		release = `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/paused":null,"velero.crossplane.x-k8s.io/hold":null}},` +
+			`"spec":{"compositionUpdatePolicy":"Automatic"}}`
+	)
+	policy := [][]string{{"spec", "compositionUpdatePolicy"}}
+	cases := map[string]struct {
+		reason   string
+		target   *unstructured.Unstructured
+		patch    string
+		manager  string
+		defaults [][]string
+		// want is "" if it has to be a patch.
+		want string
+	}{
+		"Unpause": {
+			reason: "What goes is not applied any more, and what stays is.", target: xr(ours(held)), patch: unpause,
+			want: `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"i"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
+		},
+		"Release": {
+			reason: "The API server sets its default itself.", target: xr(ours(held)), patch: release, defaults: policy, want: `{` + identity + `}}`,
+		},
+		"ReleaseToAnother": {
+			reason: "What is no default is written.", target: xr(ours(held)), patch: release, want: `{` + identity + `},"spec":{"compositionUpdatePolicy":"Automatic"}}`,
+		},
+		"Same": {
+			reason: "What is as it is to be, and was not the hold's, stays whose it is.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}}}`)),
+			patch: `{"metadata":{"resourceVersion":"7","annotations":{"velero.crossplane.x-k8s.io/hold":null,"crossplane.io/paused":null}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
+			want:  `{` + identity + `}}`,
+		},
+		"Request": {
+			reason: "What is added is added to what is there.", target: xr(ours(pinned)), patch: `{"metadata":{"resourceVersion":"7","annotations":{"crossplane.io/reconcile-requested-at":"now"}}}`,
+			want: `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"h","crossplane.io/reconcile-requested-at":"now"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
+		},
+		"NotHisPause": {reason: "What somebody else has put there does not go when this plugin applies it no more.", target: xr(ours(pinned)), patch: unpause},
+		"Shared": {
+			reason: "Nor does what somebody else applies, too.", patch: release, defaults: policy,
+			target: xr(ours(held) + "," + entry("argocd-controller", "Apply", `{"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
+		},
+		"Patched": {
+			reason: "What was patched is this plugin's as it is applied, if it is another value then.", patch: unpause,
+			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
+			want:   `{` + identity + `,"annotations":{"velero.crossplane.x-k8s.io/hold":"i"}},"spec":{"compositionUpdatePolicy":"Manual"}}`,
+		},
+		"ReleasePatched": {
+			reason: "What was patched would stay.", patch: release, defaults: policy,
+			target: xr(ours(held) + "," + entry(FieldManager, "Update", `{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}}}`)),
+		},
+		"NotApplied":  {reason: "It was not applied.", target: xr(entry(FieldManager, "Update", held)), patch: unpause},
+		"OfAnother":   {reason: "It is to be somebody else's.", target: xr(ours(held)), patch: unpause, manager: "kubectl-create"},
+		"NoManagers":  {reason: "Nobody knows what was applied.", target: xr(""), patch: unpause},
+		"MoreChanges": {reason: "What no hold changes is not applied.", target: xr(ours(held)), patch: `{"spec":{"region":"eu"}}`},
+		"Fields":      {reason: "Who manages what is not applied.", target: xr(ours(held)), patch: `{"metadata":{"managedFields":[{}]}}`},
+		"MoreFields": {
+			reason: "Whoever has written something else under this name would lose it.", target: xr(ours(`{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:region":{}}}`)),
+			patch: `{"metadata":{"resourceVersion":"7","annotations":{"velero.crossplane.x-k8s.io/hold":"i"}}}`,
+		},
+		"WholeMap": {
+			reason: "With a map that is not applied any more goes what nobody manages in it.", patch: release, defaults: policy,
+			target: xr(ours(`{"f:metadata":{"f:annotations":{".":{},"f:velero.crossplane.x-k8s.io/hold":{},"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}`)),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := Change{Target: tc.target, Manager: tc.manager, Defaults: tc.defaults}
+			if err := json.Unmarshal([]byte(tc.patch), &c.Patch); err != nil {
+				t.Fatal(err)
+			}
+			before := tc.target.DeepCopy()
+			got, ok := c.Applied()
+			var want map[string]any
+			if tc.want != "" {
+				if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" || ok != (tc.want != "") {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(before, tc.target); diff != "" {
+				t.Errorf("the object was changed: -before, +after:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package archive
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/pack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+func TestTwice(t *testing.T) {
+	other := strings.Replace(bucket, `"n":1`, `"n":2`, 1)
+	cases := map[string]struct {
+		reason      string
+		first, last string
+		// want is the number in the item; nil if there is none.
+		want  any
+		flaws int
+	}{
+		"Twice":      {reason: "Velero restores the last.", first: bucket, last: other, want: int64(2), flaws: 1},
+		"Mended":     {reason: "Whatever the first is.", first: "{", last: other, want: int64(2), flaws: 1},
+		"LastBroken": {reason: "It restores nothing if it can't read that.", first: bucket, last: "{", flaws: 2},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			b, err := Read(t.Context(), bytes.NewReader(backupOf(t, file{name: here, content: tc.first}, file{name: here, content: tc.last})), Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got any
+			for _, i := range b.Items {
+				got, _, _ = unstructured.NestedFieldNoCopy(i.Object().Object, "spec", "n")
+			}
+			if got != tc.want || len(b.Items) > 1 || len(b.Flaws) != tc.flaws {
+				t.Errorf("%s An item that is there twice comes once at most, and that is told; got %v, %+v", tc.reason, got, b)
+			}
+		})
+	}
+}
+
+// Velero writes each item into the directory of its version, and that of the preferred one above it too.
+func TestVersions(t *testing.T) {
+	const dir = "resources/buckets.cloud.example.org/"
+	cases := map[string]struct {
+		reason string
+		dirs   []string
+		// want are the versions that are told of, because nothing is above them.
+		want []string
+		kept int
+	}{
+		"Above":          {reason: "What is restored needs nothing to be said of its versions.", dirs: []string{"", "v1-preferredversion/", "v1alpha1/"}},
+		"AboveLast":      {reason: "In whatever order they come.", dirs: []string{"v1-preferredversion/", "v1alpha1/", ""}, kept: 1},
+		"Preferred":      {reason: "The preferred version is told of, since that is what who restores by version gets.", dirs: []string{"v1alpha1/", "v1-preferredversion/"}, want: []string{"v1-preferredversion"}, kept: 1},
+		"PreferredFirst": {reason: "In whatever order they come.", dirs: []string{"v1-preferredversion/", "v1alpha1/"}, want: []string{"v1-preferredversion"}, kept: 1},
+		"NonePreferred":  {reason: "Of others the first is.", dirs: []string{"v1alpha1/", "v1beta1/"}, want: []string{"v1alpha1"}, kept: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := &reader{
+				limits: Default(), packer: pack.New(), items: map[xp.Item]pack.Object{}, versions: map[xp.Item]string{},
+				resources: map[schema.GroupResource]schema.GroupResource{}, backup: &Backup{Versions: map[schema.GroupResource]string{}}, known: true,
+			}
+			for _, version := range tc.dirs {
+				f := file{name: dir + version + "cluster/b.json", content: bucket}
+				r.stream = bytes.NewReader(tarOf(t, f))
+				if err := r.read(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if kept := len(r.versions); kept != tc.kept {
+				t.Errorf("%s A backup has as many copies as items, which need not be kept: got %d", tc.reason, kept)
+			}
+			b, err := r.finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want, got []string
+			for _, version := range tc.want {
+				want = append(want, fmt.Sprintf("%s%s: it is there in the version %s only; Velero restores it only with its feature EnableAPIGroupVersions", dir, version, version))
+			}
+			for _, f := range b.Flaws {
+				got = append(got, f.Path+": "+f.Why)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

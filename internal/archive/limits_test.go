@@ -1,0 +1,33 @@
+package archive
+
+import (
+	"bytes"
+	"testing"
+)
+
+// What is as long as it may be is read. TestUnreadable has what is longer.
+func TestLimits(t *testing.T) {
+	files := []file{{name: version, content: "1.1.0"}, {name: here, content: bucket}}
+	whole := tarOf(t, files...)
+	cases := map[string]struct {
+		reason string
+		change func(*Limits)
+		read   bool
+	}{
+		"Entry":       {reason: "An entry may be as long as the limit says.", change: func(l *Limits) { l.Entry = int64(len(bucket)) }, read: true},
+		"LongEntry":   {reason: "And no longer.", change: func(l *Limits) { l.Entry = int64(len(bucket)) - 1 }},
+		"Entries":     {reason: "There may be as many entries.", change: func(l *Limits) { l.Entries = int64(len(files)) }, read: true},
+		"ManyEntries": {reason: "And no more.", change: func(l *Limits) { l.Entries = int64(len(files)) - 1 }},
+		"Total":       {reason: "All of it may be as long.", change: func(l *Limits) { l.Total = int64(len(whole)) }, read: true},
+		"LongTotal":   {reason: "And no longer.", change: func(l *Limits) { l.Total = int64(len(whole)) - 1 }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			limits := Default()
+			tc.change(&limits)
+			if _, err := Read(t.Context(), bytes.NewReader(zipped(t, whole)), limits); (err == nil) != tc.read {
+				t.Errorf("%s It says %v", tc.reason, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package live
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What becomes of a step says whether a person is told that it was refused.
+func TestStep(t *testing.T) {
+	xr := xptest.XR("x")
+	gr := xorders.GroupResource()
+	cases := map[string]struct {
+		reason         string
+		err            error
+		taken, refused bool
+	}{
+		"Taken":    {reason: "It is taken.", taken: true},
+		"Conflict": {reason: "What has changed is looked at again.", err: apierrors.NewConflict(gr, "x", errDown)},
+		"Gone":     {reason: "So is what is gone, since whoever deleted it has refused nothing.", err: apierrors.NewNotFound(gr, "x")},
+		"Refused":  {reason: "An admission policy can refuse it for ever.", err: apierrors.NewForbidden(gr, "x", errors.New("no team label")), refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(xr)
+			if tc.err != nil {
+				s.failOn("patch", "*", 1, tc.err)
+			}
+			step := &task{ref: xp.RefTo(xr)}
+			target := s.get(t, xorders, "", "x")
+			step.plan(adoption.Change{Target: target, Patch: adoption.Ask(target, time.Now()), Step: "ask"})
+			hasty(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
+			if step.taken != tc.taken || (step.refusal != nil) != tc.refused {
+				t.Errorf("%s\ntaken: %t, refused: %v", tc.reason, step.taken, step.refusal)
+			}
+		})
+	}
+}
+
+// Nobody is told of what passes by itself. An operation that has failed is not asked for again, so that this must be told at once.
+func TestPassing(t *testing.T) {
+	r := xp.RefTo(xptest.XR("x"))
+	begun := []adoption.Silence{{Waiting: "a word", Since: time.Now(), Begun: true}}
+	cases := map[string]struct {
+		reason      string
+		first, last adoption.Plan
+		want        bool
+	}{
+		"Same":         {reason: "It has waited for that all the time.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"a"}}},
+		"Another":      {reason: "It may be over in a moment.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"b"}}, want: true},
+		"UnderWay":     {reason: "Crossplane has just been let reconcile it.", last: adoption.Plan{Waiting: []string{"a word"}, Silent: begun}, want: true},
+		"Failed":       {reason: "That does not pass.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Failed: "it is being deleted"}},
+		"FailedAtOnce": {reason: "Nor then.", first: adoption.Plan{Failed: "it is being deleted"}, last: adoption.Plan{Failed: "it is being deleted"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			first := tc.first
+			if tc.last.Silent != nil {
+				first = tc.last
+			}
+			p := &poll{Adopter: &Adopter{stuck: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, first: map[xp.ID]string{r.ID(): first.Gist()}}
+			if got := p.passing()[r.ID()]; got != tc.want {
+				t.Errorf("%s\ngot %t", tc.reason, got)
+			}
+		})
+	}
+}

@@ -1,0 +1,109 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Velero counts no warnings of plugins in a restore. So what a person has to know is in the restore's operations.
+func TestAdoptTells(t *testing.T) {
+	created := func(day int) xptest.Option {
+		return func(u *unstructured.Unstructured) {
+			u.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC)))
+		}
+	}
+	xr := xptest.XR("x", xptest.UID("old"), created(1))
+	mr := xptest.MR("b", xptest.ControlledBy(xr), created(2))
+	atWork := xptest.XR("x", xptest.UID("new"), xptest.Refs(), xptest.Synced("True", "ReconcileSuccess", ""))
+	restored := func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{xp.LabelRestore: "sunday"}) }
+	free := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"))
+	cases := map[string]struct {
+		reason   string
+		item     *unstructured.Unstructured
+		live     *cluster
+		settings map[string]string
+		restore  *velerov1.Restore
+		// told are parts of what is told, nothing if there is none; failed says that the operation fails.
+		told   []string
+		failed bool
+	}{
+		"Dropped": {
+			reason: "A composed resource that its XR does not list does not come back.", item: mr, live: live(xptest.With(atWork, created(5), restored)),
+			told: []string{"Bucket b: Not restored: its XR exists and does not list it any more", "reason: "},
+		},
+		"MadeAnew": {
+			reason: "What an XR of somebody else's has replaced is lost.", item: mr, live: live(xptest.With(atWork, created(5))),
+			told: []string{"Bucket b: Not restored: its XR was made anew in this cluster"}, failed: true,
+		},
+		"OlderXR": {
+			reason: "An XR that was there has dropped it itself.", item: mr, live: live(xptest.With(atWork, created(1))), told: []string{"does not list it any more"},
+		},
+		"WithoutOwner": {
+			reason: "Nothing may look after it.", item: mr, live: live(), told: []string{"Bucket b: Restored without an owner that it had", "owner: XOrder x", "next: "},
+		},
+		"Schedule": {
+			reason: "It waits for a person.", item: xptest.Object("ops.crossplane.io/v1alpha1", "CronOperation", "", "nightly"), live: live(),
+			told: []string{"CronOperation nightly: Restored paused", "release nightly"},
+		},
+		"Observed": {
+			reason: "It is not as in the backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
+			told: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
+		},
+		"Held": {reason: "The operation of what is held says more.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},
+		"Adopted": {
+			reason: "The same.", item: xptest.XR("x"), live: live(),
+		},
+		"AsItWas": {reason: "There is nothing to tell.", item: xptest.MR("b"), live: live()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.live.config = tc.settings
+			if tc.restore == nil {
+				tc.restore = restoreOf(nil)
+			}
+			out := adopt(t, tc.live, tc.item, tc.restore)
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			if (out.note != "") != (len(tc.told) > 0) || out.failed != tc.failed {
+				t.Errorf("%s\ngot %q, failed %t", tc.reason, out.note, out.failed)
+			}
+			for _, part := range tc.told {
+				if !strings.Contains(out.note, part) {
+					t.Errorf("%s\n%q is not in %q", tc.reason, part, out.note)
+				}
+			}
+		})
+	}
+}
+
+// What exists is left as it is, which may be thousands: it is told of each kind.
+func TestAdoptTellsOfEachKindWhatItLeaves(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	update := restoreOf(nil)
+	update.Spec.ExistingResourcePolicy = velerov1.PolicyTypeUpdate
+	a := NewAdopt(Crossplane(), live(xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))), nil, log)
+	var got []string
+	for _, item := range []*unstructured.Unstructured{xptest.MR("a"), xptest.MR("b"), xptest.Composition("c", xptest.XR("x"))} {
+		out, err := a.Execute(inputFor(item, update))
+		if err != nil || !out.SkipRestore {
+			t.Fatalf("%s is not left: %v", xp.String(item), err)
+		}
+		if progress := (velero.OperationProgress{}); tellNote(out.OperationID, &progress) {
+			got = append(got, item.GetName())
+		}
+	}
+	if want := "a c"; strings.Join(got, " ") != want {
+		t.Errorf("got %v, want %s", got, want)
+	}
+}
