@@ -35,8 +35,8 @@ func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 	}
 
 	return unheeded{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or "+
-		"somebody has taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then let it go: %s",
-		group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+		"somebody has taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then "+
+		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
 
 // causeUnheeded is the cause of what is held in vain.
