@@ -24,7 +24,7 @@ func (h *held) sayManagers() {
 	case report.Unproven, report.StillHeld, report.LeftAlone, report.WouldWait:
 		return
 	}
-	if !adoption.IsStray(h.object) {
+	if !adoption.ForgetsManagers(h.object) {
 		return
 	}
 	if h.Reason != "" {

@@ -45,7 +45,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 	if err != nil {
 		return Change{}, false
 	}
-	h.Again = true
+	h.Again, h.Fields = true, "" // It exists, with those that manage it.
 	mark, err := w.key.mark(xp.RefTo(u), h)
 	if err != nil {
 		return Change{}, false

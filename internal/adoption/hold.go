@@ -68,6 +68,8 @@ type Hold struct {
 	// managed these settings until then, as Managers returns them.
 	Freed    bool  `json:"freed,omitempty"`
 	Managers []any `json:"managers,omitempty"`
+	// Fields are the managedFields of the backup, as packManagers returns them.
+	Fields string `json:"managedFields,omitempty"`
 }
 
 // ReasonSecret is why an MR that publishes connection details is held: a provider would publish before the Secret of the backup is there, which
@@ -90,9 +92,9 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
 // itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Status and Reason; an empty
-// Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that
-// it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large
-// to be stored.
+// Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means
+// that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too
+// large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
@@ -126,6 +128,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err := h.keep(u, of, earlier); err != nil {
 		return nil, err
 	}
+	h.Fields = packManagers(u)
 	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)

@@ -44,6 +44,9 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	}
 	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, Told: h.Told, Freed: true}
 	left.Managers = kept(of)
+	if stray {
+		left.Fields = h.Fields
+	}
 	mark, err := k.mark(xp.RefTo(u), left)
 	if err != nil {
 		return Change{Target: u, Patch: p, Step: step}
@@ -189,6 +192,9 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	ours := ownEntry(entries)
 	entries = slices.DeleteFunc(entries, func(m map[string]any) bool { return isOwn(m) || isStray(u, m) })
+	if IsStray(u) {
+		entries = withSince(unpackManagers(h.Fields), entries)
+	}
 	for _, manager := range managersIn(h) {
 		entries = manageAgain(entries, manager, ours, managedPaths(u))
 	}

@@ -41,7 +41,13 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 			entries = append(entries, m)
 		}
 	}
-	for _, m := range managersBesides(u) {
+
+	return managersPatch(u, withSince(entries, managersBesides(u))), true
+}
+
+// withSince are managedFields with what was written since. Who has written something since has what they wrote before that in it.
+func withSince(entries, since []map[string]any) []map[string]any {
+	for _, m := range since {
 		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
 		switch {
 		case n < 0:
@@ -55,7 +61,7 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 		}
 	}
 
-	return managersPatch(u, entries), true
+	return entries
 }
 
 // managedNow is an entry of managedFields of a hold with those of its fields only that u has; nil if it has none, or is not held.
