@@ -139,7 +139,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, err
 	}
 	if reason != "" {
-		return a.leaveOut(i, reason), nil
+		return a.remade(i, reason)
 	}
 	forgotten := i.forgetAttempt()
 	fresh, err := a.isFresh(i)
@@ -306,6 +306,15 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	h, err := a.liveHold(i, xr)
 
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
+}
+
+// remade leaves out what the control plane makes anew, unless it would lack what people have put on it.
+func (a *Adopt) remade(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+	if added := xp.AddedSettings(i.original); len(added) > 0 {
+		return a.keepSettings(i, added)
+	}
+
+	return a.leaveOut(i, reason), nil
 }
 
 // leaveOut leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.

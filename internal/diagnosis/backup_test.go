@@ -20,6 +20,12 @@ func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
+// tuned is the ServiceAccount of the package revision p-1 that somebody has given a role in a cloud.
+func tuned(name string) *unstructured.Unstructured {
+	return xptest.Object("v1", "ServiceAccount", "crossplane-system", name, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
+		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1")))
+}
+
 func TestInspectBackup(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))
@@ -34,7 +40,11 @@ func TestInspectBackup(t *testing.T) {
 		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
-		"Held":     {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"Tuned": {
+			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},
+			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
+		},
+		"Held": {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
 		"HeldWithout": {
 			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
 			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},

@@ -63,7 +63,7 @@ var (
 )
 
 // A trait is something that an object is or has.
-type trait uint16
+type trait uint32
 
 const (
 	isClaim trait = 1 << iota
@@ -81,6 +81,8 @@ const (
 	isPublishing
 	isNative
 	isModern
+	// isTuned is the ServiceAccount of one revision of a package that somebody has put something on.
+	isTuned
 )
 
 // learn looks at an object.
@@ -104,6 +106,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 	o.note(isPublishing, publishes && (claim || composite || managed))
 	o.note(isNative, xp.IsNative(u))
 	o.note(isModern, xp.NeedsV2(u))
+	o.note(isTuned, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o
 }
