@@ -3,8 +3,6 @@ package restoreitem
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -42,6 +39,8 @@ type Order struct {
 	doom     *Doom
 	log      logrus.FieldLogger
 	awaited  sync.Map // Of definedKind.
+	// told are the items of which an operation says that the filters by resource leave them out.
+	told sync.Map
 }
 
 var _ riav2.RestoreItemAction = &Order{}
@@ -131,38 +130,6 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	log.WithFields(fields).Warn(why)
 
 	return withFields(fields, why), false
-}
-
-// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out.
-func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
-	var out []string
-	for _, i := range first {
-		if !xp.CanExist(i.Namespace, i.Name) {
-			o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
-				strconv.Quote(i.Name) + ", and nothing can be called that; find out who has written it")
-
-			continue
-		}
-		if i.Namespace != "" && !included(restore, i.Namespace) || i.Namespace == "" && !ptr.Deref(restore.Spec.IncludeClusterResources, true) {
-			out = append(out, i.String())
-
-			continue
-		}
-		in = append(in, i)
-	}
-	if len(out) == 0 {
-		return in, ""
-	}
-	const few = 10
-	left = "The filters of the restore leave out what " + xp.String(item) + " belongs with; if it isn't in the cluster, restore again without " +
-		"--include-cluster-resources=false and with the namespaces of these"
-	fields := logrus.Fields{"object": xp.String(item), "items": out}
-	o.log.WithFields(fields).Warn(left)
-	if more := len(out) - few; more > 0 {
-		out = append(out[:few:few], fmt.Sprintf("and %d more", more))
-	}
-
-	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
