@@ -38,6 +38,8 @@ type Inventory interface {
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
+	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
+	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// ConfigMap returns the data of a ConfigMap.
@@ -69,6 +71,8 @@ type Adopt struct {
 	rebuilt sync.Map
 	// lived are the kinds of which the restore was to tell that what exists is left as it is.
 	lived sync.Map
+	// misread is done when the restore was to tell that nobody can read its settings.
+	misread sync.Once
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	doom    *Doom
@@ -180,6 +184,12 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		if of != nil {
 			return a.clone(i, *of, i.settings.Clone)
 		}
+	} else if other, err := a.movedTo(i); err != nil || other != nil {
+		if err != nil {
+			return nil, err
+		}
+
+		return a.holdBeside(i, *other)
 	}
 
 	return a.adopt(i)
@@ -191,7 +201,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
 		return false, nil
 	}
-	settings, unread := a.settings(i.restore)
+	settings, unread := a.settingsFor(i)
 	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
 	}
@@ -208,7 +218,7 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 
 // consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
 func (a *Adopt) consider(i *item) error {
-	settings, err := a.settings(i.restore)
+	settings, err := a.settingsFor(i)
 	if err != nil {
 		return err
 	}

@@ -84,6 +84,27 @@ func (i *item) rivalAmong(named []xp.Managing) *rival {
 	return found
 }
 
+// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the item's external resource; nil if there is none. That of one that
+// was restored to another namespace has the same name, and a ProviderConfig of the same name; the original is gone since.
+func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
+	name := i.GetAnnotations()[xp.AnnotationExternalName]
+	if i.namespace == "" || name == "" || !i.isManaged() || xp.OnlyObserves(i.original) {
+		return nil, nil //nolint:nilnil // It is nowhere else, or does no harm.
+	}
+	moved, err := a.cluster.Moved(context.Background(), i.GroupVersionKind(), name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
+	}
+	account := i.account()
+	for _, m := range moved {
+		if m.Name == i.GetName() && m.Namespace != i.namespace && m.Account.Kind == account.Kind && m.Account.Name == account.Name && !m.Observes {
+			return &m.Ref, nil
+		}
+	}
+
+	return nil, nil //nolint:nilnil // It is nowhere else.
+}
+
 // account is the ProviderConfig of an MR where that is restored to.
 func (i *item) account() xp.Ref {
 	account := xp.AccountOf(i.original)

@@ -44,6 +44,7 @@ type cluster struct {
 	// managed are those of which who manages them was to be written back.
 	managed    []string
 	managedErr error
+	movedErr   error
 
 	// asked are the questions: which, and about what.
 	asked []string
@@ -95,6 +96,17 @@ func (c *cluster) Named(_ context.Context, gvk schema.GroupVersionKind, external
 	}
 
 	return named, c.err
+}
+
+func (c *cluster) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	var moved []xp.Managing
+	for _, u := range c.objects {
+		if u.GroupVersionKind().GroupKind() == gvk.GroupKind() && xp.Annotation(u, xp.AnnotationExternalName) == externalName && xp.Label(u, xp.LabelRestore) != "" {
+			moved = append(moved, xp.ManagingOf(u))
+		}
+	}
+
+	return moved, c.movedErr
 }
 
 func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[string]string, error) {
@@ -182,10 +194,14 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 	if out != nil {
 		// What an operation tells besides is a test's of its own.
 		operation := *out
-		operation.OperationID, got.note = cutNote(out.OperationID)
-		if progress := (velero.OperationProgress{}); tellNote(operation.OperationID, &progress) {
-			operation.OperationID, got.note, got.failed = "", progress.Description, progress.Err != ""
+		id, note := cutNote(out.OperationID)
+		progress := velero.OperationProgress{}
+		if tellNote(out.OperationID, &progress) {
+			id = ""
+		} else {
+			tellNote(note, &progress)
 		}
+		operation.OperationID, got.note, got.failed = id, progress.Description, progress.Err != ""
 		got.RestoreItemActionExecuteOutput = &operation
 	}
 	if out != nil && out.UpdatedItem != nil {

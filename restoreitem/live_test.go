@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -165,20 +166,54 @@ func TestAdoptSettings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live    *cluster
 		restore *velerov1.Restore
-		want    string
+		// told is what an operation fails with, while all is held; else err is the item's.
+		told, err string
 	}{
-		"Annotation": {live: live(), restore: restore, want: "cannot restore XOrder x: " +
-			`cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"`},
-		"ConfigMap": {live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), want: "cannot restore XOrder x: " +
-			`cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`},
-		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), want: "cannot restore XOrder x: " + errAPI.Error()},
+		"Annotation": {
+			live: live(), restore: restore, told: `XOrder x: cannot read the annotation velero.crossplane.io/clone: clone is hold, observe or new, not "maybe"; so no setting is heard`,
+		},
+		"ConfigMap": {
+			live: &cluster{config: map[string]string{"clone": ""}}, restore: restoreOf(nil), told: `cannot read the ConfigMap of settings: clone is hold, observe or new, not ""`,
+		},
+		"Several": {
+			live: &cluster{configErr: setting.InvalidError{Err: errAPI}}, restore: restoreOf(nil), told: errAPI.Error(),
+		},
+		"API": {live: &cluster{configErr: errAPI}, restore: restoreOf(nil), err: "cannot restore XOrder x: " + errAPI.Error()},
 	} {
-		if out := adopt(t, tc.live, xptest.XR("x"), tc.restore); out.err == nil || out.err.Error() != tc.want {
-			t.Errorf("%s: got error %v, want %s", name, out.err, tc.want)
+		out := adopt(t, tc.live, xptest.XR("x"), tc.restore)
+		if tc.err != "" && (out.err == nil || out.err.Error() != tc.err) {
+			t.Errorf("%s: got error %v, want %s", name, out.err, tc.err)
+		}
+		if tc.told != "" {
+			h, err := adoption.HoldOf(out.object)
+			if out.err != nil || err != nil || h == nil || !h.Quarantine || !out.failed || !strings.Contains(out.note, tc.told) || !strings.HasSuffix(out.note, "release --restore velero/monday") {
+				t.Errorf("%s: all is held, and an operation fails with %q; got %+v, %q, %v, %v", name, tc.told, h, out.note, out.err, err)
+			}
 		}
 		if out := adopt(t, tc.live, xptest.Object("example.org/v1", "Thing", "team-a", "t"), tc.restore); out.err != nil {
 			t.Errorf("%s: what is not Crossplane's must not fail for it; got %v", name, out.err)
 		}
+	}
+}
+
+// A restore has thousands of items.
+func TestAdoptTellsOnceThatSettingsAreMisread(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	c := live()
+	c.config = map[string]string{"hold": "al"}
+	a := NewAdopt(Crossplane(), c, nil, log)
+	told := 0
+	for _, name := range []string{"a", "b", "c"} {
+		out, err := a.Execute(inputFor(xptest.MR(name), restoreOf(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, note := cutNote(out.OperationID); note != "" {
+			told++
+		}
+	}
+	if told != 1 {
+		t.Errorf("it is told %d times", told)
 	}
 }
 

@@ -341,11 +341,3 @@ func TestAdoptLeavesLiveMRs(t *testing.T) {
 		}
 	}
 }
-
-func TestAdoptFailsOnBadSettingsOfMRs(t *testing.T) {
-	c := live()
-	c.config = map[string]string{"observe-first": "maybe"}
-	if out := adopt(t, c, xptest.MR("b"), restoreOf(nil)); out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot restore Bucket b: ") {
-		t.Errorf("got error %v", out.err)
-	}
-}

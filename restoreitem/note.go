@@ -18,8 +18,8 @@ import (
 const (
 	noteDone   = "note: "
 	noteFailed = "failed: "
-	// noteOf comes between the ID of an operation that goes on with something, and what is to be told besides.
-	noteOf = "; note: "
+	// noteAfter comes between the ID of an operation that goes on with something, and such a note.
+	noteAfter = "; "
 )
 
 // warn logs what a person has to know of the item, and has the restore tell it.
@@ -52,11 +52,11 @@ func (i *item) note(out *velero.RestoreItemActionExecuteOutput) {
 	if len(i.notes) == 0 {
 		return
 	}
-	if text := strings.Join(i.notes, "; "); out.OperationID != "" {
-		out.OperationID += noteOf + text
-	} else {
-		out.OperationID = noteID(i.self(), text, i.failed)
+	note := noteID(i.self(), strings.Join(i.notes, "; "), i.failed)
+	if out.OperationID != "" {
+		out.OperationID += noteAfter
 	}
+	out.OperationID += note
 }
 
 // noteID is the ID of an operation that only tells something of an object.
@@ -69,11 +69,23 @@ func noteID(r xp.Ref, text string, failed bool) string {
 	return prefix + r.String() + ": " + text
 }
 
-// cutNote takes what is to be told besides off the ID of an operation.
+// cutNote takes a note off the ID of an operation that goes on with something.
 func cutNote(id string) (operation, note string) {
-	operation, note, _ = strings.Cut(id, noteOf)
+	operation, note, _ = strings.Cut(id, noteAfter)
 
 	return operation, note
+}
+
+// addNote adds what a note tells to what is said of an operation. One that fails has it fail when it is over.
+func addNote(note string, progress *velero.OperationProgress) {
+	told := velero.OperationProgress{}
+	if !tellNote(note, &told) {
+		return
+	}
+	progress.Description = strings.TrimPrefix(progress.Description+"; "+told.Description, "; ")
+	if progress.Completed {
+		progress.Err = strings.TrimPrefix(strings.TrimSuffix(progress.Err+"; "+told.Err, "; "), "; ")
+	}
 }
 
 // tellNote is the end of an operation that only tells something; ok is false if the ID is of another.

@@ -78,11 +78,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	if err != nil {
 		return progress, err
 	}
-	defer func() {
-		if note != "" {
-			progress.Description += "; " + note
-		}
-	}()
+	defer func() { addNote(note, &progress) }()
 	plan, err := a.plan(ref, restore)
 	if err != nil {
 		a.log.WithField("operation", id).WithError(err).Warn("Trying again at the next poll")

@@ -55,7 +55,7 @@ func TestAdoptQuarantines(t *testing.T) {
 		"FreshComposed": {reason: "The same.", item: xptest.With(fresh, xptest.ControlledBy(x)), live: []*unstructured.Unstructured{heldWith(x)}, want: quarantined("")},
 		"Foreign":       {reason: "It is nobody's here.", item: fresh, unreconciled: true},
 		"FreshUnsafe":   {reason: "Without a quarantine it is made, as it would have been.", item: fresh, hold: "unsafe"},
-		"FreshBad":      {reason: "What a Restore wants and is not known must not be let go.", item: fresh, hold: "al", want: want{Fails: true}},
+		"FreshBad":      {reason: "What a Restore wants and is not known must not be let go.", item: fresh, hold: "al", want: want{Op: inBucket(""), Paused: "true", Quarantine: true, Held: true}},
 		"ForeignBad":    {reason: "The settings are not about what is foreign.", item: fresh, hold: "al", unreconciled: true},
 		"FreshUnknown":  {reason: "What can't be told must not be let go.", item: fresh, err: errAPI, want: want{Fails: true}},
 		"Secret":        {reason: "Nobody reconciles a Secret.", item: xptest.Secret("s")},

@@ -129,3 +129,58 @@ func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 		t.Errorf("Its XR does not list it any more: %v, %v", out.object, out.err)
 	}
 }
+
+// A namespace that was restored to another, and is restored once more under its own name, would have two MRs manage one external resource.
+func TestAdoptMindsWhatWasMoved(t *testing.T) {
+	external := xptest.Annotated(xp.AnnotationExternalName, "external")
+	uses := func(kind string) xptest.Option {
+		return xptest.Field(map[string]any{"kind": kind, "name": "cloud"}, "spec", "providerConfigRef")
+	}
+	restored := func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{xp.LabelRestore: "moved"}) }
+	mr := xptest.NamespacedMR("b", external, uses("ClusterProviderConfig"))
+	moved := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(mr, append([]xptest.Option{xptest.In("team-b"), restored}, o...)...)
+	}
+	const operation = "Bucket.v1alpha1.cloud.example.org/team-a/b"
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		live   []*unstructured.Unstructured
+		want   copied
+	}{
+		"Moved": {
+			reason: "It manages the external resource now.", item: mr, live: []*unstructured.Unstructured{moved()},
+			want: copied{Op: operation, Held: true, Clone: "Bucket team-b/b", Paused: true, ExternalName: "external"},
+		},
+		"LocalConfig": {
+			reason: "Its ProviderConfig was moved with it.", item: xptest.With(mr, uses("ProviderConfig")), live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))},
+			want: copied{Op: operation, Held: true, Clone: "Bucket team-b/b", Paused: true, ExternalName: "external"},
+		},
+		"Itself":   {reason: "What is there already Velero leaves.", item: mr, live: []*unstructured.Unstructured{moved(xptest.In("team-a"))}},
+		"Another":  {reason: "External-names need not be unique.", item: mr, live: []*unstructured.Unstructured{moved(func(u *unstructured.Unstructured) { u.SetName("c") })}},
+		"Account":  {reason: "Nor are they in two accounts.", item: mr, live: []*unstructured.Unstructured{moved(uses("ProviderConfig"))}},
+		"Observes": {reason: "It does no harm.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Field([]any{"Observe"}, "spec", "managementPolicies"))}},
+		"Made":     {reason: "No restore has made it.", item: mr, live: []*unstructured.Unstructured{moved(xptest.Without("metadata", "labels"))}},
+		"Wide":     {reason: "What is cluster-scoped is moved nowhere.", item: xptest.MR("b", external), live: []*unstructured.Unstructured{xptest.MR("b", external, restored)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := adopt(t, live(tc.live...), tc.item, restoreOf(nil))
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			got := copied{}
+			if out.object != nil {
+				got = copyOf(out)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	c := live()
+	c.movedErr = errAPI
+	if out := adopt(t, c, mr, restoreOf(nil)); out.err == nil || !strings.HasPrefix(out.err.Error(), "cannot find out whether Bucket team-a/b was restored to another namespace: ") {
+		t.Errorf("What can't be told must not be made twice; got %v", out.err)
+	}
+}

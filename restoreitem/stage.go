@@ -190,6 +190,16 @@ func (s *stage) Named(ctx context.Context, gvk schema.GroupVersionKind, external
 	return named, s.note(err)
 }
 
+// Moved returns what restores have created and has an external-name.
+func (s *stage) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	if s.scenery == nil {
+		return nil, nil
+	}
+	moved, err := s.scenery.Moved(ctx, gvk, externalName)
+
+	return moved, s.note(err)
+}
+
 // Settings returns the settings of the cluster.
 func (s *stage) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	if s.scenery == nil {

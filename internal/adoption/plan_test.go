@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -255,6 +256,10 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	free := held(xptest.XR("x", xptest.Refs(bucket)), unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
 	loose := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))
+	broken := func(now string) *unstructured.Unstructured {
+		return held(xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times")), unpaused(),
+			xptest.Synced("False", "ReconcileError", now))
+	}
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}
 	}
@@ -282,6 +287,20 @@ func TestNextAfterTheUnpause(t *testing.T) {
 			reason: "Crossplane's own words say why.",
 			world:  world(xptest.With(free, xptest.Synced("False", "ReconcileError", "no function")), bucket), ref: xp.RefTo(x),
 			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no function"),
+		},
+		"AsBroken": {
+			reason: "What Crossplane could not reconcile then either is not to be held for ever.", world: world(broken("no function, tried 22 times"), bucket), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
+				"reconcile it when it was backed up, and can't now: no function, tried 22 times"}},
+		},
+		"BrokenOtherwise": {
+			reason: "Another failure is none that was there.", world: world(broken("no credentials"), bucket), ref: xp.RefTo(x),
+			want: wait(1, true, "XOrder x: Crossplane can't reconcile it: no credentials"),
+		},
+		"BrokenAndDropped": {
+			reason: "What it has lost it is still waited for.", world: world(xptest.With(broken("no function, tried 3 times"), xptest.Refs()), bucket), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{dropped}, Remarks: []string{"XOrder x is as broken as it was: Crossplane could not " +
+				"reconcile it when it was backed up, and can't now: no function, tried 3 times"}},
 		},
 		"RefDropped": {
 			reason: "What Crossplane dropped is an orphan.",

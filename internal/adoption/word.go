@@ -1,7 +1,10 @@
 package adoption
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -103,10 +106,34 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	switch c, ok := reconciled(u); {
 	case !ok:
 		t.await(u, "Crossplane to reconcile %s", xp.String(u))
+	case c.Status != "True" && t.isAsBroken(u):
+		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is as broken as it was: Crossplane could not reconcile it when it was backed up, and can't now: %s",
+			xp.String(u), c.Message))
 	case c.Status != "True":
 		t.wait(true, "%s: Crossplane can't reconcile it: %s", xp.String(u), c.Message)
 	}
 }
+
+// isAsBroken tells whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
+// that all it composes is back and its own.
+func (t *tree) isAsBroken(u *unstructured.Unstructured) bool {
+	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == failingOf(u)
+}
+
+// failingOf returns how Crossplane can't reconcile an object, without what differs each time, so that the same failure is the same; "" if it can or says
+// nothing.
+func failingOf(u *unstructured.Unstructured) string {
+	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+	if !ok || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(changing.ReplaceAllString(c.Message, "#")))
+
+	return c.Reason + " " + hex.EncodeToString(sum[:8])
+}
+
+// changing are UIDs, hashes, versions, ports and times in a message.
+var changing = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
 
 // checkReleased waits until Crossplane has reconciled what a restore brought back, with the person's own settings. That this fails is as it would
 // be without a restore: from here on a Composition may have changed.

@@ -173,6 +173,18 @@ func (v *view) Named(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
+// Moved returns what restores had created with an external-name by then.
+func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	var refs []xp.Managing
+	for _, u := range v.kept(gvk.GroupKind()) {
+		if xp.Annotation(u, xp.AnnotationExternalName) == externalName && u.GetNamespace() != "" && xp.Label(u, xp.LabelRestore) != "" {
+			refs = append(refs, xp.ManagingOf(u))
+		}
+	}
+
+	return refs, nil
+}
+
 // Outrank has nothing to do: nothing here follows the newest revision.
 func (*view) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
 

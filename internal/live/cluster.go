@@ -53,8 +53,8 @@ type Cluster struct {
 	kinds       map[schema.GroupVersion]kinds
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
-	// strays are what stopped restores have left, by kind.
-	strays      map[schema.GroupKind]map[xp.ID]bool
+	// brought are what restores have created, by kind.
+	brought     map[schema.GroupKind]brought
 	definitions definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
@@ -147,7 +147,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		kinds:       map[schema.GroupVersion]kinds{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
-		strays:      map[schema.GroupKind]map[xp.ID]bool{},
+		brought:     map[schema.GroupKind]brought{},
 		markKeys:    map[string]adoption.Key{},
 		pauses:      pausesBetween(),
 		silent:      map[string]bool{},

@@ -16,8 +16,8 @@ import (
 // SettingsLabels are the labels of the ConfigMap of settings: the one that all ConfigMaps of Velero's plugins have, and this plugin's.
 const SettingsLabels = "velero.io/plugin-config,velero.crossplane.io/settings"
 
-// Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero; nil if there is none. It fails if there are
-// several, of which one would not be heard.
+// Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero; nil if there is none. It fails with a
+// setting.InvalidError if there are several, of which one would not be heard.
 func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	found, err := c.SettingsIn(ctx, namespace)
 	switch {
@@ -26,8 +26,8 @@ func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]st
 	case len(found) == 0:
 		return nil, nil //nolint:nilnil // No settings are settings.
 	case len(found) > 1:
-		return nil, fmt.Errorf("cannot choose between the ConfigMaps %s and %s, which both have the labels %s; remove one", found[0].Name, found[1].Name,
-			SettingsLabels)
+		return nil, setting.InvalidError{Err: fmt.Errorf("cannot choose between the ConfigMaps %s and %s, which both have the labels %s; remove one", found[0].Name,
+			found[1].Name, SettingsLabels)}
 	default:
 		return found[0].Data, nil
 	}

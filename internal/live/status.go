@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 
@@ -64,8 +62,8 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 // ReturnManagers writes back who manages what of an object that a restore has created, if that was stopped before it did: the item is that which Velero would
 // create now, and r what that is called. It lists what restores have brought back of the kind once, and asks only for what needs it.
 func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
-	strays, err := c.straysOf(ctx, r.GroupVersionKind())
-	if err != nil || !strays[r.ID()] {
+	b, err := c.broughtOf(ctx, r.GroupVersionKind())
+	if err != nil || !b.strays[r.ID()] {
 		return err
 	}
 
@@ -85,28 +83,4 @@ func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstruc
 
 		return err
 	})
-}
-
-// straysOf returns which objects of a kind a stopped restore had left when this was first asked about the kind.
-func (c *Cluster) straysOf(ctx context.Context, gvk schema.GroupVersionKind) (map[xp.ID]bool, error) {
-	c.mu.Lock()
-	strays, ok := c.strays[gvk.GroupKind()]
-	c.mu.Unlock()
-	if ok {
-		return strays, nil
-	}
-	strays = map[xp.ID]bool{}
-	err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: velerov1.RestoreNameLabel}, func(u *unstructured.Unstructured) {
-		if adoption.IsStray(u) {
-			strays[xp.RefTo(u).ID()] = true
-		}
-	})
-	if err != nil && !isUnserved(err) {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.strays[gvk.GroupKind()] = strays
-
-	return strays, nil
 }

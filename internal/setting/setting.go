@@ -85,18 +85,26 @@ func Of(source Source) func(of metav1.Object) (Settings, error) {
 	}
 }
 
-// Parse returns the settings in the data of the ConfigMap, overridden by those among the annotations; either may be nil. It fails on names
-// and values that it does not know: a setting that is not heard must not look as if it were.
+// An InvalidError is of settings that are there, and of which nobody knows what they mean. It won't go away by itself.
+type InvalidError struct{ Err error }
+
+func (e InvalidError) Error() string { return e.Err.Error() }
+
+// Unwrap returns what is wrong with them.
+func (e InvalidError) Unwrap() error { return e.Err }
+
+// Parse returns the settings in the data of the ConfigMap, overridden by those among the annotations; either may be nil. It fails with an
+// InvalidError on names and values that it does not know: a setting that is not heard must not look as if it were.
 func Parse(config, annotations map[string]string) (Settings, error) {
 	s := Settings{Clone: Hold, Hold: HoldUnsafe}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {
 		if err := s.set(e); err != nil {
-			return s, fmt.Errorf("cannot read the ConfigMap of settings: %w", err)
+			return s, InvalidError{fmt.Errorf("cannot read the ConfigMap of settings: %w", err)}
 		}
 	}
 	for _, e := range entries(Place{Data: annotations}) {
 		if err := s.set(e); err != nil {
-			return s, fmt.Errorf("cannot read the annotation %s: %w", e.key, err)
+			return s, InvalidError{fmt.Errorf("cannot read the annotation %s: %w", e.key, err)}
 		}
 	}
 

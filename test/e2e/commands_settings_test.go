@@ -18,24 +18,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// settled is the namespace of which settings decide.
-const settled = "settled"
+// settled is the namespace of which settings decide, and misread one of which nobody can read them.
+const (
+	settled = "settled"
+	misread = "misread"
+)
 
-// makeSettled fills the namespace and backs it up.
-func (s *suite) makeSettled(t *testing.T) *tenant {
+// makeSettled fills the namespaces and backs them up.
+func (s *suite) makeSettled(t *testing.T) []*tenant {
 	t.Helper()
-	n := s.few(t, s.source, drill.Platform{Namespace: settled}, 2)
-	s.backUp(t, s.source, n)
+	tenants := []*tenant{s.few(t, s.source, drill.Platform{Namespace: settled}, 2), s.few(t, s.source, drill.Platform{Namespace: misread}, 1)}
+	for _, n := range tenants {
+		s.backUp(t, s.source, n)
+	}
 
-	return n
+	return tenants
 }
 
-// testSettings restores with settings that are refused, then with a timeout that is over before the provider is there, and has a person release it.
-func (s *suite) testSettings(t *testing.T, n *tenant) {
+// testSettings restores with a timeout that is over before the provider is there, and has a person release it, and restores with settings that nobody can read.
+func (s *suite) testSettings(t *testing.T, tenants []*tenant) {
+	n, odd := tenants[0], tenants[1]
 	t.Run("Cluster", s.testClusterSettings)
-	t.Run("Refused", func(t *testing.T) { s.testRefusedSettings(t, n) })
 	t.Run("AdoptionTimeout", func(t *testing.T) { s.testAdoptionTimeout(t, n) })
 	t.Run("ByHand", func(t *testing.T) { s.testByHand(t, n) })
+	t.Run("Misread", func(t *testing.T) { s.testMisreadSettings(t, odd) })
 }
 
 // effective is what the command settings says: each setting that somebody has set, with where, and what is wrong, with where.
@@ -116,24 +122,34 @@ func (s *suite) testClusterSettings(t *testing.T) {
 	}
 }
 
-// testRefusedSettings wants a restore with a value that is not known to bring nothing back of Crossplane.
-func (s *suite) testRefusedSettings(t *testing.T, n *tenant) {
+// testMisreadSettings wants a restore with a value that is not known to bring all back and to let nothing of it go until a person does.
+func (s *suite) testMisreadSettings(t *testing.T, n *tenant) {
 	ctx := t.Context()
-	must(t, n.StartRestore(ctx, s.target, "odd", settled, "--annotations", "velero.crossplane.io/release=manual"))
-	r, err := drill.AwaitRestore(ctx, s.target, "odd")
+	must(t, n.StartRestore(ctx, s.target, misread, misread, "--annotations", "velero.crossplane.io/release=manual"))
+	r, err := drill.AwaitRestore(ctx, s.target, misread)
 	must(t, err)
-	if drill.Phase(r) != "PartiallyFailed" {
-		t.Errorf("a restore with a setting that is not known is %s", drill.Phase(r))
+	if failed, _, _ := unstructured.NestedInt64(r.Object, "status", "restoreItemOperationsFailed"); drill.Phase(r) != "PartiallyFailed" || failed != 1 {
+		t.Errorf("a restore with a setting that is not known is %s, and %d operations have failed", drill.Phase(r), failed)
 	}
-	wantTold(t, "the details of the restore", s.details(t, "odd"), "velero.crossplane.io/release", `release is automatic or by-hand, not "manual"`)
+	wantTold(t, "the details of the restore", s.details(t, misread), "velero.crossplane.io/release", `release is automatic or by-hand, not "manual"`,
+		"release --restore velero/"+misread)
 	mrs, err := n.Managed(ctx, s.target)
 	must(t, err)
-	if all := append(s.roots(t, n), mrs...); len(all) > 0 {
-		t.Errorf("it has brought these back: %v", names(all))
+	all := append(s.roots(t, n), mrs...)
+	if want := n.size * 4; len(all) != want {
+		t.Errorf("%d of %d are back: %v", len(all), want, names(all))
 	}
-	if e := s.effective(t, 3, "--restore", "odd"); e.Faults["Restore velero/odd"] != "velero.crossplane.io/release" {
+	for _, u := range all {
+		if !paused(&u) {
+			t.Errorf("%s %s is not held", u.GetKind(), u.GetName())
+		}
+	}
+	if e := s.effective(t, 3, "--restore", misread); e.Faults["Restore velero/"+misread] != "velero.crossplane.io/release" {
 		t.Errorf("settings says %+v", e)
 	}
+	s.released(t, "--restore", misread)
+	s.settle(t, n)
+	s.wantSound(t, n)
 }
 
 // testAdoptionTimeout has the restore give up when its own time is over.

@@ -17,10 +17,11 @@ func testCommands(t *testing.T, version stack.Version) {
 	s := newSuite(t, version)
 	hooked, looked, left, kept := s.makeHooked(t), s.makeInspected(t), s.fillLeak(t), s.makeWard(t)
 	tenants := append(tenantsOf(hooked), looked, left.gone, left.stopped, kept)
-	var shown, set *tenant // What they show is the same on v1.
+	var shown *tenant // What they show is the same on v1.
+	var set []*tenant
 	if version == stack.V2 {
 		shown, set = s.makeWatched(t), s.makeSettled(t)
-		tenants = append(tenants, shown, set)
+		tenants = append(append(tenants, shown), set...)
 	}
 	s.loseSource(t, tenants...)
 	t.Run("Inspect", func(t *testing.T) { s.testInspect(t, looked) })

@@ -1,0 +1,54 @@
+package live
+
+import (
+	"context"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A brought is what restores had created of a kind when it was first asked for.
+type brought struct {
+	// strays are those of which a restore was stopped before it had written back who manages them.
+	strays map[xp.ID]bool
+	// named are the MRs in namespaces by external-name.
+	named map[string][]xp.Managing
+}
+
+// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind, which it lists once.
+func (c *Cluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	b, err := c.broughtOf(ctx, gvk)
+
+	return b.named[externalName], err
+}
+
+func (c *Cluster) broughtOf(ctx context.Context, gvk schema.GroupVersionKind) (brought, error) {
+	c.mu.Lock()
+	b, ok := c.brought[gvk.GroupKind()]
+	c.mu.Unlock()
+	if ok {
+		return b, nil
+	}
+	b = brought{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
+	err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: velerov1.RestoreNameLabel}, func(u *unstructured.Unstructured) {
+		if adoption.IsStray(u) {
+			b.strays[xp.RefTo(u).ID()] = true
+		}
+		if name := xp.Annotation(u, xp.AnnotationExternalName); name != "" && u.GetNamespace() != "" && xp.IsManaged(u) {
+			b.named[name] = append(b.named[name], xp.ManagingOf(u))
+		}
+	})
+	if err != nil && !isUnserved(err) {
+		return brought{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.brought[gvk.GroupKind()] = b
+
+	return b, nil
+}
