@@ -34,7 +34,7 @@ func (l *Links) leaveOut(ctx context.Context, f *found, backup *velerov1.Backup)
 
 			return true
 		case l.filteredOut(ctx, f, i, backup):
-			if l.tellsOnce(f, i) {
+			if !slices.Contains(f.shared, i) || l.isFirst(i) {
 				f.skip(of, to, "the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take "+
 					i.GroupResource.String()+", then back up again")
 			}

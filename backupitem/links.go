@@ -42,7 +42,7 @@ type Links struct {
 	asked map[xp.Item]int
 	// begun are the items that Velero has begun to back up.
 	begun map[xp.Item]bool
-	// told are those shared items of which a warning says that the backup's filters by resource leave them out.
+	// told are those items that others can name too of which a warning says that they are left out.
 	told map[xp.Item]bool
 	mu   sync.Mutex
 

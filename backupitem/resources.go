@@ -105,14 +105,12 @@ func (l *Links) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	return all, nil
 }
 
-// tellsOnce tells whether it is the first time that a shared item is left out: thousands of others can run on the same.
-func (l *Links) tellsOnce(f *found, i xp.Item) bool {
+// isFirst tells whether it is the first time that an item is to be told of which thousands of others can name too.
+func (l *Links) isFirst(i xp.Item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	told := l.told[i]
-	if slices.Contains(f.shared, i) {
-		l.told[i] = true
-	}
+	l.told[i] = true
 
 	return !told
 }

@@ -24,6 +24,8 @@ type Tree struct {
 	log   logrus.FieldLogger
 
 	settings func(of metav1.Object) (setting.Settings, error)
+	// unsettled has one warning say for all MRs that the settings can't be read.
+	unsettled sync.Once
 }
 
 var _ biav2.BackupItemAction = &Tree{}
@@ -74,6 +76,9 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found := t.links.of(ctx, u)
 	if xp.IsProviderConfig(u) {
 		t.credentials(ctx, found, backup)
+	}
+	if xp.IsManaged(u) && !xp.IsComposite(u) {
+		t.inputs(ctx, found, backup)
 	}
 	found.items = slices.Concat(found.shared, found.items)
 	beyond := t.links.leaveOut(ctx, found, backup)

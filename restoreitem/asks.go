@@ -19,6 +19,7 @@ type Asks struct {
 	mu      sync.Mutex
 	items   map[scopeless]*asking
 	secrets sync.Map
+	others  sync.Map // Other Secrets that the restore has come to.
 	live    sync.Map
 }
 
@@ -109,6 +110,16 @@ func (a *Asks) brings(secret xp.Ref) bool {
 	_, ok := a.secrets.Load(secret.ID())
 
 	return ok
+}
+
+// came tells whether the restore has come to a Secret, of whatever type.
+func (a *Asks) came(secret xp.Ref) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.others.Load(secret.ID())
+
+	return ok || a.brings(secret)
 }
 
 // found takes note of an object that is live.

@@ -3,6 +3,8 @@ package restoreitem
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/sirupsen/logrus"
@@ -70,10 +72,13 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if xp.Rebuilt(item) != "" {
 		return out, nil
 	}
-	if xp.IsConnectionSecret(item) {
-		r := xp.RefTo(item)
+	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
-		o.asks.secrets.Store(r.ID(), true)
+		if xp.IsConnectionSecret(item) {
+			o.asks.secrets.Store(r.ID(), true)
+		} else {
+			o.asks.others.Store(r.ID(), true)
+		}
 	}
 	if why, forged := o.refuses(item, input.Restore); why != "" {
 		out = out.WithoutRestore()
@@ -130,6 +135,52 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	log.WithFields(fields).Warn(why)
 
 	return withFields(fields, why), false
+}
+
+// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out. What they
+// leave out by resource is asked for all the same: short names are known to Velero alone.
+func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
+	var out []string
+	for _, i := range first {
+		if !xp.CanExist(i.Namespace, i.Name) {
+			o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
+				strconv.Quote(i.Name) + ", and nothing can be called that; find out who has written it")
+
+			continue
+		}
+		if !inScope(i, restore) {
+			out = append(out, i.String())
+
+			continue
+		}
+		in = append(in, i)
+	}
+	for _, i := range slices.Concat(in, o.unasked(item, restore)) {
+		if !isFiltered(i, restore) {
+			continue
+		}
+		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in a Secret.
+		key, named := i, i.String()
+		if isSecret := i.GroupResource == (schema.GroupResource{Resource: "secrets"}); isSecret {
+			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
+		}
+		if _, told := o.told.LoadOrStore(key, true); !told {
+			out = append(out, named)
+		}
+	}
+	if len(out) == 0 {
+		return in, ""
+	}
+	const few = 10
+	left = "The filters of the restore leave out what " + xp.String(item) + " belongs with; if it isn't in the cluster, restore again without " +
+		"--include-cluster-resources=false and with the namespaces and the resources of these"
+	fields := logrus.Fields{"object": xp.String(item), "items": out}
+	o.log.WithFields(fields).Warn(left)
+	if more := len(out) - few; more > 0 {
+		out = append(out[:few:few], fmt.Sprintf("and %d more", more))
+	}
+
+	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {

@@ -23,6 +23,25 @@ func (d *diagnosis) checkSecrets() {
 	}
 }
 
+// checkInputs finds Secrets that are not in the backup, though the provider of an MR reads them: it may make another password than the one that is in use.
+func (d *diagnosis) checkInputs() {
+	told := map[xp.Ref]bool{}
+	for _, o := range sorted(d.managed) {
+		if o.Namespace != "" {
+			continue
+		}
+		for _, r := range xp.InputSecrets(o.source.Part(shapeInput)) {
+			if d.get(r) != nil || d.IsUnread(r) || told[r] {
+				continue
+			}
+			told[r] = true
+			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use; back up its namespace too, or "+
+					"set provider-credentials to include")
+		}
+	}
+}
+
 // checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a package: another revision has one of another name.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.sortedAll() {

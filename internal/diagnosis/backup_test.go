@@ -32,6 +32,7 @@ func TestInspectBackup(t *testing.T) {
 	publishing := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("team-a", "s"))
 	lists := xptest.With(x, xptest.Refs(mr))
 	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
+	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -40,6 +41,13 @@ func TestInspectBackup(t *testing.T) {
 		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
+		"NoInput": {
+			reason: "The provider may make another password.", want: []string{"warning InputMissing Secret infra/password"},
+			objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.MR("alone", reads)},
+		},
+		"Input": {
+			reason: "It is there.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
+		},
 		"Tuned": {
 			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},

@@ -34,6 +34,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkBoth()
 	d.checkPlatform()
 	d.checkSecrets()
+	d.checkInputs()
 	d.checkServiceAccounts()
 	d.checkHeld()
 

@@ -36,7 +36,7 @@ type object struct {
 }
 
 // Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not what is in some fields; shapeNode of what a tree says
-// of one; shapeOwner of who composes what; shapeList of what an XR composes.
+// of one; shapeOwner of who composes what; shapeInput of what a provider reads; shapeList of what an XR composes.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {
@@ -52,6 +52,10 @@ var (
 	shapeOwner = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only:   []string{"apiVersion", "kind", "metadata"},
 		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels"}}},
+	}
+	shapeInput = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only:   []string{"metadata", "spec"},
+		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace"}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
 	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},

@@ -74,7 +74,9 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 func (cluster) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
 
 // Moved knows of nothing that is elsewhere.
-func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) { return nil, nil }
+func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
+	return nil, nil
+}
 
 func (cluster) IsReconciled(context.Context, schema.GroupVersionKind) (bool, error) { return true, nil }
 

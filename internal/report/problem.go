@@ -66,6 +66,8 @@ const (
 	DefinitionMissing Code = "DefinitionMissing"
 	// SecretMissing is a connection secret that is not in the backup of what publishes it.
 	SecretMissing Code = "SecretMissing"
+	// InputMissing is a Secret that a provider reads for an MR, and that is not in the backup of that.
+	InputMissing Code = "InputMissing"
 	// SettingsMisplaced are on what only one revision of a package runs with.
 	SettingsMisplaced Code = "SettingsMisplaced"
 	// FormatUnknown is that of a backup which may have been written by a newer Velero.
@@ -86,8 +88,8 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind,
-	NotSynced, NotReady, NotRead,
+	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, SettingsMisplaced, FormatUnknown, Stuck,
+	UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.
