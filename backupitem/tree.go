@@ -81,6 +81,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		t.inputs(ctx, found, backup)
 	}
 	found.items = slices.Concat(found.shared, found.items)
+	found.reads = t.links.untold(found.reads, backup)
 	beyond := t.links.leaveOut(ctx, found, backup)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {

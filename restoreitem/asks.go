@@ -21,6 +21,8 @@ type Asks struct {
 	secrets sync.Map
 	others  sync.Map // Other Secrets that the restore has come to.
 	live    sync.Map
+	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
+	environments sync.Map
 }
 
 // A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of
@@ -112,6 +114,22 @@ func (a *Asks) brings(secret xp.Ref) bool {
 	return ok
 }
 
+// reads takes note of the EnvironmentConfigs that a CompositionRevision names.
+func (a *Asks) reads(environments []string) {
+	for _, name := range environments {
+		a.environments.Store(name, true)
+	}
+}
+
+// unread tells why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
+func (a *Asks) unread(name string) string {
+	if _, ok := a.environments.Load(name); ok {
+		return ""
+	}
+
+	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
+}
+
 // came tells whether the restore has come to a Secret, of whatever type.
 func (a *Asks) came(secret xp.Ref) bool {
 	if a == nil {
@@ -145,6 +163,9 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 	if xp.IsPlatform(item) {
 		return o.asks.unfit(item)
+	}
+	if item.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind() {
+		return o.asks.unread(item.GetName())
 	}
 	namespace := item.GetLabels()[xp.LabelClaimNamespace]
 	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {

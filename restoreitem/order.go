@@ -100,6 +100,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		out = velero.NewRestoreItemActionExecuteOutput(u)
 	}
 	in, left := o.inFilters(item, first, input.Restore)
+	if left == "" {
+		left = o.reads(item, input.Restore)
+	}
 	if left != "" {
 		out.OperationID = noteID(xp.RefTo(item), left, false)
 	}

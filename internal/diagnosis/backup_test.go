@@ -80,6 +80,36 @@ func TestInspectBackup(t *testing.T) {
 	}
 }
 
+func TestReadingsInBackup(t *testing.T) {
+	x, y := xptest.XR("x", xptest.Refs()), xptest.XR("y", xptest.Refs())
+	reading := func(entries string) []*unstructured.Unstructured {
+		all := platform(x)
+		xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[` + entries + `]}}]}}`)(all[1])
+
+		return append(all, x, y)
+	}
+	environment := xptest.Object("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "", "e")
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    []string
+	}{
+		"Named":   {reason: "It is there.", objects: append(reading(`{"ref":{"name":"e"}}`), environment)},
+		"Missing": {reason: "A function may leave out what it composed.", objects: reading(`{"ref":{"name":"e"}}`), want: []string{"warning EnvironmentMissing EnvironmentConfig e"}},
+		"Selected": {
+			reason: "Nobody knows which it is.", objects: append(reading(`{"selector":{}}`), environment),
+			want: []string{"warning PipelineReads CompositionRevision " + xptest.RevisionName},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(tc.objects...)))); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 func TestDanglingInBackup(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))

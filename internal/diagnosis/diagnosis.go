@@ -33,6 +33,7 @@ func Inspect(o *Objects) []report.Problem {
 	d := &diagnosis{Objects: o, of: Backup}
 	d.checkBoth()
 	d.checkPlatform()
+	d.checkReadings()
 	d.checkSecrets()
 	d.checkInputs()
 	d.checkServiceAccounts()
