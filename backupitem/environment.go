@@ -38,13 +38,13 @@ func (l *Links) environments(ctx context.Context, f *found, revision *unstructur
 // A reading is what a CompositionRevision says that its functions read and that is not taken along.
 type reading struct {
 	of   *unstructured.Unstructured
-	what xp.Readings
+	what *xp.Readings
 }
 
 func (r reading) warn(log logrus.FieldLogger) {
 	log.WithFields(logrus.Fields{"object": xp.String(r.of), "reference": "what its functions read", "reason": r.what.String()}).
-		Warn("Not taken along is what functions of " + xp.String(r.of) + " read: " + r.what.String() + ". If this backup does not take it by itself, see that it is " +
-			"there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
+		Warn("Not taken along is what functions of " + xp.String(r.of) + " read: " + r.what.String() + ". If this backup does not take it by itself, see that it " +
+			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
 }
 
 // untold leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that

@@ -42,7 +42,7 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 			objects: []*unstructured.Unstructured{environment("e", xptest.Labelled("velero.io/exclude-from-backup", "true"))},
 			left:    []string{"EnvironmentConfig e: its label velero.io/exclude-from-backup keeps it out of backups"},
 		},
-		"Selected": {reason: "Which it is is not known.", revision: reading(selected), objects: []*unstructured.Unstructured{environment("e")}, left: []string{selects}},
+		"Selected": {reason: "Nobody knows which it is.", revision: reading(selected), objects: []*unstructured.Unstructured{environment("e")}, left: []string{selects}},
 		"SelectedOfAll": {
 			reason: "All are in the backup.", revision: reading(selected), spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)},
 		},

@@ -35,8 +35,8 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 		case settings.Credentials:
 			t.links.input(ctx, f, r, item)
 		case (!included(backup, r.Namespace) || t.links.filteredOut(ctx, f, item, backup)) && t.links.isFirst(item):
-			f.skip(f.of, r, "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that "+
-				"is in use; add "+r.Namespace+" to --include-namespaces, or set "+setting.NameCredentials+" to include")
+			f.skip(f.of, r, "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one "+
+				"that is in use; add "+r.Namespace+" to --include-namespaces, or set "+setting.NameCredentials+" to include")
 		}
 	}
 }

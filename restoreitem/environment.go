@@ -18,8 +18,8 @@ func (o *Order) reads(item *unstructured.Unstructured, restore *velerov1.Restore
 	if len(reads.Others) == 0 || !ofNamespaces(restore) && !selective(restore) {
 		return ""
 	}
-	left = "This restore may not bring what functions of " + xp.String(item) + " read: " + reads.String() + ". See that it is there before the restore lets XRs go " +
-		"that run on it, which the setting release=by-hand gives time for: a function that finds less can leave out what was composed, and Crossplane deletes that"
+	left = "This restore may not bring what functions of " + xp.String(item) + " read: " + reads.String() + ". See that it is there before the restore lets XRs " +
+		"go that run on it, which the setting release=by-hand gives time for: a function that finds less can leave out what was composed, and Crossplane deletes that"
 	o.log.WithField("object", xp.String(item)).Warn(left)
 
 	return left

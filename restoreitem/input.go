@@ -30,7 +30,7 @@ func (a *Adopt) warnOfInputs(i *item) {
 			continue
 		}
 		i.warn(nil, xp.String(i.original)+" has its provider read "+r.String()+", which is neither in the cluster nor was restored before it: the provider fails "+
-			"until it is there, or makes another password than the one that is in use. Restore it, if it is in a backup, or make it, with what the external resource has; "+
-			"the next backup has it with its namespace, or with the setting "+setting.NameCredentials+"=include")
+			"until it is there, or makes another password than the one that is in use. Restore it, if it is in a backup, or make it, with what the external resource "+
+			"has; the next backup has it with its namespace, or with the setting "+setting.NameCredentials+"=include")
 	}
 }

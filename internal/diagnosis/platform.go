@@ -46,8 +46,8 @@ func (d *diagnosis) checkReadings() {
 			}
 		}
 		if len(reads.Others) > 0 {
-			d.add(report.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: a "+
-				"function that finds less can leave out what was composed, and Crossplane deletes that")
+			d.add(report.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: "+
+				"a function that finds less can leave out what was composed, and Crossplane deletes that")
 		}
 	}
 }

@@ -26,8 +26,8 @@ type Readings struct {
 // Reads returns what a pipeline says that its functions read. It knows the fields that inputs have for that, whichever function they are for:
 // environmentConfigs (function-environment-configs) and extraResources (function-extra-resources), and the requirements of a step. What a function asks for
 // when it runs, as a template can have it do, is written nowhere: Crossplane has it in memory only (crossplane internal/controller/apiextensions/composite).
-func Reads(revision *unstructured.Unstructured) Readings {
-	var r Readings
+func Reads(revision *unstructured.Unstructured) *Readings {
+	r := &Readings{}
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
 	for _, step := range pipeline {
@@ -96,7 +96,7 @@ func (r *Readings) entries(step string, v any, gvk schema.GroupVersionKind) {
 }
 
 // String is for messages, which name the first few.
-func (r Readings) String() string {
+func (r *Readings) String() string {
 	const few = 5
 	said := strings.Join(r.Others[:min(few, len(r.Others))], "; ")
 	if more := len(r.Others) - few; more > 0 {

@@ -9,8 +9,8 @@ import (
 )
 
 // InputSecrets returns the Secrets that a cluster-scoped MR has its provider read, such as the password of a database: what in its spec is called as providers
-// call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace. What provider-kubernetes manages names what that needs,
-// and not what the provider reads.
+// call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace. What provider-kubernetes manages names what that
+// needs, and not what the provider reads.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	if mr.GetNamespace() != "" {
 		return nil
