@@ -108,6 +108,21 @@ func reaches(backup *velerov1.Backup, namespace string) bool {
 	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
 }
 
+// takesSecrets tells whether a backup takes Secrets at all. What a resource policy leaves out can't be known.
+func takesSecrets(backup *velerov1.Backup) bool {
+	s := backup.Spec
+	named := func(filters []string) bool {
+		return slices.ContainsFunc(filters, func(f string) bool { return f == "*" || f == "secrets" || f == "secret" })
+	}
+	for _, in := range [][]string{s.IncludedResources, s.IncludedNamespaceScopedResources} {
+		if len(in) > 0 && !named(in) {
+			return false
+		}
+	}
+
+	return !named(s.ExcludedResources) && !named(s.ExcludedNamespaceScopedResources)
+}
+
 // included tells whether a backup takes a namespace.
 func included(backup *velerov1.Backup, namespace string) bool {
 	return (len(backup.Spec.IncludedNamespaces) == 0 || matches(backup.Spec.IncludedNamespaces, namespace)) && !matches(backup.Spec.ExcludedNamespaces, namespace)

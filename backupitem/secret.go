@@ -2,9 +2,12 @@ package backupitem
 
 import (
 	"context"
+	"slices"
 
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -36,6 +39,14 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 		f.items = append(f.items, item)
 		f.published[item] = true
 	}
+}
+
+// takesSecret tells whether the backup has the connection secret of an XR or MR, from what the filters have left. That of a claim is made of its XR's.
+func (f *found) takesSecret(backup *velerov1.Backup) bool {
+	ref, ok := xp.SecretRef(f.of)
+	item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: ref.Namespace, Name: ref.Name}
+
+	return ok && !xp.IsClaim(f.of) && f.published[item] && slices.Contains(f.items, item) && takesSecrets(backup)
 }
 
 // skipSecret warns of a connection secret that is not the object's own. Of one in another namespace it does not tell whether it exists, and so it warns if

@@ -91,6 +91,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		xp.SetMustInclude(u)
 	}
 	found.note(u)
+	xp.SetPublished(u, found.takesSecret(backup))
 	found.warn(t.log)
 	t.identify(ctx, u, backup)
 

@@ -71,8 +71,8 @@ type Adopt struct {
 	rebuilt sync.Map
 	// lived are the kinds of which the restore was to tell that what exists is left as it is.
 	lived sync.Map
-	// misread is done when the restore was to tell that nobody can read its settings.
-	misread sync.Once
+	// toldMisread says that the restore tells that nobody can read its settings.
+	toldMisread bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	// lacking are the Secrets of which the restore was to tell that providers read them, and that they are missing.
@@ -133,6 +133,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	out, err := a.execute(i)
 	if err == nil {
 		i.note(out)
+		a.toldMisread = a.toldMisread || i.misread
 	}
 
 	return out, err
@@ -177,21 +178,8 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if live {
 		return a.leave(i), nil
 	}
-	if len(i.restore.Spec.NamespaceMapping) > 0 {
-		xp.MapNamespaces(i.Unstructured, i.restore.Spec.NamespaceMapping)
-		of, err := a.cloneOf(i)
-		if err != nil {
-			return nil, err
-		}
-		if of != nil {
-			return a.clone(i, *of, i.settings.Clone)
-		}
-	} else if other, err := a.movedTo(i); err != nil || other != nil {
-		if err != nil {
-			return nil, err
-		}
-
-		return a.holdBeside(i, *other)
+	if out, err := a.copy(i); err != nil || out != nil {
+		return out, err
 	}
 
 	return a.adopt(i)
@@ -203,7 +191,10 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
 		return false, nil
 	}
-	settings, unread := a.settingsFor(i)
+	settings, unread := a.settings(i.restore)
+	if isMisread(unread) {
+		settings, unread = untilRead(), nil
+	}
 	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
 	}
@@ -238,9 +229,8 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
-	if r, ok := xp.SecretRef(i.original); ok && held != nil {
-		r.Namespace = targetNamespace(r.Namespace, i.restore)
-		held.Secret = a.asks.brings(r)
+	if held != nil {
+		a.awaitSecret(i, held)
 	}
 	if held == nil && i.isAsItWas() {
 		a.returnManagers(i)
@@ -262,6 +252,9 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	a.returnManagers(i)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
+	if held != nil || xp.IsComposite(i.original) {
+		a.reach(i, out)
+	}
 
 	return out, nil
 }

@@ -13,14 +13,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to, and
-// the owners that it has found live. A nil one has none.
+// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to or the
+// backup is known to have, and the owners that it has found live. A nil one has none.
 type Asks struct {
 	mu      sync.Mutex
 	items   map[scopeless]*asking
-	secrets sync.Map
+	secrets sync.Map // Of bool, whether the restore brings it.
 	others  sync.Map // Other Secrets that the restore has come to.
 	live    sync.Map
+	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
 	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
 	environments sync.Map
 }
@@ -104,14 +105,25 @@ func (a *Asks) leftFor(kind schema.GroupKind, group, name string) (by string, le
 	return by, true
 }
 
-// brings tells whether the restore has come to a connection secret. Velero restores Secrets before custom resources, but for those that a Secret asks for.
-func (a *Asks) brings(secret xp.Ref) bool {
-	if a == nil {
-		return false
+// secret takes note that the backup has a connection secret, and whether the restore brings it.
+func (a *Asks) secret(r xp.Ref, brings bool) {
+	if brings {
+		a.secrets.Store(r.ID(), true)
+	} else {
+		a.secrets.LoadOrStore(r.ID(), false)
 	}
-	_, ok := a.secrets.Load(secret.ID())
+}
 
-	return ok
+// secretOf tells whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
+// Secrets before custom resources, but for those that a Secret asks for.
+func (a *Asks) secretOf(r xp.Ref) (brings, known bool) {
+	if a == nil {
+		return false, false
+	}
+	v, known := a.secrets.Load(r.ID())
+	brings, _ = v.(bool)
+
+	return brings, known
 }
 
 // reads takes note of the EnvironmentConfigs that a CompositionRevision names.
@@ -136,8 +148,9 @@ func (a *Asks) came(secret xp.Ref) bool {
 		return false
 	}
 	_, ok := a.others.Load(secret.ID())
+	brings, _ := a.secretOf(secret)
 
-	return ok || a.brings(secret)
+	return ok || brings
 }
 
 // found takes note of an object that is live.

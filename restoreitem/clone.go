@@ -28,6 +28,25 @@ type rival struct {
 	foreign bool
 }
 
+// copy restores the item as a copy of something alive; nil if it is none.
+func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if len(i.restore.Spec.NamespaceMapping) == 0 {
+		other, err := a.movedTo(i)
+		if err != nil || other == nil {
+			return nil, err
+		}
+
+		return a.holdBeside(i, *other)
+	}
+	xp.MapNamespaces(i.Unstructured, i.restore.Spec.NamespaceMapping)
+	of, err := a.cloneOf(i)
+	if err != nil || of == nil {
+		return nil, err
+	}
+
+	return a.clone(i, *of, i.settings.Clone)
+}
+
 // cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
 // does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
 // MR, besides, any other that manages the same external resource.
@@ -84,8 +103,8 @@ func (i *item) rivalAmong(named []xp.Managing) *rival {
 	return found
 }
 
-// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the item's external resource; nil if there is none. That of one that
-// was restored to another namespace has the same name, and a ProviderConfig of the same name; the original is gone since.
+// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the item's external resource; nil if there is none. What was
+// restored to another namespace has the same name, and a ProviderConfig of the same name; the original is gone since.
 func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	name := i.GetAnnotations()[xp.AnnotationExternalName]
 	if i.namespace == "" || name == "" || !i.isManaged() || xp.OnlyObserves(i.original) {
@@ -96,13 +115,16 @@ func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 		return nil, fmt.Errorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
 	}
 	account := i.account()
-	for _, m := range moved {
-		if m.Name == i.GetName() && m.Namespace != i.namespace && m.Account.Kind == account.Kind && m.Account.Name == account.Name && !m.Observes {
-			return &m.Ref, nil
-		}
+	n := slices.IndexFunc(moved, func(m xp.Managing) bool {
+		same := m.Name == i.GetName() && m.Account.Kind == account.Kind && m.Account.Name == account.Name
+
+		return same && m.Namespace != i.namespace && !m.Observes
+	})
+	if n < 0 {
+		return nil, nil //nolint:nilnil // It is nowhere else.
 	}
 
-	return nil, nil //nolint:nilnil // It is nowhere else.
+	return &moved[n].Ref, nil
 }
 
 // account is the ProviderConfig of an MR where that is restored to.
@@ -121,6 +143,9 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 		return a.holdBeside(i, of.Ref)
 	case mode == setting.New:
 		return a.cloneNew(i, of.Ref)
+	case mode == setting.Observe && xp.IsManaged(i.original) && !xp.HasPolicies(i.original):
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
+			"external resource; "+choices)
 	case mode == setting.Observe && xp.IsManaged(i.original):
 		if err := adoption.TakeOff(i.Unstructured); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package restoreitem
 import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -17,7 +16,7 @@ func (o *Order) unasked(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 	var items []xp.Item
 	if r, publishes := xp.SecretRef(item); publishes {
-		items = append(items, xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name})
+		items = append(items, xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 	}
 	if !isXR(item) {
 		return items

@@ -64,7 +64,13 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
 // has one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
-	if err := a.put(i, adoption.Hold{Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+	held := adoption.Hold{
+		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+	}
+	if xp.IsComposite(i.original) {
+		a.awaitSecret(i, &held)
+	}
+	if err := a.put(i, held); err != nil {
 		return "", err
 	}
 	self := i.self()

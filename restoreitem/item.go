@@ -35,6 +35,8 @@ type item struct {
 	// notes are what a person has to know of it, and failed says that it did not come back and should have.
 	notes  []string
 	failed bool
+	// misread says that among the notes is that nobody can read the settings.
+	misread bool
 }
 
 // self is what the item is called once it is restored.

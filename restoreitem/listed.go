@@ -11,7 +11,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -101,9 +100,7 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 		return o.asksFor(item, i), ""
 	case i.Namespace != "":
 		// What is in another namespace of the restore comes with that, unless only some labels do. A connection Secret may have to come first.
-		secret := i.GroupResource == schema.GroupResource{Resource: "secrets"}
-
-		return secret || i.Namespace == item.GetNamespace() || selective(restore) || !included(restore, i.Namespace), ""
+		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || selective(restore) || !included(restore, i.Namespace), ""
 	case !isComposable(i):
 		return false, listedCluster
 	default:

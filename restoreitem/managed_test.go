@@ -274,9 +274,9 @@ func TestAdoptCopiesOfUnsafe(t *testing.T) {
 			returned{Op: "Bucket.v1alpha1.cloud.example.org/copy/b", Paused: true, Name: "vpc-1", Logged: []string{"warning"}},
 			"Bucket team-a/b",
 		},
-		"Observes": {"It only looks.", "observe", stored, nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
+		"Observes": {"It only looks.", "observe", xptest.With(stored, policies(`["*"]`)), nil, returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}}, ""},
 		"ObservesFirst": {
-			"It has nothing to be given back.", "observe", stored,
+			"It has nothing to be given back.", "observe", xptest.With(stored, policies(`["*"]`)),
 			map[string]string{"observe-first": "true"},
 			returned{Policies: []string{"Observe"}, Name: "vpc-1", Logged: []string{"warning"}},
 			"",

@@ -67,3 +67,13 @@ func TestAdoptBelievesNoForgedMark(t *testing.T) {
 		t.Errorf("the operation of a held XR is that of its MRs: %+v, %v", out.RestoreItemActionExecuteOutput, out.err)
 	}
 }
+
+// Velero takes the status off an item before it asks what is to be created.
+func TestAdoptNotesHowAnXRFails(t *testing.T) {
+	xr := xptest.XR("x", xptest.Synced("False", "ReconcileError", "no function"))
+	out := adopt(t, live(), xr, restoreOf(nil))
+	h, err := adoption.HoldOf(out.object)
+	if err != nil || h == nil || h.Failing == "" || h.Failing != adoption.FailingOf(xr) {
+		t.Errorf("got %+v, %v, %v", h, err, out.err)
+	}
+}

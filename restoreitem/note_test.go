@@ -56,7 +56,7 @@ func TestAdoptTells(t *testing.T) {
 			told: []string{"CronOperation nightly: Restored paused", "release nightly"},
 		},
 		"Observed": {
-			reason: "It is not as in the backup.", item: free, live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
+			reason: "It is not as in the backup.", item: xptest.With(free, policies(`["*"]`)), live: live(free), settings: set("observe"), restore: restoreOf(toCopy()),
 			told: []string{"Bucket copy/b: Restored to observe only: Bucket team-a/b manages the same external resource"},
 		},
 		"Held": {reason: "The operation of what is held says more.", item: free, live: live(free), settings: set("hold"), restore: restoreOf(toCopy())},

@@ -75,7 +75,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
 		if xp.IsConnectionSecret(item) {
-			o.asks.secrets.Store(r.ID(), true)
+			o.asks.secret(r, true)
 		} else {
 			o.asks.others.Store(r.ID(), true)
 		}
@@ -125,6 +125,13 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 
 		return why, true
 	}
+	if by, reached, owned := o.asks.reachedFor(item); reached && !owned {
+		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() + ", which names " +
+			"it; find out who has written to the backup"
+		log.Warn(why)
+
+		return why, true
+	}
 	reason := o.foreign(item, restore)
 	switch {
 	case reason == "":
@@ -151,8 +158,14 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 
 			continue
 		}
-		if !inScope(i, restore) {
-			out = append(out, i.String())
+		comes := inScope(i, restore)
+		if i.GroupResource == resourceSecrets {
+			o.asks.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
+		}
+		if !comes {
+			if !isReachedLater(item, i, restore) {
+				out = append(out, i.String())
+			}
 
 			continue
 		}
@@ -164,7 +177,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in a Secret.
 		key, named := i, i.String()
-		if isSecret := i.GroupResource == (schema.GroupResource{Resource: "secrets"}); isSecret {
+		if i.GroupResource == resourceSecrets {
 			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
 		}
 		if _, told := o.told.LoadOrStore(key, true); !told {
@@ -186,6 +199,11 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
+// isReachedLater tells whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
+func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
+	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && reaches(restore, i.Namespace)
+}
+
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	first, err := o.ask(item, o.named(item), restore)
 	if err != nil {
@@ -197,7 +215,7 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 			return nil, err
 		}
 	}
-	first = append(first, more...)
+	first = append(append(first, more...), o.published(item, restore)...)
 	if !isXR(item) || !bringsComposed(xp.CompositeFrom(item), listed, restore) {
 		return first, nil
 	}
@@ -209,6 +227,22 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	more, err = o.ask(item, composed, restore)
 
 	return append(first, more...), err
+}
+
+// published returns the connection secret of an XR or MR in a restore by labels, which it may have none of. It comes back before its controller then, which
+// takes it over.
+func (o *Order) published(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
+	r, ok := xp.SecretRef(item)
+	if !ok || !selective(restore) || !xp.Published(item) {
+		return nil
+	}
+	to := r
+	to.Namespace = targetNamespace(r.Namespace, restore)
+	if brings, _ := o.asks.secretOf(to); brings {
+		return nil
+	}
+
+	return []xp.Item{{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}}
 }
 
 // named returns the owners of an item and what it uses.
@@ -247,6 +281,13 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 		if meta.IsNoMatchError(err) {
 			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served yet, so the object can't be restored first; if this restore " +
 				"doesn't bring it later, install its XRD or provider, then restore again")
+
+			continue
+		}
+		if err != nil && xp.IsConnectionSecret(item) {
+			// What is in it may be nowhere else.
+			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server answer " +
+				"for " + r.GroupVersionKind().GroupKind().String())
 
 			continue
 		}

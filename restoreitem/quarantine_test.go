@@ -67,7 +67,7 @@ func TestAdoptQuarantines(t *testing.T) {
 		"NewCopy": {reason: "It would compose anew.", item: modern, live: copied, clone: "new", want: quarantined("Order.v1.example.org/copy/m")},
 		"NewMR":   {reason: "It would be made anew.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "new", want: quarantined(inBucket("copy"))},
 		"Observing": {
-			reason: "It would look.", item: xptest.NamespacedMR("b", named), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
+			reason: "It would look.", item: xptest.NamespacedMR("b", named, policies(`["*"]`)), live: []*unstructured.Unstructured{xptest.NamespacedMR("b", named)}, clone: "observe",
 			want: want{Op: inBucket("copy"), Paused: "true", Quarantine: true, Held: true, Policies: []string{"Observe"}},
 		},
 		"Again": {reason: "This Restore is into none.", item: away(xptest.MR("b")), hold: "unsafe", want: want{Op: inBucket(""), Paused: "true", Held: true}},

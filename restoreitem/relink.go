@@ -28,6 +28,10 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	uids := map[types.UID]types.UID{}
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, reason, err := a.liveOwner(ref, i)
+		if err != nil && xp.IsConnectionSecret(i.original) {
+			// What is in it may be nowhere else, and what publishes in it waits for it, and is made its controller again when it can be read.
+			owner, reason, err = nil, "it can't be read: "+err.Error(), nil
+		}
 		if err != nil {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
@@ -50,7 +54,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			return true, nil
 		case left:
 			i.log.WithFields(fields).Info("Velero may give it an owner that it would not have been given here")
-		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original)):
+		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original) || a.isReached(i)):
 			i.log.WithFields(fields).Info("Restored before its owner, which takes it over")
 		default:
 			fields["next"] = withoutOwner(i.original)
@@ -63,6 +67,16 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil
+}
+
+// isReached tells whether a connection secret comes from a namespace that the restore does not take, before what publishes in it.
+func (a *Adopt) isReached(i *item) bool {
+	if a.asks == nil {
+		return false
+	}
+	_, reached, _ := a.asks.reachedFor(i.original)
+
+	return reached
 }
 
 // refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.

@@ -6,6 +6,7 @@ import (
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -44,22 +45,36 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 	return !all && (restore.Spec.IncludeClusterResources == nil || !*restore.Spec.IncludeClusterResources)
 }
 
+var resourceSecrets = schema.GroupResource{Resource: "secrets"} //nolint:gochecknoglobals // It is a constant.
+
+// takesSecrets tells whether a restore takes Secrets at all. What a resource policy leaves out can't be known.
+func takesSecrets(restore *velerov1.Restore) bool {
+	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
+	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
+
+	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
+}
+
 // selective tells whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
 // applies neither to what an action asks for (velero pkg/restore/restore.go, restoreItem).
 func selective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
 
-// included tells whether a restore takes a namespace. Velero allows globs in its lists.
+// included tells whether a restore takes a namespace.
 func included(restore *velerov1.Restore, namespace string) bool {
-	matches := func(pattern string) bool {
+	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
+
+	return (len(in) == 0 || matches(in, namespace)) && !matches(out, namespace)
+}
+
+// matches tells whether one of the patterns matches. Velero allows globs in its lists.
+func matches(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)
 
 		return ok && err == nil
-	}
-
-	return (len(restore.Spec.IncludedNamespaces) == 0 || slices.ContainsFunc(restore.Spec.IncludedNamespaces, matches)) &&
-		!slices.ContainsFunc(restore.Spec.ExcludedNamespaces, matches)
+	})
 }
 
 // targetNamespace is the namespace that what is in the given one is restored to; "" for what is cluster-scoped.

@@ -7,18 +7,31 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// settingsFor returns the settings for an item. Of settings that nobody can read it makes those with which nothing is done until somebody has looked: to
-// restore nothing would lose more, and to go on without what a person may have wanted, as to hold all, may be what they were meant against.
+// untilRead are the settings with which nothing is done until somebody has looked. To restore nothing would lose more, and to go on without what a person may
+// have wanted, as to hold all, may be what that was meant against.
+func untilRead() setting.Settings {
+	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll}
+}
+
+// isMisread tells whether nobody can read the settings that there are.
+func isMisread(err error) bool {
+	invalid := setting.InvalidError{}
+
+	return errors.As(err, &invalid)
+}
+
+// settingsFor returns the settings for an item, and has the restore tell once if nobody can read them.
 func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
 	settings, err := a.settings(i.restore)
-	if invalid := (setting.InvalidError{}); !errors.As(err, &invalid) {
+	if !isMisread(err) {
 		return settings, err
 	}
-	a.misread.Do(func() {
+	if !a.toldMisread {
+		i.misread = true
 		i.fail(nil, err.Error()+"; so no setting is heard, and everything of Crossplane's that this restore brings back is held, as with "+setting.NameHold+"="+
 			string(setting.HoldAll)+". Correct the settings for the next restore, and if this one needs none, let it go: "+
 			xp.NewCommand(xp.Program, "release", "--restore").On(i.restoreName()).String())
-	})
+	}
 
-	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll}, nil
+	return untilRead(), nil
 }

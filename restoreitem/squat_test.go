@@ -93,7 +93,11 @@ func TestAdoptBesideSquatters(t *testing.T) {
 			t.Run(name+"/"+choice, func(t *testing.T) {
 				c := live(tc.live...)
 				c.config = set(choice)
-				out := adopt(t, c, tc.item, restoreOf(toCopy()))
+				item := tc.item
+				if len(want.Policies) > 0 {
+					item = xptest.With(item, policies(`["*"]`)) // What can observe only has policies.
+				}
+				out := adopt(t, c, item, restoreOf(toCopy()))
 				if out.err != nil {
 					t.Fatal(out.err)
 				}

@@ -48,15 +48,16 @@ type Hold struct {
 	Well []xp.Wellness `json:"well,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`
-	// Failing is how Crossplane could not reconcile the XR then, as failingOf returns it; "" if it could.
+	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it could.
 	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create; "" if it may.
 	Identity xp.Identity `json:"identity,omitempty"`
 	// Observes says that an MR was made to observe only, and Policies what its managementPolicies were before; empty if there were none.
 	Observes bool     `json:"observes,omitempty"`
 	Policies []string `json:"managementPolicies,omitempty"`
-	// Secret says that the backup has the connection secret of an MR, and the restore brings it back.
-	Secret bool `json:"secret,omitempty"`
+	// Secret says that the backup has the connection secret of an XR or MR, and SecretBy by which command that comes back, if the restore leaves it out.
+	Secret   bool   `json:"secret,omitempty"`
+	SecretBy string `json:"secretBy,omitempty"`
 	// Status are the fields of the status that Velero was asked to restore, and RestoreStatus the person's own value of the annotation that asks
 	// for it; nil if they had none.
 	Status        []string `json:"status,omitempty"`
@@ -88,13 +89,13 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Identity, Observes, Secret, Status and Reason; an empty Reason stands
-// for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Status and Reason; an empty
+// Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means that it was backed
 // up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too large to
 // be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
-		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, Reason: cmp.Or(of.Reason, reasonRestored),
+		Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
 	h.keepFor(of)
 	earlier, err := HoldOf(u)
@@ -116,7 +117,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
-		h.Well, h.Failing, h.Environments = xp.Well(u, h.Refs), failingOf(u), xp.SavedEnvironments(u)
+		h.Well, h.Failing, h.Environments = xp.Well(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
 		if earlier != nil {
 			h.Failing = earlier.Failing // While it was held nobody could say so.
 		}
@@ -238,6 +239,9 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: value(h.Paused)}
 	maps.Copy(annotations, unasked(u))
+	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
+		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 takes it off, and 1.18.1 does not.
+	}
 	p := patch(u, annotations)
 	if h.Pinned {
 		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.UpdatePolicy)))

@@ -187,8 +187,15 @@ func TestNextObservesFirst(t *testing.T) {
 			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"NoPolicies": {
-			reason: "A kind without managementPolicies can't, as the API server has dropped them.", ref: ref,
-			world: world(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
+			reason: "A kind without managementPolicies can't, as the API server has dropped them. Its provider would do what was not wanted before a look.", ref: ref,
+			world: world(xptest.With(on, xptest.Without("spec", "managementPolicies"), xptest.SeenPaused())), want: outcome{Waiting: []string{
+				"Bucket b: it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would create " +
+					"what it does not find, and change what it finds. Look for its external resource, then let it go: velero-plugin-for-crossplane release --force b",
+			}},
+		},
+		"NoPoliciesUnpaused": {
+			reason: "Somebody has let it go by hand.", ref: ref, world: world(xptest.With(off, xptest.Without("spec", "managementPolicies"))),
+			want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},
 		},
 		"OwnPause": {
 			reason: "What its person has paused is not looked at.", ref: ref, want: outcome{Step: stepOwn, Target: "Bucket b", Moving: true},

@@ -13,8 +13,12 @@ import (
 // Why an MR that is about to be let go is held until then.
 const (
 	waitPublished = "it was held until its connection secret was back"
+	waitPublish   = "it is held until its connection secret is back"
 	waitLetGo     = "it is being given its own settings back"
 )
+
+// causeNoPolicies is the cause of what can't be observed first.
+const causeNoPolicies = "its kind has no managementPolicies"
 
 // An end is how the hold of an MR goes on, and why it is on until then.
 type end struct {
@@ -28,6 +32,8 @@ type end struct {
 	silent bool
 	// ready says that it waits for nothing but a person.
 	ready bool
+	// failed says that it can't be let go.
+	failed bool
 }
 
 // nextForManaged plans for an MR that is held, and that no held XR composes.
@@ -36,6 +42,9 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 		return w.judgedManaged(u)
 	}
 	e := endOf(w, u, h)
+	if e.failed {
+		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
+	}
 	if e.ready {
 		return letGoWith(u, h, Plan{})
 	}
@@ -70,6 +79,11 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	case controlled && e.Patch != nil:
 		t.plan.Also = append(t.plan.Also, e.Change)
 	}
+	if e.failed {
+		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, e.why)
+
+		return true
+	}
 	if e.ready {
 		return t.awaitHand(r, h)
 	}
@@ -89,6 +103,20 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.Freed {
 		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
 	}
+	by, ok := unheededBy(u, h)
+	if ok && (by.created || h.Identity != "" || h.Observes) {
+		return end{why: by.why, cause: causeUnheeded, failed: by.created}
+	}
+	e := endOfHeld(w, u, h)
+	if ok && e.Patch != nil && e.Lifts() {
+		e.Warning = by.why
+	}
+
+	return e
+}
+
+// endOfHeld is endOf for what nobody has reconciled meanwhile.
+func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
@@ -98,9 +126,12 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		// A provider takes control of one without a controller only if what it publishes differs.
 		return end{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
-	if r, missing := w.missingSecret(u, h); missing {
-		return end{why: fmt.Sprintf("its connection %s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only "+
-			"once; restore again", r), cause: "its connection secret is missing"}
+	if why := w.missingSecret(u, h); why != "" {
+		return end{why: why, cause: causeSecret}
+	}
+	if h.Observes && !h.ownPause() && xp.IsPaused(u) && !xp.HasPolicies(u) {
+		return end{why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider "+
+			"would create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)), cause: causeNoPolicies}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e
@@ -111,20 +142,17 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.ByHand {
 		return end{ready: true}
 	}
-	step, why := "its connection secret is back; give its own settings back", waitPublished
-	if h.Identity != "" || h.Observes || len(h.Status) > 0 || !xp.Publishes(u) {
-		step, why = "give its own settings back", waitLetGo
+	step, why := "give its own settings back", waitLetGo
+	if only := h.Secret && h.Identity == "" && !h.Observes && len(h.Status) == 0; only {
+		switch r, ok := xp.SecretRef(u); {
+		case ok && w.Has(r):
+			step, why = "its connection secret is back; give its own settings back", waitPublished
+		case ok && w.secretless:
+			why = waitPublish
+		}
 	}
 
 	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
-}
-
-// missingSecret returns the connection secret of an MR that the restore should have brought back, and whether it has not.
-func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) (xp.Ref, bool) {
-	r, ok := xp.SecretRef(u)
-	_, unknown := w.isUnknown(r)
-
-	return r, ok && h.Secret && !unknown && !w.secretless && !h.ownPause() && xp.IsPaused(u) && !w.Has(r)
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.

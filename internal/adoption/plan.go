@@ -237,6 +237,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkPlatform()
 		t.checkComposed(true)
 		t.checkStatus(u)
+		t.checkSecret(u)
 		t.checkRevision()
 		t.checkSeen(u)
 		if t.mayGo(u) {

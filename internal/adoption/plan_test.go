@@ -257,8 +257,13 @@ func TestNextAfterTheUnpause(t *testing.T) {
 	ownPause := held(xptest.XR("x", xptest.Refs(bucket), xptest.Annotated(xp.AnnotationPaused, "true")))
 	loose := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"))
 	broken := func(now string) *unstructured.Unstructured {
-		return held(xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times")), unpaused(),
-			xptest.Synced("False", "ReconcileError", now))
+		backup := xptest.XR("x", xptest.Refs(bucket), xptest.Synced("False", "ReconcileError", "no function, tried 7 times"))
+		xr := xptest.With(backup, xptest.Without("status")) // As Velero creates it.
+		if _, err := Put(xr, Hold{Restore: restoreName, Since: restoredAt, Failing: FailingOf(backup)}); err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(xr, unpaused(), xptest.Synced("False", "ReconcileError", now))
 	}
 	wait := func(adopted int, moving bool, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 1, Moving: moving, Waiting: why}

@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-const stepLetGo = "its connection secret is back; give its own settings back"
+const stepLetGo = "give its own settings back"
 
 // forSecret is u on hold until its connection secret is back, changed by the options after that.
 func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -24,8 +26,24 @@ func forSecret(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.U
 	return xptest.With(u, o...)
 }
 
-const secretMissing = "its connection Secret infra/s is in the backup and was not restored. Its provider would publish another, without what the cloud tells only " +
-	"once; restore again"
+const (
+	anotherSecret = "another would be published, without what is only in that one; "
+	secretMissing = "its connection Secret infra/s is in the backup and was not restored; " + anotherSecret + "restore again"
+	secretLeftOut = "its connection Secret infra/s is in the backup and the restore has left it out; " + anotherSecret + "bring it back: " + bringSecret
+)
+
+// bringSecret is the command that brings the Secret back which a restore has left out.
+const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
+
+// leftOut is u on hold until its connection secret is back, which is in the backup and which the restore's filters leave out.
+func leftOut(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
 
 // awaiting is u on hold until its connection secret is back, which is in the backup.
 func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
@@ -37,6 +55,57 @@ func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Un
 	return xptest.With(u, o...)
 }
 
+// unreadable is a world in which Secrets may not be read.
+func unreadable(objects ...*unstructured.Unstructured) *World {
+	w := world(objects...)
+	w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
+
+	return w
+}
+
+// What a function has made up is only in the Secret of the XR, and Crossplane makes another of what it is given.
+func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
+	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
+	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
+	with := func(h Hold, o ...xptest.Option) *unstructured.Unstructured {
+		u := publishing.DeepCopy()
+		h.Restore, h.Since = restoreName, restoredAt
+		if _, err := Put(u, h); err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(u, append([]xptest.Option{xptest.SeenPaused()}, o...)...)
+	}
+	awaits, left := Hold{Secret: true}, Hold{Secret: true, SecretBy: bringSecret}
+	unpauses := outcome{Step: stepUnpause, Target: "XOrder x"}
+	runPlans(t, map[string]planCase{
+		"Back":   {reason: "It is there.", world: world(with(awaits), revision, secret), ref: xp.RefTo(publishing), want: unpauses},
+		"Failed": {reason: "It has failed.", world: world(with(awaits), revision), ref: xp.RefTo(publishing), want: outcome{Waiting: []string{"XOrder x: " + secretMissing}}},
+		"LeftOut": {
+			reason: "The filters of the restore leave it out.", world: world(with(left), revision), ref: xp.RefTo(publishing),
+			want: outcome{Waiting: []string{"XOrder x: " + secretLeftOut}},
+		},
+		"NoneInTheBackup": {reason: "There is none to wait for.", world: world(with(Hold{}), revision), ref: xp.RefTo(publishing), want: unpauses},
+		"LetGo": {
+			reason: "It was let reconcile, and has published.", world: world(with(left, unpaused(), xptest.Reconciled()), revision), ref: xp.RefTo(publishing),
+			want: outcome{Step: stepRelease, Target: "XOrder x"},
+		},
+	})
+}
+
+// Whoever gives up such a hold is told what is lost.
+func TestForceSaysWhichSecretIsLost(t *testing.T) {
+	mr, xr := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"))
+	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
+		f := Force(world(u), xp.RefTo(u))
+		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool {
+			return strings.Contains(risk, secretLeftOut)
+		}) {
+			t.Errorf("%s: got risks %q", name, f.Risks)
+		}
+	}
+}
+
 // An MR that nothing composes has a plan of its own.
 func TestNextForManaged(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
@@ -46,10 +115,26 @@ func TestNextForManaged(t *testing.T) {
 	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
 	runPlans(t, map[string]planCase{
 		"Held": {
-			reason: "All items are restored when a plan is made, so what is not back by then is not in the backup.",
+			reason: "Nothing says that there is one in the backup; that it is back must not be said either.",
 			world:  world(forSecret(mr)), ref: xp.RefTo(mr), want: letGo("Bucket b"),
 		},
-		"SecretBack": {reason: "Its Secret is back.", world: world(awaiting(mr), secret), ref: xp.RefTo(mr), want: letGo("Bucket b")},
+		"SecretBack": {
+			reason: "Its Secret is back.", world: world(awaiting(mr), secret), ref: xp.RefTo(mr),
+			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
+		},
+		"SecretLeftOut": {
+			reason: "What the filters of a restore leave out is lost as well if the provider publishes.", world: world(leftOut(mr)), ref: xp.RefTo(mr),
+			want: outcome{Waiting: []string{"Bucket b: " + secretLeftOut}},
+		},
+		"SecretLeftOutBack": {
+			reason: "Another restore has brought it.", world: world(leftOut(mr), secret), ref: xp.RefTo(mr),
+			want: outcome{Step: "its connection secret is back; give its own settings back", Target: "Bucket b", Moving: true},
+		},
+		"SecretLeftOutUnreadable": {
+			reason: "Who may not read Secrets can't know that one is back which was left out.", world: unreadable(leftOut(mr)), ref: xp.RefTo(mr),
+			want: outcome{Waiting: []string{"Bucket b: its connection Secret infra/s is in the backup and the restore has left it out, and whether it has come back can't be " +
+				"read: forbidden. If not, " + anotherSecret + "bring it back: " + bringSecret + ", and run this with the right to list Secrets"}},
+		},
 		"SecretLoose": {
 			reason: "A Secret that came back before its MR has no controller, and its provider takes none over whose data is the same.",
 			world:  world(awaiting(mr), xptest.With(secret, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(mr),
@@ -60,12 +145,8 @@ func TestNextForManaged(t *testing.T) {
 			want: outcome{Waiting: []string{"Bucket b: " + secretMissing}},
 		},
 		"SecretUnreadable": {
-			reason: "Who may not read Secrets can't wait for one.", world: func() *World {
-				w := world(awaiting(mr))
-				w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
-
-				return w
-			}(), ref: xp.RefTo(mr), want: letGo("Bucket b"),
+			reason: "Who may not read Secrets can't wait for one that the restore was to bring.", world: unreadable(awaiting(mr)), ref: xp.RefTo(mr),
+			want: letGo("Bucket b"),
 		},
 		"SecretNotLookedFor": {
 			reason: "Nor can who did not look.", world: func() *World {
@@ -115,11 +196,11 @@ func TestNextLetsComposedGo(t *testing.T) {
 	x := xptest.XR("x")
 	publishes := xptest.PublishesTo("infra", "s")
 	mr, other := xptest.MR("b", xptest.ControlledBy(x), publishes), xptest.MR("c", xptest.ControlledBy(x), publishes)
-	revision := xptest.Revision(xptest.RevisionName, x)
+	revision, secret := xptest.Revision(xptest.RevisionName, x), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(other))
 	paused := held(xptest.XR("x", xptest.Refs(mr, other)), xptest.SeenPaused())
 	free := xptest.With(paused, unpaused(), xptest.Reconciled())
 	ownPause := held(xptest.XR("x", xptest.Refs(mr), xptest.Annotated(xp.AnnotationPaused, "true")))
-	const waitB, waitC = "Bucket b: it was held until its connection secret was back", "Bucket c: it was held until its connection secret was back"
+	const waitB, waitC = "Bucket b: it is being given its own settings back", "Bucket c: it is being given its own settings back"
 	waiting := func(adopted int, also []string, why ...string) outcome {
 		return outcome{Adopted: adopted, Total: 2, Moving: true, Also: also, Waiting: why}
 	}
@@ -148,6 +229,18 @@ func TestNextLetsComposedGo(t *testing.T) {
 		"SecretFailed": {
 			reason: "An MR without its Secret is no reason not to let the other go.", world: world(paused, forSecret(mr), awaiting(other), revision), ref: xp.RefTo(x),
 			want: waiting(0, []string{"Bucket b"}, waitB, "Bucket c: "+secretMissing),
+		},
+		"SecretBack": {
+			reason: "What each waits for is said of it.", world: world(paused, forSecret(mr), awaiting(other), secret, revision), ref: xp.RefTo(x),
+			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back"),
+		},
+		"SecretNotLookedFor": {
+			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), world: func() *World {
+				w := world(paused, forSecret(mr), awaiting(other), revision)
+				w.WithoutSecrets()
+
+				return w
+			}(), want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it is held until its connection secret is back"),
 		},
 		"AfterTheUnpause": {
 			reason: "A person who put the MR back by another restore has it let go.", world: world(free, forSecret(mr), other), ref: xp.RefTo(x),

@@ -1,6 +1,8 @@
 package adoption
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -17,6 +19,38 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	t.plan.Change = takeControl(u, s)
 
 	return true
+}
+
+// causeSecret is the cause of what waits for a connection secret.
+const causeSecret = "its connection secret is missing"
+
+// missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't. Whoever publishes in it makes another if there is none, and what
+// the cloud tells only once, or a function has made up, is lost. Who may not read Secrets waits if the restore is known to have left this one out.
+func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) string {
+	r, ok := xp.SecretRef(u)
+	if !ok || !h.Secret || w.secretless || h.ownPause() || !xp.IsPaused(u) || w.Has(r) {
+		return ""
+	}
+	switch why, unknown := w.isUnknown(r); {
+	case unknown && h.SecretBy != "":
+		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out, and whether it has come back can't be read: %s. If not, another "+
+			"would be published, without what is only in that one; bring it back: %s, and run this with the right to list Secrets", r, why, h.SecretBy)
+	case unknown:
+		return ""
+	case h.SecretBy != "":
+		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out; another would be published, without what is only in that one; bring "+
+			"it back: %s", r, h.SecretBy)
+	default:
+		return fmt.Sprintf("its connection %s is in the backup and was not restored; another would be published, without what is only in that one; restore again", r)
+	}
+}
+
+// checkSecret waits for the connection secret of the XR, if that is in the backup.
+func (t *tree) checkSecret(u *unstructured.Unstructured) {
+	if why := t.w.missingSecret(u, t.hold); why != "" {
+		t.wait(false, "%s: %s", xp.String(u), why)
+		t.plan.Causes[len(t.plan.Causes)-1] = u.GetKind() + " " + causeSecret
+	}
 }
 
 // looseSecret returns the Secret that u publishes its connection details in, if nothing controls that; else nil.

@@ -80,7 +80,7 @@ func TestNextLetsOnlyItsMRsGo(t *testing.T) {
 	}
 	revision := xptest.Revision(xptest.RevisionName, x)
 	unpause := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
-	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it was held until its connection secret was back"}}
+	waits := outcome{Total: 1, Moving: true, Waiting: []string{"Bucket b: it is being given its own settings back"}}
 	runPlans(t, map[string]planCase{
 		"CronOperation": {
 			reason: "A person lifts the hold of what starts Operations.", world: world(composing(cron), held(cron), revision), ref: xp.RefTo(x), want: unpause,

@@ -117,12 +117,12 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 // isAsBroken tells whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
 // that all it composes is back and its own.
 func (t *tree) isAsBroken(u *unstructured.Unstructured) bool {
-	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == failingOf(u)
+	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)
 }
 
-// failingOf returns how Crossplane can't reconcile an object, without what differs each time, so that the same failure is the same; "" if it can or says
+// FailingOf returns how Crossplane can't reconcile an object, without what differs each time, so that the same failure is the same; "" if it can or says
 // nothing.
-func failingOf(u *unstructured.Unstructured) string {
+func FailingOf(u *unstructured.Unstructured) string {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	if !ok || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused {
 		return ""

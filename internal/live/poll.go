@@ -378,11 +378,13 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	a.taken[stepOf(t.Change)] = true
 	a.stepped(t.Change)
 	a.stepping.Unlock()
-	if n, ok := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1)); ok && t.toldFree {
-		t.news = &n
-	} else if t.Warning != "" {
+	n, free := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	switch {
+	case t.Warning != "":
 		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
 		t.news = &adoption.News{Target: outline(after), Event: adoption.EventHeld, Message: t.Warning, Bad: true}
+	case free && t.toldFree:
+		t.news = &n
 	}
 	t.Change = adoption.Change{} // There may be thousands.
 	o.wrote(after)

@@ -38,7 +38,12 @@ func TestSlim(t *testing.T) {
 			slim: xptest.With(mr, xptest.Field("large", "spec", "forProvider", "policy"), xptest.Field("id", "status", "atProvider", "id")),
 		},
 		"Secret": {
-			reason: "What is secret is nobody's business.", want: xptest.Secret("s"), slim: xptest.Secret("s", xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
+			reason: "What is secret is nobody's business.", want: xptest.Secret("s", xptest.ControlledBy(x)),
+			slim: xptest.Secret("s", xptest.ControlledBy(x), xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
+		},
+		"LooseSecret": {
+			reason: "Whoever has written its data makes its owner one again.", slim: xptest.Secret("s"),
+			want: xptest.Secret("s", managedBy(`{}`)),
 		},
 		"Native": {
 			reason: "What Kubernetes does with it is its own.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),

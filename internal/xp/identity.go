@@ -60,7 +60,14 @@ func wasCreated(mr *unstructured.Unstructured) bool {
 }
 
 // createIncomplete tells whether the newest that an MR says of its creation is that it is about to happen, as providers do
-// (crossplane-runtime pkg/meta, ExternalCreateIncomplete).
+// (crossplane-runtime pkg/meta, ExternalCreateIncomplete), and nothing proves that its provider has found an external resource since.
+//
+// A provider that is stopped between the create and its note of that leaves an MR like this. Most refuse to go on, and make it Synced=False. One whose
+// external-names are deterministic, such as provider-kubernetes, goes on, observes, and never writes the note (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go, WithDeterministicExternalName). So Synced proves it if it has turned True after the announcement: who has announced
+// a create writes status only once that has ended, and has noted how before. That Synced is True is not enough: it stays so from the time before while what
+// somebody has deleted outside is created again. Nor is its observedGeneration: an annotation makes no new generation. Times are of seconds, so the same one
+// proves nothing.
 func createIncomplete(mr *unstructured.Unstructured) bool {
 	at := func(annotation string) time.Time {
 		t, _ := time.Parse(time.RFC3339, Annotation(mr, annotation))
@@ -69,7 +76,12 @@ func createIncomplete(mr *unstructured.Unstructured) bool {
 	}
 	pending := at(AnnotationCreatePending)
 
-	return !pending.IsZero() && pending.After(at(AnnotationCreateSucceeded)) && pending.After(at(AnnotationCreateFailed))
+	if pending.IsZero() || !pending.After(at(AnnotationCreateSucceeded)) || !pending.After(at(AnnotationCreateFailed)) {
+		return false
+	}
+	synced, _ := ConditionOf(mr, ConditionSynced)
+
+	return synced.Status != "True" || !synced.Since.After(pending)
 }
 
 // ProviderID returns what an MR's provider says that the external resource is called, which is not the external-name for all kinds.
@@ -89,6 +101,14 @@ func ManagementPolicies(mr *unstructured.Unstructured) (policies []string, ok bo
 	policies, ok, err := unstructured.NestedStringSlice(mr.Object, "spec", "managementPolicies")
 
 	return policies, ok && err == nil
+}
+
+// HasPolicies tells whether an MR that an API server has stored is of a kind with managementPolicies: it gives them their default, ["*"], if nobody sets them
+// (crossplane-runtime apis/common/v1, ResourceSpec), and drops them where the CRD has none.
+func HasPolicies(mr *unstructured.Unstructured) bool {
+	_, ok, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", "managementPolicies")
+
+	return ok
 }
 
 // OnlyObserves tells whether an MR's provider changes nothing outside of the cluster.

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	earlier = "2026-01-02T03:04:04Z"
+
 	before = "2026-01-02T03:04:05Z"
 	after  = "2026-01-02T03:04:06Z"
 )
@@ -28,6 +30,9 @@ func TestIdentityOf(t *testing.T) {
 	failed := func(at string) xptest.Option { return xptest.Annotated(xp.AnnotationCreateFailed, at) }
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`)
 	status := func(document string) xptest.Option { return xptest.JSON(`{"status":` + document + `}`) }
+	synced := func(s, since string) xptest.Option {
+		return status(`{"conditions":[{"type":"Synced","status":"` + s + `","lastTransitionTime":"` + since + `"}]}`)
+	}
 	noFinalizer := xptest.Finalizers()
 	cases := map[string]struct {
 		reason string
@@ -48,7 +53,36 @@ func TestIdentityOf(t *testing.T) {
 		},
 		"InFlightNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.InFlight},
 		"InFlightID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.InFlight},
-		"Recoverable":   {reason: "An asynchronous provider that may not write the name.", mr: unnamed(pending(before), succeeded(after), id), want: xp.Recoverable},
+		"NamedSince": {
+			reason: "A provider that names its resources itself goes on after it was killed in the middle, and notes nothing.",
+			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Named,
+		},
+		"NamedSinceAgain": {
+			reason: "The same in a second create.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Named,
+		},
+		"InFlightSynced": {
+			reason: "It was in order before somebody deleted its external resource, and what says so is not written again until the create is over.",
+			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.InFlight,
+		},
+		"InFlightSyncedOfIt": {
+			reason: "The generation that was reconciled says nothing of an annotation.",
+			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.InFlight,
+		},
+		"InFlightSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.InFlight},
+		"InFlightSyncedUndated": {
+			reason: "Nothing says since when.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.InFlight,
+		},
+		"InFlightRefused": {
+			reason: "Its provider refuses to go on.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.InFlight,
+		},
+		"InFlightReady": {
+			reason: "Whether it is Ready is not what tells.", want: xp.InFlight,
+			mr: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
+		},
+		"UnknownSince": {
+			reason: "The create is over, and its name was lost.", mr: unnamed(pending(before), synced("True", after)), want: xp.Unknown,
+		},
+		"Recoverable": {reason: "An asynchronous provider that may not write the name.", mr: unnamed(pending(before), succeeded(after), id), want: xp.Recoverable},
 		"RecoverableEmptyName": {
 			reason: "An empty name is none.", mr: xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, ""), id), want: xp.Recoverable,
 		},

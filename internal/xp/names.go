@@ -74,6 +74,8 @@ const (
 	FieldDangling = "velero.crossplane.io/dangling"
 	// FieldWell says of what an XR composed which of its conditions were True when the backup was taken. A restore waits until they are again.
 	FieldWell = "velero.crossplane.io/well"
+	// FieldPublished is true if the backup has the connection secret of the object, wherever that is. A restore waits for it.
+	FieldPublished = "velero.crossplane.io/published"
 )
 
 // Annotations that make Velero take what an action asks for with an object also where the filters of the backup or restore leave it out. Anybody who

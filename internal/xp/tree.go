@@ -95,13 +95,38 @@ func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
 	return refs, nil
 }
 
+// SetPublished writes onto the backup's copy of an object whether the backup has its connection secret, as SetTree does.
+func SetPublished(u *unstructured.Unstructured, published bool) {
+	metadata, ok := u.Object["metadata"].(map[string]any)
+	switch {
+	case !ok: // Every object that Velero backs up has metadata.
+	case published:
+		metadata[FieldPublished] = true
+	default:
+		delete(metadata, FieldPublished)
+	}
+}
+
+// Published reads what SetPublished wrote.
+func Published(u *unstructured.Unstructured) bool {
+	published, _, _ := unstructured.NestedBool(u.Object, "metadata", FieldPublished)
+
+	return published
+}
+
 // SetMustInclude has Velero take all that u's action asks for, whatever the backup's filters say.
 func SetMustInclude(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustInclude, "true")
 }
 
 // notes are what only the backup's copy of an object has in its metadata.
-var notes = []string{FieldTree, FieldDangling, FieldWell} //nolint:gochecknoglobals // It is a constant list.
+var notes = []string{FieldTree, FieldDangling, FieldWell, FieldPublished} //nolint:gochecknoglobals // It is a constant list.
+
+// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
+// 1.18.1 knows nothing of it.
+func SetMustRestore(u *unstructured.Unstructured) {
+	Annotate(u, AnnotationMustRestore, "true")
+}
 
 // WithoutNotes takes off u what only the backup's copy of it has.
 func WithoutNotes(u *unstructured.Unstructured) {

@@ -147,6 +147,7 @@ func TestNotes(t *testing.T) {
 		"Dangling": {note: xptest.Dangling(xptest.MR("b")), want: true},
 		"Empty":    {note: xptest.Tree(), want: true},
 		"NotAList": {note: xptest.Field("x", "metadata", xp.FieldTree), want: true},
+		"Secret":   {note: xptest.Published(), want: true},
 		"Must":     {note: xp.SetMustInclude, want: true},
 		"Restore":  {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
 		"AnyValue": {note: xptest.Annotated(xp.AnnotationMustRestore, ""), want: true},

@@ -97,6 +97,9 @@ func Tree(items ...string) Option {
 	return Field(list, "metadata", xp.FieldTree)
 }
 
+// Published says that the backup has the connection secret of the object, as the backup's copy of it does.
+func Published() Option { return Field(true, "metadata", xp.FieldPublished) }
+
 // Dangling sets the refs that a restore must not wait for, as the backup's copy of an XR has them.
 func Dangling(to ...*unstructured.Unstructured) Option {
 	list := make([]any, 0, len(to))

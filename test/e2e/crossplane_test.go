@@ -28,6 +28,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	inGit := s.gitTenants(t, g, [2]applier{kubectlApply, flux}, [2]applier{kubectlApply, argocdServerSide}, [2]applier{kubectlApply, kubectlAsArgocd})
 	replaced := s.makeTouched(t, g, map[string]touch{"ReplacedWhileHeld": touches()["Replaced"]})
 	own := s.few(t, s.source, drill.Platform{Namespace: "own", Without: []string{"database"}}, few)
+	broken := s.few(t, s.source, drill.Platform{Namespace: "broken"}, 2)
 	tenants := slices.Concat([]*tenant{lost, changed, applied, late, own}, killed)
 	var native, faulty *tenant
 	if version == stack.V1 {
@@ -47,7 +48,8 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	s.backUpManagers(t, managed)
 	s.backUpInGit(t, g, inGit)
 	s.backUpTouched(t, replaced)
-	s.loseSource(t, slices.Concat(tenants, tenantsInGit(inGit), []*tenant{alone, replaced[0].tenant})...)
+	s.backUpBroken(t, broken)
+	s.loseSource(t, slices.Concat(tenants, tenantsInGit(inGit), []*tenant{alone, broken, replaced[0].tenant})...)
 
 	t.Run("VeleroAlone", func(t *testing.T) { s.testVeleroAlone(t, alone) })
 	t.Run("ClusterLost", func(t *testing.T) { s.testClusterLost(t, lost) })
@@ -63,6 +65,7 @@ func testCrossplane(t *testing.T, version stack.Version) {
 	t.Run("TimedOut", func(t *testing.T) { s.testTimedOut(t, late) })
 	t.Run("Killed", func(t *testing.T) { s.testSampleKills(t, killed) })
 	t.Run("OwnSettings", func(t *testing.T) { s.testOwnSettings(t, own) })
+	t.Run("Broken", func(t *testing.T) { s.testBroken(t, broken) })
 	t.Run("NamespaceDeleted", func(t *testing.T) { s.testNamespaceDeleted(t, drill.Platform{Namespace: "deleted", Orphan: true}) })
 	if faulty == nil {
 		return

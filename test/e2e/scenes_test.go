@@ -93,7 +93,7 @@ func shapesV2() map[string]*shape {
 }
 
 func shapesV1() map[string]*shape {
-	return map[string]*shape{
+	shapes := map[string]*shape{
 		bare: {
 			reason: "Velero alone loses a nested tree.",
 			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 48},
@@ -162,6 +162,9 @@ func shapesV1() map[string]*shape {
 			check:  wantRival,
 		},
 	}
+	maps.Copy(shapes, shapesOfSecrets())
+
+	return shapes
 }
 
 // ownTwice gives each composed object of a kind a second owner, which is not its controller.

@@ -31,6 +31,8 @@ type shape struct {
 	target string
 	// last is done in the source when all is Ready.
 	last func(ctx context.Context, c *stack.Cluster, s drill.Scene) error
+	// restoring is done while the restore goes on, nil if it needs nobody.
+	restoring func(t *testing.T, s *suite, n *shape)
 	// check looks at the restored scene; by default it must be what it was.
 	check func(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry)
 
@@ -82,6 +84,11 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 	// Velero restores one after the other, and then polls them all at once.
 	for _, name := range names {
 		must(t, shapes[name].StartRestore(ctx, s.target))
+	}
+	for _, name := range names {
+		if n := shapes[name]; n.restoring != nil {
+			n.restoring(t, s, n)
+		}
 	}
 	t.Run("Restored", func(t *testing.T) {
 		for _, name := range names {

@@ -154,7 +154,10 @@ func (s *suite) restore(t *testing.T, n *tenant, name string, args ...string) {
 func (s *suite) awaitCompleted(t *testing.T, name string) {
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, name)
-	must(t, err)
+	if err != nil {
+		details, _ := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
+		t.Fatalf("%v\n%s", err, details)
+	}
 	status, _ := r.Object["status"].(map[string]any)
 	if drill.Phase(r) != "Completed" || status["errors"] != nil {
 		details, _ := s.target.Velero(t.Context(), "restore", "describe", name, "--details")

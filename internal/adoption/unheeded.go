@@ -1,0 +1,43 @@
+package adoption
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An unheeded hold is one in spite of which a provider has reconciled an MR.
+type unheeded struct {
+	why string
+	// created says that it was about to create an external resource.
+	created bool
+}
+
+// unheededBy tells whether the provider of an MR that is held does not heed the pause, as those on an old crossplane-runtime don't: no hold keeps them from
+// anything, and only the MR says so. Whoever is paused writes one condition and nothing else (crossplane-runtime pkg/reconciler/managed/reconciler.go). What is
+// older than the hold came with the object from the backup.
+func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
+	if !xp.IsPaused(u) || h.ownPause() || h.Again || at(h.Since).IsZero() {
+		return unheeded{}, false
+	}
+	group := u.GroupVersionKind().Group
+	if when, created := createdHere(u); created && when.After(at(h.Since)) {
+		return unheeded{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the provider does not "+
+			"heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, then let it go: %s",
+			group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+	}
+	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
+	if !ok || c.Reason == xp.ReasonReconcilePaused || !c.Since.After(at(h.Since)) || !c.Since.After(u.GetCreationTimestamp().Time) {
+		return unheeded{}, false
+	}
+
+	return unheeded{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or somebody has "+
+		"taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then let it go: %s",
+		group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+}
+
+// causeUnheeded is the cause of what is held in vain.
+const causeUnheeded = "its provider does not heed that it is paused"

@@ -1,0 +1,95 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A provider on an old crossplane-runtime does not know the pause, and no hold keeps it from anything. Only the MR says so.
+func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
+	const earlier, later = "2025-12-31T00:00:00Z", "2026-12-31T00:00:00Z"
+	created := xptest.Field(restoredAt, "metadata", "creationTimestamp")
+	synced := func(reason, since string) xptest.Option {
+		return xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"True","reason":"` + reason + `","lastTransitionTime":"` + since + `"}]}}`)
+	}
+	publishing := xptest.MR("b", xptest.PublishesTo("infra", "s"), created)
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
+	const reconciled, creating = "the provider of cloud.example.org has reconciled it at " + later, "the provider of cloud.example.org was about to create an external " +
+		"resource for it at " + later
+	cases := map[string]struct {
+		reason string
+		mr     *unstructured.Unstructured
+		others []*unstructured.Unstructured
+		// failed, waits and warns are how the word on it begins, where it is said.
+		failed, waits, warns string
+	}{
+		"Heeds": {reason: "It says that it is paused.", mr: awaiting(publishing, synced(xp.ReasonReconcilePaused, later)), others: []*unstructured.Unstructured{secret}},
+		"AsBackedUp": {
+			reason: "Status that a restore has brought back is older.", mr: awaiting(publishing, synced("ReconcileSuccess", earlier)),
+			others: []*unstructured.Unstructured{secret},
+		},
+		"Reconciled": {
+			reason: "It may have published before the Secret was back.", mr: awaiting(publishing, synced("ReconcileSuccess", later)),
+			others: []*unstructured.Unstructured{secret}, warns: reconciled,
+		},
+		"ReconciledUnnamed": {
+			reason: "It was to make nothing before a person has looked.", waits: reconciled,
+			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, synced("ReconcileSuccess", later)),
+		},
+		"ReconciledObserving": {
+			reason: "That it has observed is what it was to do when it was let.", waits: reconciled,
+			mr: heldFor(xptest.MR("b", created), Hold{Restore: restoreName, Since: restoredAt, Observes: true}, synced("ReconcileSuccess", later)),
+		},
+		"Creating": {
+			reason: "There may be a second external resource.", failed: creating,
+			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, later)),
+		},
+		"Created": {
+			reason: "There is one.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, later)), others: []*unstructured.Unstructured{secret},
+			failed: creating,
+		},
+		"CreatedBefore": {
+			reason: "That is from the backup.", mr: awaiting(publishing, xptest.Annotated(xp.AnnotationCreateSucceeded, earlier)),
+			others: []*unstructured.Unstructured{secret},
+		},
+		"LetGo": {
+			reason: "It was let go by hand.", mr: awaiting(publishing, synced("ReconcileSuccess", later), unpaused()), others: []*unstructured.Unstructured{secret},
+		},
+		"OwnPause": {
+			reason: "A person's own pause is theirs to lift and to put on.", others: []*unstructured.Unstructured{secret},
+			mr: awaiting(xptest.With(publishing, xptest.Annotated(xp.AnnotationPaused, "true")), synced("ReconcileSuccess", later)),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Next(world(append(tc.others, tc.mr)...), xp.RefTo(tc.mr))
+			waits := ""
+			if len(p.Waiting) > 0 {
+				waits = p.Waiting[0]
+			}
+			for _, said := range []struct{ got, begin, want string }{
+				{p.Failed, "Bucket b stays held: ", tc.failed}, {waits, "Bucket b: ", tc.waits}, {p.Warning, "", tc.warns},
+			} {
+				if said.want == "" && said.got != "" || said.want != "" && !strings.HasPrefix(said.got, said.begin+said.want) {
+					t.Errorf("%s\ngot %q, want %q", tc.reason, said.got, said.want)
+				}
+			}
+			if lifts := p.Patch != nil; lifts != (tc.failed == "" && tc.waits == "") {
+				t.Errorf("%s\nthe hold is lifted: %v", tc.reason, lifts)
+			}
+			if tc.failed == "" {
+				return
+			}
+			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
+			of := Next(world(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+creating) || of.Patch != nil {
+				t.Errorf("%s\nits XR stays held: got %+v", tc.reason, of)
+			}
+		})
+	}
+}

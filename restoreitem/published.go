@@ -1,0 +1,108 @@
+package restoreitem
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// awaitSecret has the hold of an XR or MR wait for its connection secret, if the backup has that: what publishes in it makes another if there is none.
+func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
+	r, ok := xp.SecretRef(i.original)
+	if !ok {
+		return
+	}
+	to := r
+	to.Namespace = targetNamespace(r.Namespace, i.restore)
+	brings, known := a.asks.secretOf(to)
+	h.Secret = known || xp.Published(i.original)
+	if h.Secret && !brings && leavesOut(r, i.restore) {
+		h.SecretBy = bringing(r, i.restore).String()
+	}
+}
+
+// A publisher is what publishes in a connection secret, as it is in the backup.
+type publisher struct {
+	xp.Ref
+
+	uid types.UID
+}
+
+// reach has Velero bring the connection secret of a held XR or MR from a namespace that the restore does not take, as a backup takes it from there: some
+// passwords are nowhere else. Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore. Of what is in such a namespace nothing
+// else comes by this, and no namespace: Velero would make one of which the restore is told nothing.
+func (a *Adopt) reach(i *item, out *velero.RestoreItemActionExecuteOutput) {
+	r, ok := xp.SecretRef(i.original)
+	if !ok || a.asks == nil || xp.IsClaim(i.original) || included(i.restore, r.Namespace) || !reaches(i.restore, r.Namespace) {
+		return
+	}
+	to := r
+	to.Namespace = targetNamespace(r.Namespace, i.restore)
+	brings, known := a.asks.secretOf(to)
+	if brings || !known && !xp.Published(i.original) {
+		return
+	}
+	live, err := a.cluster.Exists(context.Background(), xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
+	if err != nil || !live {
+		i.log.WithError(err).Warn("Not restored with it: its connection " + r.String() + ", since it is not known that the namespace exists")
+
+		return
+	}
+	a.asks.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
+	xp.SetMustRestore(i.Unstructured)
+	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+}
+
+// reaches tells whether a restore takes connection secrets from a namespace that is not among those it includes: whoever chooses resources chooses what is
+// left out, and so does whoever excludes the namespace.
+func reaches(restore *velerov1.Restore, namespace string) bool {
+	s := restore.Spec
+	// Velero adds those that it never restores to those that are excluded (velero pkg/controller/restore_controller.go, validateAndComplete).
+	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
+	all := len(s.IncludedResources) == 0 || slices.Equal(s.IncludedResources, []string{"*"})
+
+	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
+}
+
+// reachedFor returns what a Secret was reached for, and tells whether it was reached at all and whether it is that one's: the backup may have been written to.
+func (a *Asks) reachedFor(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
+	v, reached := a.reached.Load(xp.RefTo(secret).ID())
+	if !reached {
+		return publisher{}, false, false
+	}
+	by, _ = v.(publisher)
+	c, ok := xp.Controller(secret)
+	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
+
+	return by, true, owned
+}
+
+// leavesOut tells whether the filters of a restore leave a Secret out, or may do so.
+func leavesOut(secret xp.Ref, restore *velerov1.Restore) bool {
+	return !included(restore, secret.Namespace) || !takesSecrets(restore) || selective(restore) || restore.Spec.ResourcePolicy != nil
+}
+
+// bringing is the command that restores a Secret, which a restore leaves out, from the same backup.
+func bringing(secret xp.Ref, restore *velerov1.Restore) xp.Command {
+	c := xp.NewCommand("velero", "restore", "create").With("--from-backup", restore.Spec.BackupName)
+	if restore.Spec.BackupName == "" {
+		c = xp.NewCommand("velero", "restore", "create").With("--from-schedule", restore.Spec.ScheduleName)
+	}
+	c = c.With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
+	if to := targetNamespace(secret.Namespace, restore); to != secret.Namespace {
+		c = c.With("--namespace-mappings", secret.Namespace+":"+to)
+	}
+	if in := cmp.Or(restore.Namespace, velerov1.DefaultNamespace); in != velerov1.DefaultNamespace {
+		c = c.With("--namespace", in)
+	}
+
+	return c
+}

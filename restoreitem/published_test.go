@@ -1,0 +1,253 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What the filters of a restore leave out is lost as well as what has failed, if its publisher is let go: what publishes in a connection secret that the
+// backup has is held until that is back, and says which restore brings it.
+func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
+	claim := xptest.Claim("o")
+	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
+	xr := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.ClaimedBy(claim))
+	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
+	infra := xptest.Object("v1", "Namespace", "", "infra")
+	lists := xptest.With(claim, xptest.Tree("buckets.cloud.example.org//b", "secrets/infra/s"))
+	asked := []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}
+	const bring = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
+	const bringLocal = "velero restore create --from-backup nightly --include-namespaces team-a --include-resources secrets"
+	spec := func(change func(s *velerov1.RestoreSpec)) velerov1.RestoreSpec {
+		s := velerov1.RestoreSpec{BackupName: "nightly"}
+		change(&s)
+
+		return s
+	}
+	ofTeamA := spec(func(s *velerov1.RestoreSpec) {
+		s.IncludedNamespaces, s.ExcludedResources = []string{"team-a"}, never // Velero adds these by itself.
+	})
+	type want struct {
+		Secret bool
+		By     string
+		// First is what Velero is asked for, also from a namespace that is not restored.
+		First []velero.ResourceIdentifier
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		// before is what the restore has come to before.
+		before  *unstructured.Unstructured
+		spec    velerov1.RestoreSpec
+		in      string
+		missing bool
+		want    want
+	}{
+		"Namespace": {
+			reason: "It belongs to what publishes in it, wherever that is.", item: mr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
+		},
+		"NamespaceXR": {reason: "The same for an XR.", item: xr, spec: ofTeamA, want: want{Secret: true, By: bring, First: asked}},
+		"NoNamespace": {
+			reason: "Velero would make the namespace too.", item: mr, spec: ofTeamA, missing: true, want: want{Secret: true, By: bring},
+		},
+		"Unnoted": {reason: "The backup is not known to have it.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), spec: ofTeamA},
+		"Listed": {
+			reason: "The list on the claim has it in backups from before.", item: xptest.With(mr, xptest.Without("metadata", xp.FieldPublished)), before: lists,
+			spec: ofTeamA, want: want{Secret: true, By: bring, First: asked},
+		},
+		"ExcludedNamespace": {
+			reason: "Whoever excludes the namespace has chosen.", item: mr,
+			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedNamespaces = []string{"inf*"} }), want: want{Secret: true, By: bring},
+		},
+		"ExcludedResource": {
+			reason: "The same for Secrets.", item: mr,
+			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
+		},
+		"OtherResources": {
+			reason: "The same for all but some.", item: mr,
+			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedResources = []string{"buckets.cloud.example.org"} }), want: want{Secret: true, By: bring},
+		},
+		"ListedButExcluded": {
+			reason: "That it is on a list does not bring it.", item: mr, before: lists,
+			spec: spec(func(s *velerov1.RestoreSpec) { s.ExcludedResources = []string{"secrets"} }), want: want{Secret: true, By: bring},
+		},
+		"Policy": {
+			reason: "A resource policy can leave anything out.", item: mr,
+			spec: spec(func(s *velerov1.RestoreSpec) {
+				s.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
+			}), want: want{Secret: true, By: bring},
+		},
+		"PolicyOfNamespace": {
+			reason: "So nothing is brought in spite of it.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
+				s.IncludedNamespaces, s.ResourcePolicy = []string{"team-a"}, &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "p"}
+			}), want: want{Secret: true, By: bring},
+		},
+		"Label": {
+			reason: "It may not have the label.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) { s.LabelSelector = &metav1.LabelSelector{} }),
+			want: want{Secret: true, By: bring},
+		},
+		"Labels": {
+			reason: "The same for one of some labels.", item: local,
+			spec: spec(func(s *velerov1.RestoreSpec) { s.OrLabelSelectors = []*metav1.LabelSelector{{}} }), want: want{Secret: true, By: bringLocal},
+		},
+		"Schedule": {
+			reason: "A restore can be of the last backup of a schedule.", item: local,
+			spec: velerov1.RestoreSpec{ScheduleName: "daily", ExcludedResources: []string{"secrets"}},
+			want: want{Secret: true, By: strings.Replace(bringLocal, "backup nightly", "schedule daily", 1)},
+		},
+		"Mapped": {
+			reason: "It goes to the same namespace then.", item: local,
+			spec: spec(func(s *velerov1.RestoreSpec) {
+				s.ExcludedResources, s.NamespaceMapping = []string{"secrets"}, map[string]string{"team-a": "copy"}
+			}), want: want{Secret: true, By: bringLocal + " --namespace-mappings team-a:copy"},
+		},
+		"MappedBeyond": {
+			reason: "The namespace that it goes to must exist.", item: mr, spec: spec(func(s *velerov1.RestoreSpec) {
+				s.IncludedNamespaces, s.NamespaceMapping = []string{"team-a"}, map[string]string{"infra": "elsewhere"}
+			}), want: want{Secret: true, By: bring + " --namespace-mappings infra:elsewhere"},
+		},
+		"OtherVelero": {
+			reason: "Velero can be in another namespace.", item: mr, in: "backups", spec: ofTeamA, want: want{Secret: true, By: bring + " --namespace backups", First: asked},
+		},
+		"Everything": {reason: "If it fails, the same restore brings it.", item: mr, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true}},
+		"Comes": {
+			reason: "It is in the restore.", item: mr, before: xptest.Secret("s", xptest.In("infra")),
+			spec: spec(func(s *velerov1.RestoreSpec) { s.IncludedNamespaces = []string{"team-a", "infra"} }), want: want{Secret: true},
+		},
+		"ComesLater": {
+			reason: "The list on the claim brings it behind the MR.", item: mr, before: lists, spec: spec(func(*velerov1.RestoreSpec) {}), want: want{Secret: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			asks, restore := &Asks{}, restoreOf(nil)
+			restore.Spec = tc.spec
+			if tc.in != "" {
+				restore.Namespace = tc.in
+			}
+			if tc.before != nil {
+				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.before, restore)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := live(infra)
+			if tc.missing {
+				c = live()
+			}
+			out, err := NewAdopt(Crossplane(), c, nil, log).Knowing(asks).Execute(inputFor(tc.item, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+			h, err := adoption.HoldOf(u)
+			if err != nil || h == nil {
+				t.Fatal(h, err)
+			}
+			got := want{Secret: h.Secret, By: h.SecretBy, First: out.AdditionalItems}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if must := xp.HasAnnotation(u, xp.AnnotationMustRestore); must != (len(tc.want.First) > 0) || xp.Published(u) {
+				t.Errorf("%s\nVelero is told to look beyond the filters: %v; notes are left: %v", tc.reason, must, xp.Published(u))
+			}
+		})
+	}
+}
+
+// What has come from a namespace that is not restored must be what was asked for, whatever is in the backup.
+func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
+	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
+	restore := restoreOf(nil)
+	restore.Spec = teamA()
+	cases := map[string]struct {
+		reason string
+		secret *unstructured.Unstructured
+		want   bool
+	}{
+		"Its":          {reason: "Its publisher controls it.", secret: secret, want: true},
+		"Another":      {reason: "What nobody has reached for is Velero's to leave out.", secret: xptest.With(secret, xptest.Field("t", "metadata", "name")), want: true},
+		"Uncontrolled": {reason: "Nothing says whose it is.", secret: xptest.With(secret, xptest.Without("metadata", "ownerReferences"))},
+		"Anothers":     {reason: "It is another's.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.MR("c", xptest.UID("other"))))},
+		"OtherUID":     {reason: "It is that of another of the same name.", secret: xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(xptest.With(mr, xptest.UID("other"))))},
+		"Opaque":       {reason: "It is no connection secret.", secret: xptest.With(secret, xptest.Field("Opaque", "type"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			asks := &Asks{}
+			order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
+			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).Knowing(asks)
+			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := order.Execute(inputFor(tc.secret, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.SkipRestore == tc.want {
+				t.Fatalf("%s\nrestored: %v, want %v", tc.reason, !out.SkipRestore, tc.want)
+			}
+			if !tc.want {
+				return
+			}
+			hook.Reset()
+			if _, err := adopt.Execute(inputFor(tc.secret, restore)); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range hook.AllEntries() {
+				if name == "Its" && strings.HasPrefix(e.Message, "Restored without an owner") {
+					t.Errorf("Its owner comes next; got %q", e.Message)
+				}
+			}
+		})
+	}
+}
+
+// In a restore by labels a Secret may have none of them.
+func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
+	local := xptest.NamespacedMR("b", xptest.PublishesTo("", "s"), xptest.Published())
+	labelled := velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}
+	runOrders(t, map[string]orderCase{
+		"MR": {
+			reason: "The backup has it.", item: local, spec: labelled, want: ordering{First: []velero.ResourceIdentifier{id("", "secrets", "team-a", "s")}},
+		},
+		"Unnoted":    {reason: "It is not known to have one.", item: xptest.With(local, xptest.Without("metadata", xp.FieldPublished)), spec: labelled},
+		"Everything": {reason: "Then it comes by itself.", item: local},
+	})
+}
+
+// What is in a Secret may be nowhere else, so that the kind of what has published it can't be read must not keep it out.
+func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
+	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
+	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
+	log, hook := logtest.NewNullLogger()
+	unreadable := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		return schema.GroupVersionResource{}, false, errAPI
+	}
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(secret, restoreOf(nil)))
+	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
+		t.Errorf("its owner is not asked for, which is named; got %+v, %v, %v", out, err, hook.AllEntries())
+	}
+	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
+		t.Error("what an XR composes must not come back ahead of it because of a failure")
+	}
+	got := adopt(t, nobody(errAPI), secret, restoreOf(nil))
+	if got.err != nil || got.object == nil || len(got.object.GetOwnerReferences()) > 0 || len(got.logged) != 1 || !strings.Contains(got.logged[0], errAPI.Error()) {
+		t.Errorf("it comes back without its owner, which is named; got %+v", got)
+	}
+}
