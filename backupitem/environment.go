@@ -6,6 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
@@ -22,7 +23,7 @@ func (l *Links) environments(ctx context.Context, f *found, revision *unstructur
 	}
 	for _, name := range reads.Environments {
 		ref := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
-		u, err := l.get(ctx, ref)
+		u, err := l.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name one that there is not.
 		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
 		switch {
 		case err != nil:

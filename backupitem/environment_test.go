@@ -1,11 +1,13 @@
 package backupitem
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -67,5 +69,23 @@ func TestTreeTakesEnvironmentConfigs(t *testing.T) {
 			}
 			c.checkCost(t)
 		})
+	}
+}
+
+// Thousands of XRs can run on a pipeline that names what there is not.
+func TestMissingEnvironmentConfigsAreAskedForAFewTimes(t *testing.T) {
+	x := xptest.XR("x")
+	revision := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`))
+	c := clusterOf(revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for n := range 2 * patience {
+		if _, _, _, _, err := tree.Execute(xptest.XR(fmt.Sprint("x", n), xptest.Refs()), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := c.asked[xp.ID{Group: xp.GroupAPIExtensions, Kind: "EnvironmentConfig", Name: "e"}]
+	if asked > patience || len(hook.AllEntries()) != 1 {
+		t.Errorf("asked %d times, warned %d times", asked, len(hook.AllEntries()))
 	}
 }

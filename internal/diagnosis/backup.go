@@ -36,8 +36,8 @@ func (d *diagnosis) checkInputs() {
 			}
 			told[r] = true
 			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
-				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use; back up its namespace too, "+
-					"or set provider-credentials to include")
+				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use; back up its namespace "+
+					"too, or set provider-credentials to include")
 		}
 	}
 }
@@ -51,8 +51,8 @@ func (d *diagnosis) checkServiceAccounts() {
 		u := o.whole()
 		revision, _ := xp.Controller(u)
 		d.add(report.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
-			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and annotations "+
-			"into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
+			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and "+
+			"annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
 	}
 }
 
