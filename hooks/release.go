@@ -214,6 +214,9 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 
 // tell shows what became of the holds.
 func (r *release) tell(survey *live.Survey, timeout error) error {
+	for _, h := range r.holds.all {
+		h.sayManagers()
+	}
 	rep := &report.Report{Kind: report.KindRelease, Source: r.cluster.Name(), Time: time.Now().UTC().Truncate(time.Second)}
 	rep.Releases = r.holds.releases()
 	rep.Restores = r.holds.restores(survey, r.restore)

@@ -143,19 +143,8 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 		return a.holdBeside(i, of.Ref)
 	case mode == setting.New:
 		return a.cloneNew(i, of.Ref)
-	case mode == setting.Observe && xp.IsManaged(i.original) && !xp.HasPolicies(i.original):
-		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
-			"external resource; "+choices)
 	case mode == setting.Observe && xp.IsManaged(i.original):
-		if err := adoption.TakeOff(i.Unstructured); err != nil {
-			return nil, err
-		}
-		if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
-			return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
-		}
-		i.warn(nil, "Restored to observe only: "+of.String()+" manages the same external resource")
-
-		return a.adopt(i)
+		return a.cloneObserving(i, of)
 	case mode == setting.Observe && xp.IsComposite(i.original):
 		reason := "it is a copy of " + of.String() + ", and what it composes only observes"
 		out, err := a.holdClone(i, of.Ref, reason)
@@ -169,6 +158,23 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 	default:
 		return a.adopt(i)
 	}
+}
+
+// cloneObserving restores a copy of an MR that only observes, or one that is held where its kind can't.
+func (a *Adopt) cloneObserving(i *item, of rival) (*velero.RestoreItemActionExecuteOutput, error) {
+	if !xp.HasPolicies(i.original) {
+		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
+			"external resource; "+choices)
+	}
+	if err := adoption.TakeOff(i.Unstructured); err != nil {
+		return nil, err
+	}
+	if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
+		return nil, fmt.Errorf("cannot make %s observe only: %w", xp.String(i.original), err)
+	}
+	i.warn(nil, "Restored to observe only: "+of.String()+" manages the same external resource")
+
+	return a.adopt(i)
 }
 
 // holdClone restores a copy that does nothing, and that can be deleted as if it had never been: without the finalizers that would keep it until

@@ -126,8 +126,8 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 		return why, true
 	}
 	if by, reached, owned := o.asks.reachedFor(item); reached && !owned {
-		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() + ", which names " +
-			"it; find out who has written to the backup"
+		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() +
+			", which names it; find out who has written to the backup"
 		log.Warn(why)
 
 		return why, true
@@ -286,8 +286,8 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 		}
 		if err != nil && xp.IsConnectionSecret(item) {
 			// What is in it may be nowhere else.
-			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server answer " +
-				"for " + r.GroupVersionKind().GroupKind().String())
+			log.WithError(err).Warn("Not restored first: " + xp.String(item) + " names " + r.String() + ", and its kind can't be looked up; have the API server " +
+				"answer for " + r.GroupVersionKind().GroupKind().String())
 
 			continue
 		}

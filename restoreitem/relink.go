@@ -28,10 +28,6 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	uids := map[types.UID]types.UID{}
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, reason, err := a.liveOwner(ref, i)
-		if err != nil && xp.IsConnectionSecret(i.original) {
-			// What is in it may be nowhere else, and what publishes in it waits for it, and is made its controller again when it can be read.
-			owner, reason, err = nil, "it can't be read: "+err.Error(), nil
-		}
 		if err != nil {
 			return false, fmt.Errorf("cannot find the owner %s %q of %s: %w", ref.Kind, ref.Name, xp.String(i.original), err)
 		}
@@ -54,7 +50,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			return true, nil
 		case left:
 			i.log.WithFields(fields).Info("Velero may give it an owner that it would not have been given here")
-		case owner == nil && (selective(i.restore) || xp.IsRevision(i.original) || a.isReached(i)):
+		case owner == nil && a.comesLater(i):
 			i.log.WithFields(fields).Info("Restored before its owner, which takes it over")
 		default:
 			fields["next"] = withoutOwner(i.original)
@@ -69,8 +65,12 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// isReached tells whether a connection secret comes from a namespace that the restore does not take, before what publishes in it.
-func (a *Adopt) isReached(i *item) bool {
+// comesLater tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret from a namespace that the restore does
+// not take.
+func (a *Adopt) comesLater(i *item) bool {
+	if selective(i.restore) || xp.IsRevision(i.original) {
+		return true
+	}
 	if a.asks == nil {
 		return false
 	}
@@ -179,10 +179,13 @@ func withoutOwner(item *unstructured.Unstructured) string {
 // liveOwner returns the owner that ref means, if there is one, and the reason why the item is not to have it, "" if it is.
 func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Unstructured, string, error) {
 	owner, err := a.cluster.Owner(context.Background(), ref, i.namespace)
-	if isAbsent(err) {
+	switch {
+	case isAbsent(err):
 		return nil, "it is not in the cluster", nil
-	}
-	if err != nil {
+	case err != nil && xp.IsConnectionSecret(i.original):
+		// What is in it may be nowhere else, and what publishes in it waits for it, and is made its controller again when it can be read.
+		return nil, "it can't be read: " + err.Error(), nil
+	case err != nil:
 		return nil, "", err
 	}
 	a.asks.found(owner)

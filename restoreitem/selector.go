@@ -45,7 +45,7 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 	return !all && (restore.Spec.IncludeClusterResources == nil || !*restore.Spec.IncludeClusterResources)
 }
 
-var resourceSecrets = schema.GroupResource{Resource: "secrets"} //nolint:gochecknoglobals // It is a constant.
+var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
 // takesSecrets tells whether a restore takes Secrets at all. What a resource policy leaves out can't be known.
 func takesSecrets(restore *velerov1.Restore) bool {

@@ -160,6 +160,37 @@ func unpin(u *unstructured.Unstructured) Change {
 	return c
 }
 
+// free is unpin, and takes the pause of a hold off too.
+func free(u *unstructured.Unstructured) Change {
+	c := unpin(u)
+	if !isOurPause(u) {
+		return c
+	}
+	c.Target, c.Step = u, "nothing holds it any more; give its own settings back"
+	if c.Patch == nil {
+		c.Patch = patch(u, map[string]any{})
+	}
+	set(c.Patch, nil, "metadata", "annotations", xp.AnnotationPaused)
+
+	return c
+}
+
+// withPauseOf is the hold with what somebody has made of the pause of u, which it had put on or its person wanted: they have taken it off, or given it another
+// value. What was let go on has none.
+func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
+	value, ok := u.GetAnnotations()[xp.AnnotationPaused]
+	theirs := *h
+	switch {
+	case xp.IsPaused(u):
+	case ok:
+		theirs.Paused = &value
+	case h.ownPause():
+		theirs.Paused = nil
+	}
+
+	return &theirs
+}
+
 // observeNoMore plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
 // it had nobody knows.
 func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {

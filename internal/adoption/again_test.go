@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -52,7 +53,7 @@ func TestHoldAgain(t *testing.T) {
 			want := &Hold{
 				Restore: restoreName, Since: noon.Format(time.RFC3339), Pinned: true, UpdatePolicy: tc.want, Again: true, Refs: refs(back), Reason: h.Reason,
 			}
-			if diff := cmp.Diff(want, h); diff != "" {
+			if diff := cmp.Diff(want, h, cmpopts.IgnoreFields(Hold{}, "Of")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if policy, _ := (xp.Instance{Unstructured: after}).UpdatePolicy(); policy != xp.UpdateManual || !xp.IsPaused(after) {
@@ -98,6 +99,39 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 			want: outcome{Step: "adopted; give its own settings back", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
 	})
+}
+
+// What somebody has made of the pause while an object was held is theirs.
+func TestNextKeepsAnothersPause(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	x := xptest.XR("x", xptest.ClaimedBy(claim))
+	off, set := xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Annotated(xp.AnnotationPaused, "false")
+	own := func(u *unstructured.Unstructured, value string) *unstructured.Unstructured {
+		return xptest.With(u, xptest.Annotated(xp.AnnotationPaused, value))
+	}
+	free := xptest.With(claim, xptest.Reconciled())
+	cases := map[string]struct {
+		reason    string
+		xr, claim *unstructured.Unstructured
+		want      any
+	}{
+		"XR":           {reason: "Git says that it is not paused.", xr: held(x, xptest.Reconciled(), set), claim: free, want: "false"},
+		"XRTakenOff":   {reason: "Its person does not want it paused any more.", xr: held(own(x, "true"), xptest.Reconciled(), off), claim: free},
+		"XRLetGo":      {reason: "This plugin has taken the pause off, and the person's own value with it.", xr: held(own(x, "false"), unpaused(), xptest.Reconciled()), claim: free, want: "false"},
+		"Claim":        {reason: "The same of a claim.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(claim, xptest.Reconciled(), set), want: "false"},
+		"ClaimOff":     {reason: "The same.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.Reconciled(), off)},
+		"ClaimsOwn":    {reason: "Nobody has changed it.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "false"), xptest.SeenPaused()), want: "false"},
+		"ClaimsPaused": {reason: "Nobody has.", xr: held(x, unpaused(), xptest.Reconciled()), claim: held(own(claim, "true"), xptest.SeenPaused()), want: "true"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Next(world(xptest.Revision(xptest.RevisionName, x), tc.xr, tc.claim), xp.RefTo(tc.xr))
+			got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "metadata", "annotations", xp.AnnotationPaused)
+			if diff := cmp.Diff(tc.want, got); diff != "" || !there || err != nil {
+				t.Errorf("%s\n%+v\n-want, +got:\n%s", tc.reason, p, diff)
+			}
+		})
+	}
 }
 
 // Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.

@@ -106,7 +106,7 @@ func (t *tree) releaseClaim() bool {
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
 	if t.w.isSuspect(claim) && t.plan.Patch == nil {
-		t.plan.Change = unpin(claim)
+		t.plan.Change = free(claim)
 	}
 }
 
@@ -137,8 +137,12 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 
 		return
 	}
-	t.checkSeen(claim)
+	if xp.IsPaused(claim) {
+		t.checkSeen(claim)
+	} else {
+		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
+	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
-		t.plan.Change = t.w.key.lift(claim, h, "its XR is adopted; give its own settings back")
+		t.plan.Change = t.w.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 	}
 }

@@ -28,6 +28,15 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 			reason: "Crossplane must have seen the claim's pause.",
 			world:  world(xr, held(claim)), ref: xp.RefTo(xr), want: wait(unseen),
 		},
+		"PauseTakenOff": {
+			reason: "Crossplane says of no claim that it is paused which is not. That it has reconciled it with its XR is proof enough.",
+			world:  world(xr, xptest.With(ready, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())), ref: xp.RefTo(xr),
+			want: outcome{Step: stepClaim, Target: "OrderClaim team-a/o"},
+		},
+		"PauseTakenOffNotReconciled": {
+			reason: "It is about to be.", world: world(xr, xptest.With(ready, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(xr),
+			want: wait("Crossplane to reconcile OrderClaim team-a/o"),
+		},
 		"NotReconciled": {
 			reason: "The claim must be proven to be reconciled before its XR loses its mark.",
 			world:  world(xr, xptest.With(claim, xptest.SeenPaused())), ref: xp.RefTo(xr), want: wait("Crossplane to reconcile OrderClaim team-a/o"),

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -106,10 +107,12 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 // checkBelow tells whether a composed XR is adopted.
 func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.w.holdOf(u); {
+	case errors.Is(err, errCopied) && !xp.IsPaused(u), err == nil && h == nil:
+		return true
+	case errors.Is(err, ErrForged):
+		t.wait(false, "%s: %s; %s", r, err, howToClear(u))
 	case err != nil:
 		t.wait(true, waitAdopted, r)
-	case h == nil:
-		return true
 	case h.Quarantine:
 		t.awaitEnd(r, h)
 	case h.ByHand:

@@ -316,7 +316,7 @@ func TestGiveBackLeavesOthersChanges(t *testing.T) {
 func TestForgedMarksOfMRs(t *testing.T) {
 	forged := xptest.Annotated(AnnotationHold, `{"observes":true,"managementPolicies":["*"],"paused":"false","status":["spec"],"restoreStatus":"x","identity":"named"}`)
 	h, err := Put(unnamed(forged), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown})
-	want := &Hold{Restore: restoreName, Since: restoredAt, Reason: reasonRestored, Identity: xp.Unknown, Paused: ptr.To("false")}
+	want := &Hold{Of: "Bucket.cloud.example.org/b", Restore: restoreName, Since: restoredAt, Reason: reasonRestored, Identity: xp.Unknown, Paused: ptr.To("false")}
 	if diff := cmp.Diff(want, h); err != nil || diff != "" {
 		t.Errorf("error %v, -want, +got:\n%s", err, diff)
 	}

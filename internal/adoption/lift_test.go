@@ -306,3 +306,13 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 
 	return sets
 }
+
+// What had Velero bring a connection secret along is left on the object by a Velero that does not know it.
+func TestLiftTakesOffWhatVeleroLeaves(t *testing.T) {
+	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
+	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))
+	p := Next(world(u, xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))), xp.RefTo(u))
+	if after := xptest.Merge(p.Target, p.Patch); !p.Lifts() || xp.HasAnnotation(after, xp.AnnotationMustRestore) {
+		t.Errorf("got %v", after.GetAnnotations())
+	}
+}

@@ -199,6 +199,12 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 			"it composed; %s", r, whatToDo)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
+		if isOurPause(u) {
+			t := tree{w: w}
+			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
+
+			return t.plan
+		}
 	}
 	if p.Patch == nil {
 		if p.Change = unpin(u); p.Patch != nil {
@@ -243,14 +249,19 @@ func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// NeedsManagers tells whether planning for an MR that is not held needs to know who has written it.
-func NeedsManagers(mr *unstructured.Unstructured) bool {
-	if xp.Label(mr, xp.LabelRestore) == "" {
+// NeedsManagers tells whether planning for what is not held needs to know who has written it: an MR that was restored, or a Secret that is to get a controller.
+func NeedsManagers(u *unstructured.Unstructured) bool {
+	if xp.IsConnectionSecret(u) {
+		_, controlled := xp.Controller(u)
+
+		return !controlled
+	}
+	if xp.Label(u, xp.LabelRestore) == "" {
 		return false
 	}
-	_, created := createdHere(mr)
+	_, created := createdHere(u)
 
-	return created || xp.OnlyObserves(mr)
+	return created || xp.OnlyObserves(u)
 }
 
 // Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.

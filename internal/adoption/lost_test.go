@@ -85,6 +85,7 @@ const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
 		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + whatToDo
 	stepAgain  = StepAgain
+	stepFree   = "nothing holds it any more; give its own settings back"
 	stepPolicy = "nothing holds it any more; give its composition update policy back"
 )
 
@@ -217,6 +218,10 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 	pin := func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		return xptest.With(u, xptest.Policy(xp.UpdateManual), managed(FieldManager, "Update", cameAt, path))
 	}
+	ourPause := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.With(pin(u), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
+			managed(FieldManager, "Update", cameAt, []string{"metadata", "annotations", xp.AnnotationPaused}))
+	}
 	heldXR := held(x, xptest.SeenPaused())
 	toY := xptest.Claim("o", xptest.OfXR(xptest.XR("y")), ofMonday(), reconciledAt(laterAt), managed("argocd-controller", "Apply", laterAt))
 	revision := xptest.Revision(xptest.RevisionName, x)
@@ -253,6 +258,24 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 		"Pinned": {
 			reason: "Nothing stays pinned.", ref: xp.RefTo(x), world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), pin(claim)), x),
 			want: outcome{Step: stepPolicy, Target: "OrderClaim team-a/o"},
+		},
+		"Paused": {
+			reason: "Nor paused: its person has not done that.", ref: xp.RefTo(x), world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), ourPause(claim)), x),
+			want: outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
+		},
+		"OnlyPaused": {
+			reason: "Also if it is not pinned.", ref: xp.RefTo(x),
+			world: asking(withRestored(world(), xptest.With(x, reconciledAt(laterAt)), xptest.With(ourPause(claim), xptest.Policy("Automatic"))), x),
+			want:  outcome{Step: stepFree, Target: "OrderClaim team-a/o"},
+		},
+		"PausedAndAsked": {
+			reason: "It is not adopted as long as its XR is not, and with the XR it goes on.", ref: xp.RefTo(claim),
+			world: asking(withRestored(world(revision), heldXR, ourPause(claim)), claim),
+			want:  outcome{Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold was taken off, and its pause was not; XOrder x goes on with both"}},
+		},
+		"PausedByThePerson": {
+			reason: "That is as it was.", ref: xp.RefTo(claim), want: outcome{Done: true},
+			world: asking(withRestored(world(revision), heldXR, xptest.With(claim, xptest.Annotated(xp.AnnotationPaused, "true"))), claim),
 		},
 		"Missing": {
 			reason: "Crossplane is about to make another XR.", ref: xp.RefTo(claim), world: asking(withRestored(world(), fresh), claim),

@@ -129,10 +129,6 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if why := w.missingSecret(u, h); why != "" {
 		return end{why: why, cause: causeSecret}
 	}
-	if h.Observes && !h.ownPause() && xp.IsPaused(u) && !xp.HasPolicies(u) {
-		return end{why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider "+
-			"would create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)), cause: causeNoPolicies}
-	}
 	if e := whilePaused(u, h); e.why != "" {
 		return e
 	}
@@ -142,23 +138,37 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.ByHand {
 		return end{ready: true}
 	}
-	step, why := "give its own settings back", waitLetGo
-	if only := h.Secret && h.Identity == "" && !h.Observes && len(h.Status) == 0; only {
-		switch r, ok := xp.SecretRef(u); {
-		case ok && w.Has(r):
-			step, why = "its connection secret is back; give its own settings back", waitPublished
-		case ok && w.secretless:
-			why = waitPublish
-		}
-	}
+	step, why := w.lastStep(u, h)
 
 	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
+}
+
+// lastStep returns the step that lets an MR go, and why that waits until it is taken. That its connection secret is back is said only if it is.
+func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
+	const back = "give its own settings back"
+	r, publishes := xp.SecretRef(u)
+	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
+	switch {
+	case only && w.Has(r):
+		return "its connection secret is back; give its own settings back", waitPublished
+	case only && w.secretless:
+		return back, waitPublish
+	default:
+		return back, waitLetGo
+	}
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
 func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	if !xp.IsPaused(u) {
 		return end{}
+	}
+	if h.Observes && !h.ownPause() && !xp.HasPolicies(u) {
+		return end{
+			why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would "+
+				"create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)),
+			cause: causeNoPolicies,
+		}
 	}
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
 		return end{why: whyStatus(u, missing)}

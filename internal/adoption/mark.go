@@ -26,6 +26,10 @@ const KeySize = sha256.Size
 // ErrForged is the error of a mark that this plugin did not write on this object, or that was changed since.
 var ErrForged = errors.New("this plugin did not write it on this object, or somebody has changed it since")
 
+// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a function copies all annotations of an XR onto what it
+// composes.
+var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
+
 // A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark, and a mark has Crossplane let go, Secrets get owners and
 // settings change. So the signature covers every byte of the mark and which object it is on: its group and kind, namespace and name. The UID is not part of it,
 // since a mark is signed before the object is created. What somebody can do who keeps a genuine mark and writes it again is limited to that object.
@@ -137,6 +141,9 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	if err := readMark(xp.Annotation(u, AnnotationHold), h); err != nil {
 		return nil, fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
 	}
+	if h.Of != "" && h.Of != markedOf(u) {
+		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), errCopied)
+	}
 	if u.GetNamespace() != "" {
 		for i := range h.Refs {
 			h.Refs[i].Namespace = u.GetNamespace()
@@ -144,6 +151,11 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	}
 
 	return h, nil
+}
+
+// markedOf is what a mark calls the object that it is on. Its namespace may be another when it is restored, and its version when it is read.
+func markedOf(u *unstructured.Unstructured) string {
+	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetName()
 }
 
 // readMark reads what a mark says. What it calls the Restore that put it on is looked up, and is part of commands that people copy: it must be what an API

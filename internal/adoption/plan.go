@@ -255,11 +255,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		h := *t.hold
-		if h.ownPause() && !xp.IsPaused(u) {
-			h.Paused = nil // Its person has taken it off.
-		}
-		t.plan.Change = t.w.key.lift(u, &h, step)
+		t.plan.Change = t.w.key.lift(u, t.hold.withPauseOf(u), step)
 	}
 
 	return t.plan

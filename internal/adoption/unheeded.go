@@ -25,18 +25,18 @@ func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 	}
 	group := u.GroupVersionKind().Group
 	if when, created := createdHere(u); created && when.After(at(h.Since)) {
-		return unheeded{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the provider does not "+
-			"heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, then let it go: %s",
-			group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+		return unheeded{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the provider "+
+			"does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, "+
+			"then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	if !ok || c.Reason == xp.ReasonReconcilePaused || !c.Since.After(at(h.Since)) || !c.Since.After(u.GetCreationTimestamp().Time) {
 		return unheeded{}, false
 	}
 
-	return unheeded{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or somebody has "+
-		"taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then let it go: %s",
-		group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
+	return unheeded{why: fmt.Sprintf("the provider of %s has reconciled it at %s, though it is held: the provider does not heed %s, as old ones don't, or "+
+		"somebody has taken that off meanwhile. See whether its external resource and its connection secret are as they should be, upgrade the provider, then "+
+		"let it go: %s", group, c.Since.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 }
 
 // causeUnheeded is the cause of what is held in vain.

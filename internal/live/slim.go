@@ -59,9 +59,7 @@ func slimMetadata(u *unstructured.Unstructured, fields map[string]any) map[strin
 
 // managers returns who manages what a hold changes, of what can have one, and the data of Secrets that are to get a controller.
 func managers(u *unstructured.Unstructured) []any {
-	_, controlled := xp.Controller(u)
-	loose := xp.IsConnectionSecret(u) && !controlled
-	if loose || xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
+	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
 		return adoption.Managers(u)
 	}
 

@@ -35,7 +35,7 @@ func (s *sheet) releases() string {
 		}
 	}
 
-	return strings.Join(append(parts, s.leftAlone()...), "\n\n")
+	return strings.Join(append(parts, s.besides()...), "\n\n")
 }
 
 func resultColour(r report.Result) text.Color {
@@ -67,11 +67,14 @@ func whatOf(r report.Release) string {
 	case report.LeftAlone:
 		return r.Reason
 	case report.Released, report.Forced:
-		if len(r.Settings) > 0 {
+		switch {
+		case len(r.Settings) > 0:
 			return "its own settings are back: " + strings.Join(r.Settings, ", ")
+		case r.Next != "":
+			return "its hold is off; see below"
+		default:
+			return "it is as it was"
 		}
-
-		return "it is as it was"
 	case report.WouldRelease, report.WouldForce:
 		return strings.Join(r.Steps, "; ")
 	default:
@@ -89,18 +92,27 @@ func (s *sheet) risks(r report.Release) string {
 	return strings.Join(lines, "\n")
 }
 
-// leftAlone is why some were left alone and what to do about them, said once for all that it is said of.
-func (s *sheet) leftAlone() []string {
-	var alone []report.Problem
+// besides is why some were left alone, or are not all as they were, and what to do about them, said once for all that it is said of.
+func (s *sheet) besides() []string {
+	var blocks []string
+	for _, result := range []report.Result{report.Released, report.Forced, report.WouldRelease, report.WouldForce, report.LeftAlone} {
+		blocks = append(blocks, s.besidesOf(result)...)
+	}
+
+	return blocks
+}
+
+func (s *sheet) besidesOf(result report.Result) []string {
+	var some []report.Problem
 	for _, r := range s.report.Releases {
-		if r.Result == report.LeftAlone && r.Next != "" {
-			alone = append(alone, report.Problem{Object: r.Object, Reason: r.Reason, Next: r.Next})
+		if r.Result == result && r.Next != "" {
+			some = append(some, report.Problem{Object: r.Object, Reason: r.Reason, Next: r.Next})
 		}
 	}
 	// The same is the same of all kinds.
 	same := map[string]*finding{}
 	var order []*finding
-	for _, f := range findings(alone) {
+	for _, f := range findings(some) {
 		if first := same[f.Reason+f.Next]; first != nil {
 			first.objects = append(first.objects, f.objects...)
 
@@ -111,8 +123,8 @@ func (s *sheet) leftAlone() []string {
 	}
 	var blocks []string
 	for _, f := range order {
-		head := strings.ToUpper(string(report.LeftAlone))
-		line := s.paint(head, resultColour(report.LeftAlone), text.Bold) + strings.TrimPrefix(s.wrapped(head+" "+s.named(f), ""), head)
+		head := strings.ToUpper(string(result))
+		line := s.paint(head, resultColour(result), text.Bold) + strings.TrimPrefix(s.wrapped(head+" "+s.named(f), ""), head)
 		blocks = append(blocks, strings.Join([]string{line, s.wrapped(f.Reason, "  "), s.wrapped("Next: "+f.Next, "  ")}, "\n"))
 	}
 

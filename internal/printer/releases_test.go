@@ -33,7 +33,11 @@ func releaseReport() *report.Report {
 	cron.Reason = "it starts Operations by itself"
 	cron.Next = "to let it, run: velero-plugin-for-crossplane release nightly-cleanup"
 
-	return releaseOf([]report.Release{hold(xr, report.Released), back, held, cron}, problem(report.LeakedHold, held.Object, held.Reason, held.Next))
+	lost := hold(xrRef("orders-b4m8q"), report.Released)
+	lost.Reason = "who managed which of its fields is lost, since Velero was stopped before it wrote that back"
+	lost.Next = "restore again before release next time, which brings back who managed what"
+
+	return releaseOf([]report.Release{hold(xr, report.Released), lost, back, held, cron}, problem(report.LeakedHold, held.Object, held.Reason, held.Next))
 }
 
 // rehearsalReport is what --force would do.

@@ -23,7 +23,7 @@ type Release struct {
 	Settings []string `json:"settings,omitempty"`
 	// Risks are what can come of lifting the hold by force.
 	Risks []string `json:"risks,omitempty"`
-	// Reason is why it is not lifted, and Next what to do.
+	// Reason is why it is not lifted, or what of the object is not as it was, and Next what to do.
 	Reason string `json:"reason,omitempty"`
 	Next   string `json:"next,omitempty"`
 }

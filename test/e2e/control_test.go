@@ -21,8 +21,8 @@ func (s *suite) fillControl(t *testing.T) *control {
 	}
 }
 
-// testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of Velero alone.
-func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control) {
+// testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of Velero alone, and that Velero alone restores what is damaged.
+func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	outcomes := map[*tenant]drill.Outcome{}
 	for _, n := range []*tenant{c.alone, c.reverse} {
@@ -35,6 +35,9 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control) {
 		must(t, err)
 		outcomes[n] = got
 		s.wantNothingOfOurs(t, n)
+	}
+	if damaged != nil {
+		s.restoreDamaged(t, damaged.alone)
 	}
 	must(t, s.target.UsePlugin(t.Context(), true))
 

@@ -30,8 +30,7 @@ func testKills(t *testing.T, version stack.Version, first int) {
 			k := kill{victim: v, point: p, byRelease: (first+i+j)%2 == 1}
 			survived := t.Run(k.name(), func(t *testing.T) {
 				if n == nil { // What was lost is seen in all that comes after it.
-					s.source = s.cluster(t, "source")
-					n = s.makeKilled(t, fmt.Sprintf("killed%d%d", i, j))
+					n = s.makeKilledAnew(t, fmt.Sprintf("killed%d%d", i, j))
 				}
 				s.renewTarget(t, n)
 				table.set(k, lost)
@@ -45,6 +44,9 @@ func testKills(t *testing.T, version stack.Version, first int) {
 		}
 	}
 	t.Run("WithoutThePlugin", func(t *testing.T) {
+		if n == nil {
+			n = s.makeKilledAnew(t, "killed-alone")
+		}
 		s.renewTarget(t, n)
 		s.testKillWithoutPlugin(t, n)
 	})
@@ -130,6 +132,14 @@ func (s *suite) makeKilled(t *testing.T, namespace string) *tenant {
 	must(t, s.source.Destroy())
 
 	return n
+}
+
+// makeKilledAnew is makeKilled in a new source.
+func (s *suite) makeKilledAnew(t *testing.T, namespace string) *tenant {
+	t.Helper()
+	s.source = s.cluster(t, "source")
+
+	return s.makeKilled(t, namespace)
 }
 
 // renewTarget loses the target and starts another one with the tenant's Composition. Its Velero polls often, and its provider looks often.

@@ -56,12 +56,7 @@ func killPoints() []killPoint {
 
 // isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a claim.
 func isJustCreated(_ *killWatch, a stack.Admission) bool {
-	return a.New.GetNamespace() != "" && !isManaged(a.New) && isManagersReturned(a)
-}
-
-// isManagersReturned is when Velero writes managedFields back.
-func isManagersReturned(a stack.Admission) bool {
-	return a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
+	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
 }
 
 // velero is the name under which Velero manages fields.
@@ -78,7 +73,8 @@ func restored(percent int) func(w *killWatch, a stack.Admission) bool {
 	}
 }
 
-// isRestored is when all objects are there, and Velero puts back the managedFields of the last one. It polls after that.
+// isRestored is when all objects are there, and somebody is the first to write the last one: Velero, which puts back its managedFields before it polls, or who
+// comes before it.
 func isRestored(w *killWatch, a stack.Admission) bool {
 	return len(w.created) == w.total && (w.last == keyOf(a.New) || isUnpaused(a, w.composite) || isHoldTakenOff(a))
 }
@@ -110,12 +106,10 @@ type killWatch struct {
 	// unsent has the change wait after the kill until the API server gives it up, as it does when its client is gone.
 	unsent bool
 
-	// killed is closed when the victim is dead. Then err, seen and owned are set.
+	// killed is closed when the victim is dead. Then err and seen are set.
 	killed chan struct{}
 	err    error
 	seen   string
-	// owned is the object whose managedFields Velero was about to write back then, if that is what it was about.
-	owned *unstructured.Unstructured
 
 	mu                sync.Mutex
 	fired             bool
@@ -147,9 +141,6 @@ func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	fire := !w.fired && w.point.is(w, a)
 	if fire {
 		w.fired = true
-		if isManagersReturned(a) {
-			w.owned = a.New
-		}
 		w.seen = fmt.Sprintf("%d of %d objects were restored, %d MRs let go, %d XRs unpaused, %d released of %d",
 			len(w.created), w.total, w.managed, len(w.unpaused), len(w.released), w.size)
 	}

@@ -58,7 +58,9 @@ func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 				continue
 			}
 			found++
-			var mark struct{ SecretBy string }
+			var mark struct {
+				SecretBy string `json:"secretBy"`
+			}
 			if err := json.Unmarshal([]byte(u.GetAnnotations()[annotationHold]), &mark); err != nil || mark.SecretBy == "" {
 				return fmt.Errorf("%s is not held because of its secret: %v", u.GetName(), u.GetAnnotations())
 			}

@@ -127,6 +127,8 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	}
 	r, err := drill.AwaitRestore(ctx, s.target, d.Namespace)
 	must(t, err)
+	details, err := s.target.Velero(ctx, "restore", "describe", d.Namespace, "--details") // What operations say late is not in the log.
+	must(t, err)
 	problems := drill.Problems(ctx, s.target, d.Namespace)
 	ready, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -135,15 +137,28 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	must(t, err)
 	d.managers = nil
 	unsound := errors.Join(unready, s.unsound(ctx, d.tenant), d.left(ctx, s.target))
-	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s", drill.Phase(r), d.after, unsound, problems)
+	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s\n%s", drill.Phase(r), d.after, unsound, problems, details)
 	switch {
 	case unsound == nil && drill.Phase(r) == "Completed":
 	case unsound == nil && !d.stays:
 	case d.stays:
 		t.Errorf("%s The restore is %s: %v", d.reason, drill.Phase(r), unsound)
-	case drill.Phase(r) == "Completed" || !strings.Contains(problems, d.Name(0)):
+	case drill.Phase(r) == "Completed" || !saysWhy(problems+details, d.Name(0)):
 		t.Errorf("%s The restore is %s, and does not name what is wrong: %v", d.reason, drill.Phase(r), unsound)
 	}
+}
+
+// saysWhy tells whether a line names an object, and says that its hold was or would be taken off.
+func saysWhy(text, name string) bool {
+	for line := range strings.Lines(text) {
+		for _, why := range []string{"without its hold", "had been taken off", "has undone what was done", "of resource modifiers"} {
+			if strings.Contains(line, name) && strings.Contains(line, why) {
+				return true
+			}
+		}
+	}
+
+	return false
 }
 
 // left returns an error if the instance still has what a hold puts on it.

@@ -72,22 +72,35 @@ func testWays(t *testing.T, version stack.Version) {
 	s.backUp(t, s.source, control.reverse)
 	s.remember(t, s.source, whole)
 	backupWith(t, s.source, "whole", clusterResources+"=true")
+	var damaged *damaging
+	if version == stack.V2 {
+		damaged = s.fillDamaged(t)
+	}
 	for _, w := range ways {
 		if w.last {
 			w.tenant = s.few(t, s.source, drill.Platform{Namespace: w.namespace}, w.size)
 			s.backUpWay(t, w)
 		}
 	}
+	if damaged != nil {
+		s.backUpDamaged(t, damaged)
+	}
 	must(t, s.source.UsePlugin(t.Context(), false))
 	s.backUpWaysAlone(t, ways)
 	s.backUp(t, s.source, control.alone)
 
 	tenants := []*tenant{whole, control.alone, control.reverse}
+	if damaged != nil {
+		tenants = append(tenants, damaged.with, damaged.alone)
+	}
 	for _, w := range ways {
 		tenants = append(tenants, w.tenant)
 	}
 	s.loseSource(t, tenants...)
-	t.Run("RestoredWithoutThePlugin", func(t *testing.T) { s.testRestoredWithoutPlugin(t, control) })
+	t.Run("RestoredWithoutThePlugin", func(t *testing.T) { s.testRestoredWithoutPlugin(t, control, damaged) })
+	if damaged != nil {
+		t.Run("Damaged", func(t *testing.T) { s.testDamaged(t, damaged) })
+	}
 	s.startWays(t, ways)
 	for name, w := range ways {
 		t.Run(name, func(t *testing.T) {

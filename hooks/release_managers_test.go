@@ -1,0 +1,105 @@
+package hooks
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+)
+
+// managedBy is an object that was created an hour ago, with an entry of managedFields that its manager has written so long after that.
+func managedBy(u *unstructured.Unstructured, manager string, after time.Duration) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	created := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	written := metav1.NewTime(created.Add(after))
+	u.SetCreationTimestamp(created)
+	u.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: u.GetAPIVersion(), Time: &written,
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+	}})
+
+	return u
+}
+
+func TestReleaseSaysWhichManagersAreLost(t *testing.T) {
+	left := newLeftTree("1")
+	const xr, claim = "XOrder x1", "OrderClaim team-a/o1"
+	type want struct {
+		results map[string]report.Result
+		lost    []string
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		of      releasing
+		// says is the reason, and next what to do.
+		says, next string
+		want       want
+	}{
+		"Released": {
+			reason:  "Who manages what of it is not as it was.",
+			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.mr, left.revision},
+			says:    reasonManagersLost, next: nextManagersLost,
+			want: want{results: map[string]report.Result{xr: report.Released, claim: report.Released}, lost: []string{xr}},
+		},
+		"Restored": {
+			reason:  "Somebody else manages it, so that was written back.",
+			objects: []*unstructured.Unstructured{managedBy(left.claim, "kubectl", 0), managedBy(left.xr, "argocd-controller", 0), left.mr, left.revision},
+			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
+		},
+		"OfTheBackup": {
+			reason:  "What Velero managed in the cluster that was backed up is as it was.",
+			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", -time.Hour), left.xr, left.mr, left.revision},
+			want:    want{results: map[string]report.Result{xr: report.Released, claim: report.Released}},
+		},
+		"DryRun": {
+			reason:  "Now it can still be brought back.",
+			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", time.Second), left.xr, left.mr, left.revision},
+			of:      releasing{dryRun: true}, says: reasonManagersMissing, next: nextManagersMissing,
+			want: want{results: map[string]report.Result{xr: report.WouldRelease, claim: report.WouldRelease}, lost: []string{claim}},
+		},
+		"StillHeld": {
+			reason:  "Nothing is lost yet, and the second restore that it waits for brings it back.",
+			objects: []*unstructured.Unstructured{managedBy(left.claim, "velero-server", 0), left.xr, left.revision},
+			want:    want{results: map[string]report.Result{xr: report.StillHeld, claim: report.StillHeld}},
+		},
+		"Forced": {
+			reason:  "The same, with what else is lost.",
+			objects: []*unstructured.Unstructured{left.claim, managedBy(left.xr, "velero-server", 0), left.revision},
+			of:      releasing{force: true, yes: true}, says: reasonManagersLost, next: nextManagersLost,
+			want: want{results: map[string]report.Result{xr: report.Forced, claim: report.Released}, lost: []string{xr}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			got.results = map[string]report.Result{}
+			for _, r := range newServer(tc.objects...).release(t, tc.of).releases {
+				got.results[r.Object.String()] = r.Result
+				if tc.says != "" && strings.Contains(r.Reason, tc.says) && strings.Contains(r.Next, tc.next) {
+					got.lost = append(got.lost, r.Object.String())
+				}
+				for _, said := range []string{reasonManagersLost, reasonManagersMissing} {
+					if said != tc.says && strings.Contains(r.Reason, said) {
+						t.Errorf("%s\n%s: %s", tc.reason, r.Object, r.Reason)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			of := tc.of
+			of.format = printer.Table
+			flat := strings.Join(strings.Fields(newServer(tc.objects...).release(t, of).out), " ")
+			if tc.says != "" && (!strings.Contains(flat, tc.says) || !strings.Contains(flat, tc.next)) {
+				t.Errorf("%s\nthe table does not say it:\n%s", tc.reason, flat)
+			}
+		})
+	}
+}

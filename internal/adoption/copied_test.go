@@ -1,0 +1,81 @@
+package adoption
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// A Composition can copy all annotations of an XR onto what it composes, and does so while the XR has its mark and is reconciled already. A backup of that has
+// the mark of the XR on its children, and no key tells in another cluster whose that is.
+func TestPutTakesNoMarkOfAnother(t *testing.T) {
+	xr := held(xptest.XR("x", xptest.Refs(xptest.MR("b")), xptest.Annotated(xp.AnnotationPaused, "false")), unpaused())
+	copiedOnto := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(u, append(o, markOf(xr))...)
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   *string
+		pinned bool
+	}{
+		"MR":            {reason: "It had no pause.", object: copiedOnto(xptest.MR("b"))},
+		"PausedMR":      {reason: "Its own pause must come back.", object: copiedOnto(xptest.MR("b"), xptest.Annotated(xp.AnnotationPaused, "true")), want: ptr.To("true")},
+		"XR":            {reason: "It is pinned for itself.", object: copiedOnto(xptest.XR("y")), pinned: true},
+		"OfTheSameName": {reason: "The kind tells them apart.", object: copiedOnto(xptest.MR("x"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := HoldOf(tc.object); !errors.Is(err, ErrForged) {
+				t.Errorf("%s\nthe mark of another is none; got %v", tc.reason, err)
+			}
+			u := tc.object.DeepCopy()
+			h, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: "why"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ptr.Deref(h.Paused, "-") != ptr.Deref(tc.want, "-") || h.Pinned != tc.pinned || !strings.Contains(h.Reason, "another mark") {
+				t.Errorf("%s\ngot %+v", tc.reason, h)
+			}
+			if _, pinned := (xp.Instance{Unstructured: u}).UpdatePolicy(); pinned != tc.pinned {
+				t.Errorf("%s\nit has an update policy: %v", tc.reason, pinned)
+			}
+			off := tc.object.DeepCopy()
+			if err := TakeOff(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
+				t.Errorf("%s\nits own pause is gone: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// A mark that was copied keeps nobody waiting without a word.
+func TestNextOfCopiedMarks(t *testing.T) {
+	child := xptest.XR("child")
+	mr := xptest.MR("b")
+	x := xptest.XR("x", xptest.Refs(child, mr))
+	of := xptest.ControlledBy(x)
+	parent, revision := held(x, xptest.SeenPaused()), xptest.Revision(xptest.RevisionName, x)
+	copied := []xptest.Option{of, markOf(parent), xptest.Reconciled()}
+	runPlans(t, map[string]planCase{
+		"Composed": {
+			reason: "What nothing pauses is at work, whatever is written on it.", ref: xp.RefTo(x),
+			world: world(parent, revision, xptest.With(child, copied...), xptest.With(mr, copied...)),
+			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 2, Total: 2},
+		},
+		"Paused": {
+			reason: "What is paused is named, with what to do.", ref: xp.RefTo(x),
+			world: world(parent, revision, xptest.With(child, append(copied, xptest.Annotated(xp.AnnotationPaused, "true"))...), xptest.With(mr, copied...)),
+			want: outcome{Adopted: 1, Total: 2, Waiting: []string{
+				"XOrder child: cannot use the annotation velero.crossplane.x-k8s.io/hold of XOrder child: it is that of another object: this plugin did not write " +
+					"it on this object, or somebody has changed it since; nothing is done on its word. If this plugin has put it on in another cluster, or before its key was " +
+					"lost, run: velero-plugin-for-crossplane release --trust-marks child; if not, remove the annotation",
+			}},
+		},
+	})
+}
