@@ -51,7 +51,9 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
 		case u == nil || !xp.Composes(u, xr):
 			f.skip(xr.Unstructured, p.ref, "it does not exist, or is for another kind of XR")
 		default:
-			f.share(xr.Unstructured, u, p.item)
+			if f.share(xr.Unstructured, u, p.item) && xp.IsRevision(u) {
+				l.environments(ctx, f, u)
+			}
 		}
 	}
 	gvr, _, err := l.resource(xr.GroupVersionKind())

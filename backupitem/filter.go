@@ -33,13 +33,22 @@ func (l *Links) leaveOut(ctx context.Context, f *found, backup *velerov1.Backup)
 			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
 
 			return true
+		case l.filteredOut(ctx, f, i, backup):
+			if !slices.Contains(f.shared, i) || l.isFirst(i) {
+				f.skip(of, to, "the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take "+
+					i.GroupResource.String()+", then back up again")
+			}
+
+			return true
 		default:
 			beyond = beyond || i.Namespace != "" && !included(backup, i.Namespace)
 
 			return false
 		}
 	})
-	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool { return l.leftOut(ctx, backup, i, f.published[i]) != "" })
+	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool {
+		return l.leftOut(ctx, backup, i, f.published[i]) != "" || l.filteredOut(ctx, f, i, backup)
+	})
 
 	return beyond
 }

@@ -221,3 +221,98 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 		t.Errorf("read %d times", n)
 	}
 }
+
+// What the backup's filters by resource leave out Velero drops without a word.
+func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
+	x := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(x))
+	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l", xptest.ControlledBy(x))
+	xr := xptest.With(x, xptest.Refs(mr, local), xptest.Without("spec", "compositionRef"), xptest.Without("spec", "compositionRevisionRef"))
+	policy := func(text string) *unstructured.Unstructured {
+		return xptest.Object("v1", "ConfigMap", "velero", "p", xptest.Field(text, "data", "policy"))
+	}
+	const buckets, locals, xrds = "buckets.cloud.example.org", "localbuckets.cloud.example.org", "compositeresourcedefinitions.apiextensions.crossplane.io"
+	out := func(kind, path string) string {
+		return kind + " " + path + ": the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take " + kind +
+			", then back up again"
+	}
+	cases := map[string]struct {
+		reason string
+		spec   string
+		policy string
+		want   []string
+	}{
+		"All":        {reason: "Nothing is left out.", spec: `{"includedResources":["*"]}`},
+		"Excluded":   {reason: "The XR waits for it for ever.", spec: `{"excludedResources":["buckets.cloud.example.org"]}`, want: []string{out(buckets, "b")}},
+		"Incomplete": {reason: "Velero completes names.", spec: `{"excludedResources":["bucket","localbuckets"]}`, want: []string{out(buckets, "b"), out(locals, "team-a/l")}},
+		"Included": {
+			reason: "What is not included is left out.", spec: `{"includedResources":["xorders.example.org"]}`,
+			want: []string{out(xrds, "xorders.example.org"), out(buckets, "b"), out(locals, "team-a/l")},
+		},
+		"IncludedWithCluster": {
+			reason: "Then Velero takes what is cluster-scoped if an action asks for it.", spec: `{"includedResources":["xorders.example.org"],"includeClusterResources":true}`,
+			want: []string{out(locals, "team-a/l")},
+		},
+		"Scoped": {
+			reason: "The newer filters do the same.", spec: `{"excludedClusterScopedResources":["buckets"],"excludedNamespaceScopedResources":["localbuckets"]}`,
+			want: []string{out(buckets, "b"), out(locals, "team-a/l")},
+		},
+		"OtherScope":   {reason: "Each is for its scope.", spec: `{"excludedClusterScopedResources":["localbuckets"],"excludedNamespaceScopedResources":["buckets"]}`},
+		"ScopeInclude": {reason: "Of what is namespaced only this is included.", spec: `{"includedNamespaceScopedResources":["pods"]}`, want: []string{out(locals, "team-a/l")}},
+		"ScopeCluster": {reason: "Velero takes more that is cluster-scoped if an action asks for it.", spec: `{"includedClusterScopedResources":["nodes"]}`},
+		"Policy": {
+			reason: "A resource policy has filters too.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+			policy: "version: v1\nincludeExcludePolicy:\n  excludedClusterScopedResources: [buckets]\n  excludedNamespaceScopedResources: [localbuckets]\n",
+			want:   []string{out(buckets, "b"), out(locals, "team-a/l")},
+		},
+		"PolicyBehind": {
+			reason: "The backup's own go before.", policy: "version: v1\nincludeExcludePolicy:\n  excludedNamespaceScopedResources: [localbuckets]\n",
+			spec: `{"includedNamespaceScopedResources":["localbuckets"],"resourcePolicy":{"kind":"configmap","name":"p"}}`,
+		},
+		"PolicyOfVolumes": {
+			reason: "It can be about something else.", spec: `{"resourcePolicy":{"kind":"configmap","name":"p"}}`, policy: "version: v1\nvolumePolicies: []\n",
+		},
+		"NoPolicy": {
+			reason: "That it can't be read is told, once.", spec: `{"resourcePolicy":{"kind":"configmap","name":"gone"}}`,
+			want: []string{`the resource policy of the backup: cannot read the resource policy velero/gone:  "gone" not found. What it leaves out is not named; ` +
+				"see that Velero may read it, then back up again"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			backup := &velerov1.Backup{}
+			backup.Namespace = "velero"
+			if err := json.Unmarshal([]byte(tc.spec), &backup.Spec); err != nil {
+				t.Fatal(err)
+			}
+			c := clusterOf(mr, local, xptest.XRD("xorders.example.org"), policy(tc.policy))
+			got := backUp(c, xr, backup)
+			if diff := cmp.Diff(tc.want, got.Left); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, i := range slices.Concat(got.Items, got.Before) {
+				to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}.String() + ": "
+				if slices.ContainsFunc(tc.want, func(s string) bool { return strings.HasPrefix(s, to) }) {
+					t.Errorf("%s\n%s is left out and asked for", tc.reason, to)
+				}
+			}
+			c.checkCost(t)
+		})
+	}
+}
+
+// Thousands can run on what is left out.
+func TestLeftOutSharedItemsAreToldOnce(t *testing.T) {
+	c := clusterOf(xptest.XRD("xorders.example.org"))
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for _, name := range []string{"a", "b", "c"} {
+		xr := xptest.XR(name, xptest.NeverComposed(), xptest.Without("spec", "compositionRef"), xptest.Without("spec", "compositionRevisionRef"), xptest.Refs())
+		if _, _, _, _, err := tree.Execute(xr, &velerov1.Backup{Spec: velerov1.BackupSpec{ExcludedResources: []string{"compositeresourcedefinitions"}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(hook.AllEntries()); n != 1 {
+		t.Errorf("got %d warnings", n)
+	}
+}

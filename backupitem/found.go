@@ -40,6 +40,8 @@ type found struct {
 	composed []*unstructured.Unstructured
 	// warnings say what was not followed and why, and listed the same of what an XR lists.
 	warnings, listed warnings
+	// reads are what functions read that is not taken along.
+	reads []reading
 	// left are the Usages of an XR that a restore would not bring back.
 	left []warning
 	// unknown is what could not be found out, and is not worth to lose the item for; lost are the kinds of what could not be read.
@@ -184,6 +186,9 @@ func (f *found) warn(log logrus.FieldLogger) {
 	for _, w := range f.left {
 		log.WithFields(logrus.Fields{"object": w.of.String(), "reference": w.to.String(), "reason": w.why}).
 			Warn("A Usage is left behind: " + w.to.String() + ": " + w.why)
+	}
+	for _, r := range f.reads {
+		r.warn(log)
 	}
 	for _, g := range slices.Concat(f.unknown, f.gaps()) {
 		g.warn(log)

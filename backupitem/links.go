@@ -42,7 +42,14 @@ type Links struct {
 	asked map[xp.Item]int
 	// begun are the items that Velero has begun to back up.
 	begun map[xp.Item]bool
-	mu    sync.Mutex
+	// told are those items that others can name too of which a warning says that they are left out.
+	told map[xp.Item]bool
+	mu   sync.Mutex
+
+	// filters are those by resource of the backup, once they were asked for, and unfiltered is why those of its resource policy are not among them.
+	filters                   resources
+	unfiltered                error
+	filtering, toldUnfiltered sync.Once
 
 	// packing is what unpacks of the shelves wait for.
 	packing sync.RWMutex
@@ -65,7 +72,7 @@ const (
 func NewLinks(reader Reader) *Links {
 	return &Links{
 		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), keptOut: lru.New(counted),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, packer: pack.New(),
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, packer: pack.New(),
 	}
 }
 

@@ -24,6 +24,8 @@ type Tree struct {
 	log   logrus.FieldLogger
 
 	settings func(of metav1.Object) (setting.Settings, error)
+	// unsettled has one warning say for all MRs that the settings can't be read.
+	unsettled sync.Once
 }
 
 var _ biav2.BackupItemAction = &Tree{}
@@ -75,7 +77,11 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	if xp.IsProviderConfig(u) {
 		t.credentials(ctx, found, backup)
 	}
+	if xp.IsManaged(u) && !xp.IsComposite(u) {
+		t.inputs(ctx, found, backup)
+	}
 	found.items = slices.Concat(found.shared, found.items)
+	found.reads = t.links.untold(found.reads, backup)
 	beyond := t.links.leaveOut(ctx, found, backup)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {

@@ -56,6 +56,13 @@ func shop(o ...xptest.Option) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{claim, xr, mr, xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
+// serviceAccount is that of a package revision, on which the manager has written an annotation.
+func serviceAccount(manager string) *unstructured.Unstructured {
+	return xptest.Object("v1", "ServiceAccount", "crossplane-system", "by-"+manager, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
+		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "by-"+manager)),
+		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"`+manager+`","fieldsV1":{"f:metadata":{"f:annotations":{"f:eks.amazonaws.com/role-arn":{}}}}}]}}`))
+}
+
 func TestInspect(t *testing.T) {
 	unnamed := xptest.Without("metadata", "annotations", xp.AnnotationExternalName)
 	ready := append(shop(), xptest.XR("other", xptest.NeverComposed()))
@@ -78,6 +85,10 @@ func TestInspect(t *testing.T) {
 		"Strict": {
 			reason: "Unless that is wanted.", objects: shop(xptest.PublishesTo("team-a", "secret")), args: []string{"--strict"}, code: ExitProblems,
 			want: []string{"warning SecretMissing Secret team-a/secret"},
+		},
+		"ServiceAccount": {
+			reason: "What a DeploymentRuntimeConfig has Crossplane writes again.", objects: append(shop(), serviceAccount("crossplane"), serviceAccount("kubectl-annotate")),
+			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/by-kubectl-annotate"},
 		},
 		"MissingPlatform": {
 			reason: "An XR can't be reconciled without what it runs on.", objects: shop()[:3], code: ExitProblems,

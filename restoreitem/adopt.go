@@ -75,6 +75,8 @@ type Adopt struct {
 	toldMisread bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
+	// lacking are the Secrets of which the restore was to tell that providers read them, and that they are missing.
+	lacking sync.Map
 	doom    *Doom
 	asks    *Asks
 	// standDown says what Velero does itself.
@@ -144,7 +146,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, err
 	}
 	if reason != "" {
-		return a.leaveOut(i, reason), nil
+		return a.remade(i, reason)
 	}
 	forgotten := i.forgetAttempt()
 	fresh, err := a.isFresh(i)
@@ -223,6 +225,7 @@ func (a *Adopt) consider(i *item) error {
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	held := i.holdOf(i.settings)
 	i.warnOfStatus()
+	a.warnOfInputs(i)
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
@@ -309,46 +312,6 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	h, err := a.liveHold(i, xr)
 
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
-}
-
-// leaveOut leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
-func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
-	log := i.log.WithField("reason", reason)
-	if _, told := a.rebuilt.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
-		log.Debug("Not restored: the control plane makes it anew")
-	} else {
-		log.Info("Not restored, like others of its kind: the control plane makes it anew")
-	}
-
-	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
-}
-
-// whyRemade tells why the control plane makes the item anew, "" if it doesn't.
-func (a *Adopt) whyRemade(i *item) (string, error) {
-	if reason := xp.Rebuilt(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
-		return reason, nil
-	}
-
-	return a.isRemade(i.original)
-}
-
-// isRemade tells why a package revision is left out, "" if only a person activates the revisions of its package.
-func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
-	ref, ok := xp.Controller(revision)
-	if !ok {
-		return "it has no package that could say how it is activated", nil
-	}
-	pkg, err := a.cluster.Owner(context.Background(), ref, "")
-	switch {
-	case isAbsent(err):
-		return "its package " + ref.Name + " is not in the cluster", nil
-	case err != nil:
-		return "", fmt.Errorf("cannot find the package of %s: %w", xp.String(revision), err)
-	case !xp.ActivatesByHand(pkg):
-		return "its package makes it again; a restored one is left without its controller", nil
-	default:
-		return "", nil
-	}
 }
 
 // isLive tells whether Velero is about to write something of Crossplane's over what is live.

@@ -19,8 +19,11 @@ type Asks struct {
 	mu      sync.Mutex
 	items   map[scopeless]*asking
 	secrets sync.Map // Of bool, whether the restore brings it.
+	others  sync.Map // Other Secrets that the restore has come to.
 	live    sync.Map
 	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
+	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
+	environments sync.Map
 }
 
 // A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of
@@ -123,6 +126,33 @@ func (a *Asks) secretOf(r xp.Ref) (brings, known bool) {
 	return brings, known
 }
 
+// reads takes note of the EnvironmentConfigs that a CompositionRevision names.
+func (a *Asks) reads(environments []string) {
+	for _, name := range environments {
+		a.environments.Store(name, true)
+	}
+}
+
+// unread tells why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
+func (a *Asks) unread(name string) string {
+	if _, ok := a.environments.Load(name); ok {
+		return ""
+	}
+
+	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
+}
+
+// came tells whether the restore has come to a Secret, of whatever type.
+func (a *Asks) came(secret xp.Ref) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.others.Load(secret.ID())
+	brings, _ := a.secretOf(secret)
+
+	return ok || brings
+}
+
 // found takes note of an object that is live.
 func (a *Asks) found(u *unstructured.Unstructured) {
 	if a != nil {
@@ -146,6 +176,9 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 	if xp.IsPlatform(item) {
 		return o.asks.unfit(item)
+	}
+	if item.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind() {
+		return o.asks.unread(item.GetName())
 	}
 	namespace := item.GetLabels()[xp.LabelClaimNamespace]
 	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {

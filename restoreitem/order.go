@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -42,6 +41,8 @@ type Order struct {
 	doom     *Doom
 	log      logrus.FieldLogger
 	awaited  sync.Map // Of definedKind.
+	// told are the items of which an operation says that the filters by resource leave them out.
+	told sync.Map
 }
 
 var _ riav2.RestoreItemAction = &Order{}
@@ -71,10 +72,13 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if xp.Rebuilt(item) != "" {
 		return out, nil
 	}
-	if xp.IsConnectionSecret(item) {
-		r := xp.RefTo(item)
+	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
-		o.asks.secret(r, true)
+		if xp.IsConnectionSecret(item) {
+			o.asks.secret(r, true)
+		} else {
+			o.asks.others.Store(r.ID(), true)
+		}
 	}
 	if why, forged := o.refuses(item, input.Restore); why != "" {
 		out = out.WithoutRestore()
@@ -96,6 +100,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		out = velero.NewRestoreItemActionExecuteOutput(u)
 	}
 	in, left := o.inFilters(item, first, input.Restore)
+	if left == "" {
+		left = o.reads(item, input.Restore)
+	}
 	if left != "" {
 		out.OperationID = noteID(xp.RefTo(item), left, false)
 	}
@@ -140,7 +147,8 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	return withFields(fields, why), false
 }
 
-// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out.
+// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out. What they
+// leave out by resource is asked for all the same: short names are known to Velero alone.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
@@ -150,7 +158,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 
 			continue
 		}
-		comes := i.Namespace != "" && included(restore, i.Namespace) || i.Namespace == "" && ptr.Deref(restore.Spec.IncludeClusterResources, true)
+		comes := inScope(i, restore)
 		if i.GroupResource == resourceSecrets {
 			o.asks.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
 		}
@@ -163,12 +171,25 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		in = append(in, i)
 	}
+	for _, i := range slices.Concat(in, o.unasked(item, restore)) {
+		if !isFiltered(i, restore) {
+			continue
+		}
+		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in a Secret.
+		key, named := i, i.String()
+		if i.GroupResource == resourceSecrets {
+			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
+		}
+		if _, told := o.told.LoadOrStore(key, true); !told {
+			out = append(out, named)
+		}
+	}
 	if len(out) == 0 {
 		return in, ""
 	}
 	const few = 10
 	left = "The filters of the restore leave out what " + xp.String(item) + " belongs with; if it isn't in the cluster, restore again without " +
-		"--include-cluster-resources=false and with the namespaces of these"
+		"--include-cluster-resources=false and with the namespaces and the resources of these"
 	fields := logrus.Fields{"object": xp.String(item), "items": out}
 	o.log.WithFields(fields).Warn(left)
 	if more := len(out) - few; more > 0 {

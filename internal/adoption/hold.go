@@ -48,6 +48,8 @@ type Hold struct {
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
 	Well []xp.Wellness `json:"well,omitempty"`
+	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
+	Environments []string `json:"environmentConfigs,omitempty"`
 	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it could.
 	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create; "" if it may.
@@ -120,7 +122,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
-		h.Well, h.Failing = xp.Well(u, h.Refs), of.Failing
+		h.Well, h.Failing, h.Environments = xp.Well(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
 		if earlier != nil {
 			h.Failing = earlier.Failing // While it was held nobody could say so.
 		}

@@ -66,29 +66,37 @@ func (w *World) AddedAll(gk schema.GroupKind) {
 // PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
 // is no such XR.
 func (w *World) PlatformNeeds() []schema.GroupVersionKind {
-	about, revisions := false, map[xp.Ref]bool{}
+	var needs []schema.GroupVersionKind
+	about, reading, revisions := false, false, map[xp.Ref]bool{}
 	w.each(func(f *fact) {
 		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || w.isBrief(f) {
 			return
 		}
 		about, revisions[f.revision] = true, true
+		reading = reading || len(f.hold.Environments) > 0
 	})
+	if about {
+		needs = append(needs, xp.KindDefinition)
+	}
 	for r := range revisions {
 		if revision := w.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
-			return []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision}
+			needs = append(needs, xp.KindFunction, xp.KindFunctionRevision)
+
+			break
 		}
 	}
-	if about {
-		return []schema.GroupVersionKind{xp.KindDefinition}
+	if reading {
+		needs = append(needs, xp.KindEnvironment)
 	}
 
-	return nil
+	return needs
 }
 
 // checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would fail, and one that half succeeds can cost the XR what it
 // composed.
 func (t *tree) checkPlatform() {
 	t.checkDefinitions()
+	t.checkEnvironments()
 	revision := t.w.Get(revisionRef(t.xr))
 	if !t.hold.Pinned || revision == nil {
 		return // What is missing is named elsewhere.
@@ -100,6 +108,20 @@ func (t *tree) checkPlatform() {
 	if c, ok := xp.ConditionOf(revision, xp.ConditionValidPipeline); ok && c.Status != "True" {
 		t.wait(false, "CompositionRevision %s: Crossplane says that its pipeline is not valid: %s; install Functions that can do what it needs",
 			revision.GetName(), c.Message)
+	}
+}
+
+// checkEnvironments waits for the EnvironmentConfigs that the XR's pipeline names and that are in the backup: a function that finds one missing which it can do
+// without may leave out what it composed.
+func (t *tree) checkEnvironments() {
+	if !t.w.platform.whole[xp.KindEnvironment.GroupKind()] {
+		return
+	}
+	for _, name := range t.hold.Environments {
+		r := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
+		if t.w.Get(r) == nil {
+			t.wait(false, "%s: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it", r)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.
 // observed is a World in which the platform was looked at.
 func observed(objects ...*unstructured.Unstructured) *World {
 	w := world(objects...)
-	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision} {
+	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision, xp.KindEnvironment} {
 		w.AddedAll(gvk.GroupKind())
 	}
 
@@ -52,10 +52,18 @@ func TestNextWaitsForThePlatform(t *testing.T) {
 	wait := func(why ...string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: why} }
 	const dying = "its XRD xorders.example.org is being deleted, and with it Crossplane deletes claims and XRs of its kinds, or waits until somebody has. It waits for its finalizer " +
 		`keep. Let it go, or see with "kubectl get xorders.example.org -A" what is left; then apply it again`
+	reads := held(xptest.XR("x", xptest.Refs(bucket), xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), xptest.SeenPaused())
+	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
 	cases := map[string]planCase{
-		"Ready":    {reason: "All is there.", world: observed(xr, bucket, revision, xrd, function(), running), want: ready},
-		"Native":   {reason: "Native mode calls nobody.", world: observed(xr, bucket, native, xrd), want: ready},
-		"NotKnown": {reason: "What a Crossplane does not serve can't be asked for.", world: world(xr, bucket, revision), want: ready},
+		"Environment": {reason: "What its functions read is there.", world: observed(reads, bucket, native, xrd, environment), want: ready},
+		"NoEnvironment": {
+			reason: "A function that finds less can leave out what it composed.", world: observed(reads, bucket, native, xrd),
+			want: wait("EnvironmentConfig e: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it"),
+		},
+		"EnvironmentUnknown": {reason: "What may not be read can't be waited for.", world: world(reads, bucket, native), want: ready},
+		"Ready":              {reason: "All is there.", world: observed(xr, bucket, revision, xrd, function(), running), want: ready},
+		"Native":             {reason: "Native mode calls nobody.", world: observed(xr, bucket, native, xrd), want: ready},
+		"NotKnown":           {reason: "What a Crossplane does not serve can't be asked for.", world: world(xr, bucket, revision), want: ready},
 		"Healthy": {
 			reason: "Nothing to wait for.",
 			world: observed(xr, bucket, xptest.With(revision, condition("ValidPipeline", "True", "", "")), xrd, function(condition("Healthy", "True", "", "")),

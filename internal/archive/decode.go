@@ -75,6 +75,10 @@ var (
 		Without: []string{"data", "stringData"},
 		Fields:  map[string]*pack.Shape{"metadata": {Without: []string{"managedFields"}, Fields: shapeAnnotations}},
 	}
+	// Who has written what of a ServiceAccount says what of it Crossplane makes again.
+	shapeServiceAccount = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Fields: map[string]*pack.Shape{"metadata": {Fields: shapeAnnotations}},
+	}
 	shapeMeta = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata"}, Fields: map[string]*pack.Shape{"metadata": shapeMetadata},
 	}
@@ -100,6 +104,8 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 	switch {
 	case i.Group == GroupCRD:
 		return shapeCRD
+	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplanes):
+		return shapeServiceAccount
 	case xp.IsCustom(i.Group) || bytes.Contains(b, crossplanes):
 		return shapeCustom
 	default:

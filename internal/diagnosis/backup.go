@@ -1,6 +1,8 @@
 package diagnosis
 
 import (
+	"strings"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -18,6 +20,39 @@ func (d *diagnosis) checkSecrets() {
 		}
 		d.add(report.SecretMissing, report.Warning, r, u.String()+" publishes its connection details in it, and it is not in the backup",
 			"if it was not published yet, nothing is lost; else back up its namespace too: what the cloud told only once is nowhere else")
+	}
+}
+
+// checkInputs finds Secrets that are not in the backup, though the provider of an MR reads them: it may make another password than the one that is in use.
+func (d *diagnosis) checkInputs() {
+	told := map[xp.Ref]bool{}
+	for _, o := range sorted(d.managed) {
+		if o.Namespace != "" {
+			continue
+		}
+		for _, r := range xp.InputSecrets(o.source.Part(shapeInput)) {
+			if d.get(r) != nil || d.IsUnread(r) || told[r] {
+				continue
+			}
+			told[r] = true
+			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
+				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use; back up its namespace "+
+					"too, or set provider-credentials to include")
+		}
+	}
+}
+
+// checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a package: another revision has one of another name.
+func (d *diagnosis) checkServiceAccounts() {
+	for _, o := range d.sortedAll() {
+		if !o.is(isTuned) {
+			continue
+		}
+		u := o.whole()
+		revision, _ := xp.Controller(u)
+		d.add(report.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
+			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and "+
+			"annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
 	}
 }
 

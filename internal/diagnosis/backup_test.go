@@ -20,12 +20,19 @@ func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
+// tuned is the ServiceAccount of the package revision p-1 that somebody has given a role in a cloud.
+func tuned(name string) *unstructured.Unstructured {
+	return xptest.Object("v1", "ServiceAccount", "crossplane-system", name, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
+		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1")))
+}
+
 func TestInspectBackup(t *testing.T) {
 	x := xptest.XR("x")
 	mr := xptest.MR("b", xptest.ControlledBy(x))
 	publishing := xptest.MR("b", xptest.ControlledBy(x), xptest.PublishesTo("team-a", "s"))
 	lists := xptest.With(x, xptest.Refs(mr))
 	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
+	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -34,7 +41,18 @@ func TestInspectBackup(t *testing.T) {
 		"Well":     {reason: "All that a restore needs is there.", objects: []*unstructured.Unstructured{lists, mr}},
 		"NoSecret": {reason: "A password may be nowhere else.", objects: []*unstructured.Unstructured{lists, publishing}, want: []string{"warning SecretMissing Secret team-a/s"}},
 		"Secret":   {reason: "It is there.", objects: []*unstructured.Unstructured{lists, publishing, xptest.Secret("s", xptest.ControlledBy(publishing))}},
-		"Held":     {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"NoInput": {
+			reason: "The provider may make another password.", want: []string{"warning InputMissing Secret infra/password"},
+			objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.MR("alone", reads)},
+		},
+		"Input": {
+			reason: "It is there.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
+		},
+		"Tuned": {
+			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},
+			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
+		},
+		"Held": {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
 		"HeldWithout": {
 			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
 			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},
@@ -56,6 +74,36 @@ func TestInspectBackup(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(append(tc.objects, platform(x)...)...)))); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestReadingsInBackup(t *testing.T) {
+	x, y := xptest.XR("x", xptest.Refs()), xptest.XR("y", xptest.Refs())
+	reading := func(entries string) []*unstructured.Unstructured {
+		all := platform(x)
+		xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[` + entries + `]}}]}}`)(all[1])
+
+		return append(all, x, y)
+	}
+	environment := xptest.Object("apiextensions.crossplane.io/v1alpha1", "EnvironmentConfig", "", "e")
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    []string
+	}{
+		"Named":   {reason: "It is there.", objects: append(reading(`{"ref":{"name":"e"}}`), environment)},
+		"Missing": {reason: "A function may leave out what it composed.", objects: reading(`{"ref":{"name":"e"}}`), want: []string{"warning EnvironmentMissing EnvironmentConfig e"}},
+		"Selected": {
+			reason: "Nobody knows which it is.", objects: append(reading(`{"selector":{}}`), environment),
+			want: []string{"warning PipelineReads CompositionRevision " + xptest.RevisionName},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, said(Inspect(objectsOf(tc.objects...)))); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 		})

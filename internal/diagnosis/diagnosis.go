@@ -33,7 +33,10 @@ func Inspect(o *Objects) []report.Problem {
 	d := &diagnosis{Objects: o, of: Backup}
 	d.checkBoth()
 	d.checkPlatform()
+	d.checkReadings()
 	d.checkSecrets()
+	d.checkInputs()
+	d.checkServiceAccounts()
 	d.checkHeld()
 
 	return d.sorted()

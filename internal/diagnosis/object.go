@@ -36,7 +36,7 @@ type object struct {
 }
 
 // Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not what is in some fields; shapeNode of what a tree says
-// of one; shapeOwner of who composes what; shapeList of what an XR composes.
+// of one; shapeOwner of who composes what; shapeInput of what a provider reads; shapeList of what an XR composes.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {
@@ -53,6 +53,10 @@ var (
 		Only:   []string{"apiVersion", "kind", "metadata"},
 		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels"}}},
 	}
+	shapeInput = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+		Only:   []string{"metadata", "spec"},
+		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace"}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
+	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},
 		Fields: map[string]*pack.Shape{
@@ -63,7 +67,7 @@ var (
 )
 
 // A trait is something that an object is or has.
-type trait uint16
+type trait uint32
 
 const (
 	isClaim trait = 1 << iota
@@ -81,6 +85,8 @@ const (
 	isPublishing
 	isNative
 	isModern
+	// isTuned is the ServiceAccount of one revision of a package that somebody has put something on.
+	isTuned
 )
 
 // learn looks at an object.
@@ -104,6 +110,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 	o.note(isPublishing, publishes && (claim || composite || managed))
 	o.note(isNative, xp.IsNative(u))
 	o.note(isModern, xp.NeedsV2(u))
+	o.note(isTuned, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o
 }

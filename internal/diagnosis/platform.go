@@ -27,6 +27,31 @@ func (d *diagnosis) checkPlatform() {
 	}
 }
 
+// checkReadings finds what the functions of XRs read beside what these compose, and that is not in the backup, or can't be told to be.
+func (d *diagnosis) checkReadings() {
+	told := map[xp.Ref]bool{}
+	for _, xr := range sorted(d.composites) {
+		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.whole()).Revision()}
+		revision := d.get(r)
+		if revision == nil || told[r] {
+			continue
+		}
+		told[r] = true
+		reads := xp.Reads(revision.whole())
+		for _, name := range reads.Environments {
+			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
+			if d.get(environment) == nil && !d.IsUnread(environment) {
+				d.add(report.EnvironmentMissing, report.Warning, environment, "the pipeline of "+r.String()+" reads it, and it is not in the backup",
+					"see that it is there before a restore, unless there was none: a function that finds less can leave out what was composed, and Crossplane deletes that")
+			}
+		}
+		if len(reads.Others) > 0 {
+			d.add(report.PipelineReads, report.Warning, r, reads.String(), "whether that is in the backup can't be told; see that it is, or is there before a restore: "+
+				"a function that finds less can leave out what was composed, and Crossplane deletes that")
+		}
+	}
+}
+
 // checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range wholes(sorted(d.definitions)) {

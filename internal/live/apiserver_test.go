@@ -89,6 +89,7 @@ func newAPIServer(tb testing.TB) *apiServer {
 		{Group: xp.GroupAPIExtensions, Version: "v1", Resource: "compositeresourcedefinitions"}: {kind: "CompositeResourceDefinition"},
 		{Group: xp.GroupPackage, Version: "v1", Resource: "functions"}:                          {kind: "Function"},
 		{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}:                  {kind: "FunctionRevision"},
+		{Group: xp.GroupAPIExtensions, Version: "v1beta1", Resource: "environmentconfigs"}:      {kind: "EnvironmentConfig"},
 		{Group: xp.GroupProtection, Version: "v1beta1", Resource: "usages"}:                     {kind: "Usage", namespaced: true},
 		{Group: xp.GroupProtection, Version: "v1beta1", Resource: "clusterusages"}:              {kind: "ClusterUsage"},
 	} {

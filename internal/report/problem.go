@@ -66,6 +66,14 @@ const (
 	DefinitionMissing Code = "DefinitionMissing"
 	// SecretMissing is a connection secret that is not in the backup of what publishes it.
 	SecretMissing Code = "SecretMissing"
+	// InputMissing is a Secret that a provider reads for an MR, and that is not in the backup of that.
+	InputMissing Code = "InputMissing"
+	// EnvironmentMissing is an EnvironmentConfig that a pipeline names and that is not in the backup, and PipelineReads a pipeline that reads what can't be told
+	// to be there.
+	EnvironmentMissing Code = "EnvironmentMissing"
+	PipelineReads      Code = "PipelineReads"
+	// SettingsMisplaced are on what only one revision of a package runs with.
+	SettingsMisplaced Code = "SettingsMisplaced"
 	// FormatUnknown is that of a backup which may have been written by a newer Velero.
 	FormatUnknown Code = "FormatUnknown"
 	// NotRestored items are ones that a restore would refuse, or leave out for another reason than that they are made anew.
@@ -84,8 +92,8 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, FormatUnknown, Stuck, UsageLeftBehind, NotSynced,
-	NotReady, NotRead,
+	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing, PipelineReads,
+	SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

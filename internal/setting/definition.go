@@ -75,7 +75,7 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
 		choice(NameObserve, ForRestore, "whether MRs only observe until their provider has found their external resource",
 			func(s *Settings, value string) { s.ObserveFirst = value == valueTrue }, valueTrue, valueFalse).by(valueFalse),
-		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in",
+		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in, or managed resources name",
 			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueInclude, valueExclude).by(valueExclude),
 		choice(NameRelease, ForRestore, "whether the restore lifts its holds, or a person does",
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),

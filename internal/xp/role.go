@@ -117,7 +117,11 @@ func ScheduleKinds() []schema.GroupKind {
 
 // IsPackageRevision tells whether u is a revision of a package: of a provider, a function or a configuration.
 func IsPackageRevision(u *unstructured.Unstructured) bool {
-	return u.GroupVersionKind().Group == GroupPackage && strings.HasSuffix(u.GetKind(), "Revision")
+	return isPackageRevisionKind(u.GroupVersionKind())
+}
+
+func isPackageRevisionKind(gvk schema.GroupVersionKind) bool {
+	return gvk.Group == GroupPackage && strings.HasSuffix(gvk.Kind, "Revision")
 }
 
 // IsPackage tells whether u is a package: a provider, a function or a configuration.

@@ -67,7 +67,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 	reads := map[string]bool{
 		"compositeresourcedefinitions.apiextensions.crossplane.io": true, "compositionrevisions.apiextensions.crossplane.io": true,
-		"usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
+		"environmentconfigs.apiextensions.crossplane.io": true, "usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
 		"functions.pkg.crossplane.io": true, "functionrevisions.pkg.crossplane.io": true,
 	}
 	validate := func(r right) bool {

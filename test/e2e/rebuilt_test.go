@@ -129,6 +129,21 @@ spec:
   - port: 9443
 `
 
+// tuned is a ServiceAccount that a DeploymentRuntimeConfig has named, and to which somebody has given a role in a cloud.
+const tuned = `
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  namespace: crossplane-system
+  name: acme
+  annotations:
+    ` + annotationRole + `: arn:aws:iam::1:role/acme
+imagePullSecrets:
+- name: registry
+`
+
+const annotationRole = "eks.amazonaws.com/role-arn"
+
 // others are what other controllers of Crossplane and of providers would have made: ClusterRoles are controlled by what they are for.
 const others = `
 apiVersion: pkg.crossplane.io/v1beta1
@@ -242,7 +257,7 @@ const template = `
 `
 
 // rebuilt are objects that controllers make, and objects that people make, in the source.
-type rebuilt struct{ made, kept, recurring []*unstructured.Unstructured }
+type rebuilt struct{ made, kept, tuned, recurring []*unstructured.Unstructured }
 
 func (s *suite) makeRebuilt(t *testing.T) *rebuilt {
 	t.Helper()
@@ -272,6 +287,7 @@ func (s *suite) makeRebuilt(t *testing.T) *rebuilt {
 	})
 	r := &rebuilt{made: revs[:1], kept: append(pkgs, revs[1])}
 	r.made = append(r.made, apply(runtime, func(*unstructured.Unstructured) *unstructured.Unstructured { return revs[0] })...)
+	r.tuned = apply(tuned, func(*unstructured.Unstructured) *unstructured.Unstructured { return revs[0] })
 	r.made = append(r.made, apply(others, func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		switch {
 		case strings.HasPrefix(u.GetName(), "crossplane:provider:"):
@@ -338,6 +354,14 @@ func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 		}
 		if len(live.GetOwnerReferences()) != len(u.GetOwnerReferences()) {
 			t.Errorf("%s %s has other owners than before: %v", live.GetKind(), live.GetName(), live.GetOwnerReferences())
+		}
+	}
+	for _, u := range r.tuned {
+		live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+		must(t, err)
+		secrets, _, _ := unstructured.NestedSlice(live.Object, "imagePullSecrets")
+		if live.GetAnnotations()[annotationRole] != u.GetAnnotations()[annotationRole] || len(secrets) != 1 || len(live.GetOwnerReferences()) > 0 {
+			t.Errorf("%s %s has lost what somebody had put on it, or has an owner that is not there: %v", live.GetKind(), live.GetName(), live.Object)
 		}
 	}
 	for _, u := range r.recurring {

@@ -1,0 +1,61 @@
+package backupitem
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names, which whoever writes Compositions says. A function that
+// finds one missing that it may do without sees less than it did, and Crossplane deletes what it leaves out then.
+func (l *Links) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
+	reads := xp.Reads(revision)
+	if len(reads.Others) > 0 {
+		f.reads = append(f.reads, reading{of: revision, what: reads})
+	}
+	for _, name := range reads.Environments {
+		ref := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
+		u, err := l.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name one that there is not.
+		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
+		switch {
+		case err != nil:
+			f.lose(ref, err)
+		case u != nil:
+			f.share(revision, u, item)
+		case l.isFirst(item):
+			f.skip(revision, ref, "it does not exist")
+		}
+	}
+}
+
+// A reading is what a CompositionRevision says that its functions read and that is not taken along.
+type reading struct {
+	of   *unstructured.Unstructured
+	what *xp.Readings
+}
+
+func (r reading) warn(log logrus.FieldLogger) {
+	log.WithFields(logrus.Fields{"object": xp.String(r.of), "reference": "what its functions read", "reason": r.what.String()}).
+		Warn("Not taken along is what functions of " + xp.String(r.of) + " read: " + r.what.String() + ". If this backup does not take it by itself, see that it " +
+			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
+}
+
+// untold leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that
+// there is.
+func (l *Links) untold(readings []reading, backup *velerov1.Backup) []reading {
+	if ptr.Deref(backup.Spec.IncludeClusterResources, false) && len(backup.Spec.IncludedNamespaces) == 0 && len(backup.Spec.ExcludedNamespaces) == 0 {
+		return nil
+	}
+
+	return slices.DeleteFunc(readings, func(r reading) bool {
+		return !l.isFirst(xp.Item{GroupResource: schema.GroupResource{Resource: "readings"}, Name: r.of.GetName()})
+	})
+}

@@ -1,0 +1,91 @@
+package backupitem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTreeTakesEnvironmentConfigs(t *testing.T) {
+	x := xptest.XR("x")
+	environment := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", name, o...)
+	}
+	reading := func(entries string) *unstructured.Unstructured {
+		return xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"spec":{"environmentConfigs":[`+entries+`]}}}]}}`))
+	}
+	const named = `{"ref":{"name":"e"}}`
+	const selected = `{"type":"Selector","selector":{}}`
+	const selects = "what its functions read: the step env selects objects of the kind EnvironmentConfig.apiextensions.crossplane.io by labels"
+	kept := []velero.ResourceIdentifier{id(xp.GroupAPIExtensions, "environmentconfigs", "", "e")}
+	cases := map[string]struct {
+		reason   string
+		revision *unstructured.Unstructured
+		objects  []*unstructured.Unstructured
+		spec     velerov1.BackupSpec
+		want     []velero.ResourceIdentifier
+		left     []string
+	}{
+		"Named":   {reason: "A function that finds it missing may leave something out.", revision: reading(named), objects: []*unstructured.Unstructured{environment("e")}, want: kept},
+		"Missing": {reason: "A restore must not wait for what there was not.", revision: reading(named), left: []string{"EnvironmentConfig e: it does not exist"}},
+		"KeptOut": {
+			reason: "What a person keeps out of backups stays out.", revision: reading(named),
+			objects: []*unstructured.Unstructured{environment("e", xptest.Labelled("velero.io/exclude-from-backup", "true"))},
+			left:    []string{"EnvironmentConfig e: its label velero.io/exclude-from-backup keeps it out of backups"},
+		},
+		"Selected": {reason: "Nobody knows which it is.", revision: reading(selected), objects: []*unstructured.Unstructured{environment("e")}, left: []string{selects}},
+		"SelectedOfAll": {
+			reason: "All are in the backup.", revision: reading(selected), spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true)},
+		},
+		"SelectedOfNamespaces": {
+			reason: "Not all that is namespaced is.", revision: reading(selected), left: []string{selects},
+			spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(true), IncludedNamespaces: []string{"team-a"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf(append(tc.objects, tc.revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))...)
+			got := backUp(c, xptest.XR("x", xptest.Refs()), &velerov1.Backup{Spec: tc.spec})
+			notEnvironment := func(i velero.ResourceIdentifier) bool { return i.GroupResource != xp.ResourceEnvironment }
+			for _, list := range [][]velero.ResourceIdentifier{got.Items, got.Before} {
+				list = slices.DeleteFunc(list, notEnvironment)
+				if diff := cmp.Diff(len(tc.want), len(list)); diff != "" || len(list) > 0 && list[0] != tc.want[0] {
+					t.Errorf("%s\ngot %v, want %v", tc.reason, list, tc.want)
+				}
+			}
+			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
+				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
+			}
+			c.checkCost(t)
+		})
+	}
+}
+
+// Thousands of XRs can run on a pipeline that names what there is not.
+func TestMissingEnvironmentConfigsAreAskedForAFewTimes(t *testing.T) {
+	x := xptest.XR("x")
+	revision := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`))
+	c := clusterOf(revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for n := range 2 * patience {
+		if _, _, _, _, err := tree.Execute(xptest.XR(fmt.Sprint("x", n), xptest.Refs()), &velerov1.Backup{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := c.asked[xp.ID{Group: xp.GroupAPIExtensions, Kind: "EnvironmentConfig", Name: "e"}]
+	if asked > patience || len(hook.AllEntries()) != 1 {
+		t.Errorf("asked %d times, warned %d times", asked, len(hook.AllEntries()))
+	}
+}

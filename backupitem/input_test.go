@@ -1,0 +1,94 @@
+package backupitem
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTreeTakesInputSecrets(t *testing.T) {
+	reads := func(secret string) *unstructured.Unstructured {
+		return xptest.MR("db", xptest.Field(map[string]any{"namespace": "infra", "name": secret, "key": "p"}, "spec", "forProvider", "passwordSecretRef"))
+	}
+	include := map[string]string{"provider-credentials": "include"}
+	password := []velero.ResourceIdentifier{id("", "secrets", "infra", "password")}
+	teamA := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}
+	const without = "Secret infra/password: its provider reads that and the backup does not have it"
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		config map[string]string
+		spec   velerov1.BackupSpec
+		down   bool
+		want   []velero.ResourceIdentifier
+		left   []string
+	}{
+		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password")},
+		"Elsewhere": {reason: "A database's password may be made anew where it is missing.", item: reads("password"), spec: teamA, left: []string{without}},
+		"Excluded":  {reason: "The same.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}},
+		"NoSecrets": {reason: "The same by resource.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}},
+		"Included":  {reason: "Somebody wants such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password},
+		"ButOutside": {
+			reason: "By the rules that are there for credentials.", item: reads("password"), config: include, spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
+			left: []string{"secrets infra/password: its namespace is not in the backup"},
+		},
+		"KeptOut": {
+			reason: "What a person keeps out of backups stays out.", item: reads("locked"), config: include, spec: teamA,
+			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"},
+		},
+		"Gone": {reason: "What is not there is named.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}},
+		"API": {
+			reason: "A setting that can't be read is none.", item: reads("password"), spec: teamA, down: true,
+			left: []string{without, "the setting provider-credentials: " + errAPI.Error()},
+		},
+		"NotManaged": {
+			reason: "Only MRs have a provider read anything.", spec: teamA,
+			item: xptest.Object("m.example.org/v1", "Thing", "", "t", xptest.JSON(`{"spec":{"forProvider":{"aSecretRef":{"namespace":"infra","name":"password"}}}}`)),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf(xptest.Secret("password", xptest.In("infra")), xptest.Object("v1", "Namespace", "", "infra"),
+				xptest.Secret("locked", xptest.In("infra"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
+			c.settings, c.down = tc.config, tc.down
+			got := backUp(c, tc.item, &velerov1.Backup{Spec: tc.spec})
+			if diff := cmp.Diff(tc.want, got.Items, cmpopts.EquateEmpty()); got.Stored == nil || got.Err != nil || diff != "" {
+				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, got.Err, diff)
+			}
+			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
+				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
+			}
+			if _, beyond := got.Stored.GetAnnotations()[xp.AnnotationMustInclude]; beyond != (len(tc.want) > 0) {
+				t.Errorf("%s\nbeyond the filters: %v", tc.reason, beyond)
+			}
+			c.checkCost(t)
+		})
+	}
+}
+
+// Thousands of MRs can read the same Secret, or one each.
+func TestInputSecretsAreReadAtOnce(t *testing.T) {
+	c := clusterOf(xptest.Secret("a", xptest.In("infra")), xptest.Secret("b", xptest.In("infra")), xptest.Object("v1", "Namespace", "", "infra"))
+	c.settings = map[string]string{"provider-credentials": "include"}
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for _, name := range []string{"a", "b", "a"} {
+		mr := xptest.MR("db-"+name, xptest.Field(map[string]any{"namespace": "infra", "name": name}, "spec", "forProvider", "passwordSecretRef"))
+		if _, items, _, _, err := tree.Execute(mr, &velerov1.Backup{}); err != nil || len(items) != 1 {
+			t.Errorf("got %v, error %v", items, err)
+		}
+	}
+	if len(c.lists) != 1 || len(hook.AllEntries()) > 0 {
+		t.Errorf("listed %v, warned %v", c.lists, hook.AllEntries())
+	}
+}

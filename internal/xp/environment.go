@@ -1,0 +1,124 @@
+package xp
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// KindEnvironment is EnvironmentConfig, which functions read.
+var KindEnvironment = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1beta1", Kind: "EnvironmentConfig"}
+
+// ResourceEnvironment is what EnvironmentConfigs are called.
+var ResourceEnvironment = schema.GroupResource{Group: GroupAPIExtensions, Resource: "environmentconfigs"}
+
+// Readings are what the pipeline of a Composition or its revision says that its functions read, beside what an XR composes.
+type Readings struct {
+	// Environments are the names of EnvironmentConfigs.
+	Environments []string
+	// Others say in words what is selected by labels, or is of another kind.
+	Others []string
+}
+
+// Reads returns what a pipeline says that its functions read. It knows the fields that inputs have for that, whichever function they are for:
+// environmentConfigs (function-environment-configs) and extraResources (function-extra-resources), and the requirements of a step. What a function asks for
+// when it runs, as a template can have it do, is written nowhere: Crossplane has it in memory only (crossplane internal/controller/apiextensions/composite).
+func Reads(revision *unstructured.Unstructured) *Readings {
+	r := &Readings{}
+	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
+	pipeline, _ := field.([]any)
+	for _, step := range pipeline {
+		m, _ := step.(map[string]any)
+		name, _ := m["step"].(string)
+		r.input(name, m["input"])
+		required, _, _ := unstructured.NestedFieldNoCopy(m, "requirements", "requiredResources")
+		r.entries(name, required, schema.GroupVersionKind{})
+	}
+	slices.Sort(r.Environments)
+	r.Environments = slices.Compact(r.Environments)
+	slices.Sort(r.Others)
+	r.Others = slices.Compact(r.Others)
+
+	return r
+}
+
+// input looks for the fields at any depth.
+func (r *Readings) input(step string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			switch name {
+			case "environmentConfigs":
+				r.entries(step, value, KindEnvironment)
+			case "extraResources":
+				r.entries(step, value, schema.GroupVersionKind{})
+			default:
+				r.input(step, value)
+			}
+		}
+	case []any:
+		for _, entry := range v {
+			r.input(step, entry)
+		}
+	}
+}
+
+// entries reads a list of what a function is to be given. The kind is that of entries that have none.
+func (r *Readings) entries(step string, v any, gvk schema.GroupVersionKind) {
+	list, _ := v.([]any)
+	for _, entry := range list {
+		m, _ := entry.(map[string]any)
+		of := gvk
+		if kind, _ := m["kind"].(string); kind != "" {
+			version, _ := m["apiVersion"].(string)
+			of = schema.FromAPIVersionAndKind(version, kind)
+		}
+		name, _, _ := unstructured.NestedString(m, "ref", "name")
+		if name == "" {
+			name, _ = m["name"].(string)
+		}
+		switch {
+		case of.Kind == "":
+		case name == "":
+			r.Others = append(r.Others, fmt.Sprintf("the step %s selects objects of the kind %s by labels", step, of.GroupKind()))
+		case of.GroupKind() == KindEnvironment.GroupKind():
+			if CanExist("", name) {
+				r.Environments = append(r.Environments, name)
+			}
+		default:
+			namespace, _ := m["namespace"].(string)
+			r.Others = append(r.Others, fmt.Sprintf("the step %s reads %s of the kind %s", step, Ref{Namespace: namespace, Name: name}.Path(), of.GroupKind()))
+		}
+	}
+}
+
+// String is for messages, which name the first few.
+func (r *Readings) String() string {
+	const few = 5
+	said := strings.Join(r.Others[:min(few, len(r.Others))], "; ")
+	if more := len(r.Others) - few; more > 0 {
+		said += fmt.Sprintf("; and %d more", more)
+	}
+
+	return said
+}
+
+// SavedEnvironments returns the names of the EnvironmentConfigs that the backup's copy of an XR says to come before it: those that its pipeline names and that
+// there were when the backup was taken.
+func SavedEnvironments(xr *unstructured.Unstructured) []string {
+	items, _, err := Tree(xr)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, i := range items {
+		if i.GroupResource == ResourceEnvironment {
+			names = append(names, i.Name)
+		}
+	}
+
+	return names
+}

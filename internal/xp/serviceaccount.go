@@ -1,0 +1,86 @@
+package xp
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Managers that Crossplane's package manager writes ServiceAccounts with (crossplane internal/controller/pkg/runtime): by the name of its program, and from
+// v2.4 on by one of its own.
+const (
+	managerCrossplane = "crossplane"
+	managerRuntime    = "pkg.crossplane.io/runtime"
+)
+
+// AddedSettings names what others than Crossplane have put on the ServiceAccount that a package runs with, such as the role that its provider has in a cloud;
+// none for anything else. Crossplane leaves it there, and does not make it again.
+func AddedSettings(u *unstructured.Unstructured) []string {
+	if c, _ := Controller(u); !isCore(u, "ServiceAccount") || !isPackageRevisionKind(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)) {
+		return nil
+	}
+	var added []string
+	for _, of := range []struct{ field, name string }{{"annotations", "annotation"}, {"labels", "label"}} {
+		entries, _, _ := unstructured.NestedStringMap(u.Object, "metadata", of.field)
+		for _, key := range slices.Sorted(maps.Keys(entries)) {
+			if !isOfTools(key) && !isWrittenByCrossplane(u, of.field, key) {
+				added = append(added, of.name+" "+key)
+			}
+		}
+	}
+	for _, of := range []struct{ field, name string }{{"imagePullSecrets", "imagePullSecret"}, {"secrets", "secret"}} {
+		entries, _ := u.Object[of.field].([]any)
+		for _, entry := range entries {
+			m, _ := entry.(map[string]any)
+			name, _ := m["name"].(string)
+			// A control plane makes these two for each ServiceAccount.
+			if name != "" && !strings.HasPrefix(name, u.GetName()+"-token-") && !strings.HasPrefix(name, u.GetName()+"-dockercfg-") {
+				added = append(added, of.name+" "+name)
+			}
+		}
+	}
+	if _, ok := u.Object["automountServiceAccountToken"].(bool); ok {
+		added = append(added, "automountServiceAccountToken")
+	}
+
+	return added
+}
+
+// IsNamedAfterRevision tells whether the ServiceAccount of a package is called as its revision, which is what Crossplane calls it unless a
+// DeploymentRuntimeConfig has a name for it: that of another revision is called otherwise then.
+func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
+	c, ok := Controller(serviceAccount)
+
+	return ok && c.Name == serviceAccount.GetName()
+}
+
+// isOfTools tells whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
+func isOfTools(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	for _, tool := range []string{"crossplane.io", "velero.io", "kubectl.kubernetes.io"} {
+		if domain == tool || strings.HasSuffix(domain, "."+tool) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// isWrittenByCrossplane tells whether Crossplane has written an entry of the metadata, as it does what a DeploymentRuntimeConfig has.
+func isWrittenByCrossplane(u *unstructured.Unstructured, field, key string) bool {
+	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
+	entries, _ := v.([]any)
+
+	return slices.ContainsFunc(entries, func(entry any) bool {
+		m, _ := entry.(map[string]any)
+		if m["manager"] != managerCrossplane && m["manager"] != managerRuntime {
+			return false
+		}
+		_, writes, _ := unstructured.NestedFieldNoCopy(m, "fieldsV1", "f:metadata", "f:"+field, "f:"+key)
+
+		return writes
+	})
+}

@@ -1,0 +1,72 @@
+package xp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// managedBy has a manager write what of the metadata the document says, as managedFields have it.
+func managedBy(manager, fields string) xptest.Option {
+	return xptest.JSON(`{"metadata":{"managedFields":[{"manager":"` + manager + `","operation":"Update","fieldsType":"FieldsV1","fieldsV1":` + fields + `}]}}`)
+}
+
+func TestAddedSettings(t *testing.T) {
+	byRevision := xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1"))
+	of := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("v1", "ServiceAccount", "crossplane-system", "p-1", append([]xptest.Option{byRevision}, o...)...)
+	}
+	const role = "eks.amazonaws.com/role-arn"
+	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
+	written := `{"f:metadata":{"f:annotations":{".":{},"f:` + role + `":{}},"f:labels":{"f:team":{}}}}`
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   []string
+	}{
+		"AsMade":     {reason: "The package manager makes it so.", object: of(xptest.Labelled("pkg.crossplane.io/provider", "p"))},
+		"Annotation": {reason: "A provider authenticates with it.", object: of(assumes), want: []string{"annotation " + role}},
+		"Label": {
+			reason: "Azure finds Pods by labels.", object: of(xptest.Labelled("azure.workload.identity/use", "true")), want: []string{"label azure.workload.identity/use"},
+		},
+		"PullSecret": {
+			reason: "Without it there is no image.", object: of(xptest.JSON(`{"imagePullSecrets":[{"name":"registry"}]}`)), want: []string{"imagePullSecret registry"},
+		},
+		"Secret": {reason: "A person has added it.", object: of(xptest.JSON(`{"secrets":[{"name":"mine"}]}`)), want: []string{"secret mine"}},
+		"Tokens": {
+			reason: "A control plane makes these for each.",
+			object: of(xptest.JSON(`{"secrets":[{"name":"p-1-token-abcde"},{"name":"p-1-dockercfg-abcde"}],"imagePullSecrets":[{"name":"p-1-dockercfg-abcde"}]}`)),
+		},
+		"Automount": {
+			reason: "The package manager sets none.", object: of(xptest.JSON(`{"automountServiceAccountToken":false}`)), want: []string{"automountServiceAccountToken"},
+		},
+		"Tools": {
+			reason: "What kubectl, Velero and Crossplane keep on it is no setting.",
+			object: of(xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", "{}"), xptest.Labelled("velero.io/restore-name", "r"),
+				xptest.Annotated("internal.crossplane.io/x", "y")),
+		},
+		"Lookalike": {
+			reason: "A domain that only ends like Crossplane's is another.", object: of(xptest.Annotated("notcrossplane.io/x", "y")), want: []string{"annotation notcrossplane.io/x"},
+		},
+		"ByTemplate": {
+			reason: "Crossplane takes what it has written itself from a DeploymentRuntimeConfig.",
+			object: of(assumes, xptest.Labelled("team", "a"), managedBy("crossplane", written)),
+		},
+		"ByTemplateInV2": {reason: "The same of a newer one.", object: of(assumes, managedBy("pkg.crossplane.io/runtime", written))},
+		"ByPerson":       {reason: "Somebody else has.", object: of(assumes, managedBy("kubectl-annotate", written)), want: []string{"annotation " + role}},
+		"NotOfPackage":   {reason: "Nothing makes it.", object: xptest.Object("v1", "ServiceAccount", "team-a", "s", assumes)},
+		"OtherKind":      {reason: "Only ServiceAccounts hold what a provider authenticates with.", object: xptest.Object("v1", "Service", "a", "p-1", byRevision, assumes)},
+		"Malformed":      {reason: "What can't be read has none.", object: of(xptest.JSON(`{"secrets":"x","imagePullSecrets":[1,{"name":2}],"metadata":{"managedFields":[1]}}`))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, xp.AddedSettings(tc.object)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+package restoreitem
+
+import (
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// reads takes note of the EnvironmentConfigs that a CompositionRevision names, and tells what else its functions read that the restore may not bring, "" if
+// there is nothing: a restore of all brings all that the backup has.
+func (o *Order) reads(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {
+	if !xp.IsRevision(item) {
+		return ""
+	}
+	reads := xp.Reads(item)
+	o.asks.reads(reads.Environments)
+	if len(reads.Others) == 0 || !ofNamespaces(restore) && !selective(restore) {
+		return ""
+	}
+	left = "This restore may not bring what functions of " + xp.String(item) + " read: " + reads.String() + ". See that it is there before the restore lets XRs " +
+		"go that run on it, which the setting release=by-hand gives time for: a function that finds less can leave out what was composed, and Crossplane deletes that"
+	o.log.WithField("object", xp.String(item)).Warn(left)
+
+	return left
+}

@@ -1,0 +1,79 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// In a restore of namespaces nothing comes because a list says so that somebody may have written: an EnvironmentConfig only if a CompositionRevision names it,
+// which comes only if it is for the XR.
+func TestOrderBringsEnvironmentConfigs(t *testing.T) {
+	const listed = "environmentconfigs.apiextensions.crossplane.io//e"
+	xr := xptest.XR("x", xptest.Tree("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, listed), xptest.Refs())
+	xptest.Labelled(xp.LabelClaimNamespace, "team-a")(xr)
+	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "e")
+	reading := func(entries string) *unstructured.Unstructured {
+		return xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[`+entries+`]}}]}}`))
+	}
+	named, selecting := reading(`{"ref":{"name":"e"}}`), reading(`{"selector":{}}`)
+	other := xptest.Revision(xptest.RevisionName, xptest.ModernXR("y"), xptest.Field(named.Object["spec"].(map[string]any)["pipeline"], "spec", "pipeline")) //nolint:forcetypeassert // The test fails.
+	ofTeam := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
+	cases := map[string]struct {
+		reason string
+		items  []*unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		// left says that the EnvironmentConfig is left out, and told is what the restore tells.
+		left bool
+		told string
+	}{
+		"All":     {reason: "It comes by itself.", items: []*unstructured.Unstructured{environment}},
+		"Named":   {reason: "Its XR comes back with what its functions read.", items: []*unstructured.Unstructured{xr, named, environment}, spec: ofTeam},
+		"Unnamed": {reason: "Nothing says that the XR runs on it.", items: []*unstructured.Unstructured{xr, selecting, environment}, spec: ofTeam, left: true, told: "may not bring"},
+		"Foreign": {
+			reason: "A revision for another kind of XR does not come, and says nothing.", items: []*unstructured.Unstructured{xr, other, environment}, spec: ofTeam, left: true,
+			told: "is for none of the XRs that have named it",
+		},
+		"SelectedOfAll": {reason: "All come back.", items: []*unstructured.Unstructured{xr, selecting}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log), restoreOf(nil)
+			restore.Spec = tc.spec
+			var told []string
+			left := false
+			for _, item := range tc.items {
+				out, err := o.Execute(inputFor(item, restore))
+				if err != nil {
+					t.Fatal(err)
+				}
+				left = out.SkipRestore && item == environment
+				if progress := (velero.OperationProgress{}); tellNote(out.OperationID, &progress) {
+					told = append(told, progress.Description)
+				}
+			}
+			if all := strings.Join(told, "; "); left != tc.left || !strings.Contains(all, tc.told) || all != "" && tc.told == "" {
+				t.Errorf("%s\nleft out: %v, told %q, want %q", tc.reason, left, all, tc.told)
+			}
+		})
+	}
+}
+
+func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
+	out := adopt(t, live(), xptest.XR("x", xptest.Tree("environmentconfigs.apiextensions.crossplane.io//e")), restoreOf(nil))
+	if out.err != nil {
+		t.Fatal(out.err)
+	}
+	if h, err := adoption.HoldOf(out.object); err != nil || h == nil || len(h.Environments) != 1 {
+		t.Errorf("Its adoption waits for what the backup has; got %+v, error %v", h, err)
+	}
+}

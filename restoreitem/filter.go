@@ -1,0 +1,56 @@
+package restoreitem
+
+import (
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// unasked returns what an item is to come back with and does not ask for, if the filters could leave it out by resource: what an XR composes, without which
+// it is held, and the Secret that an item publishes in, in whose place its provider makes another.
+func (o *Order) unasked(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
+	if len(restore.Spec.IncludedResources) == 0 && len(restore.Spec.ExcludedResources) == 0 {
+		return nil
+	}
+	var items []xp.Item
+	if r, publishes := xp.SecretRef(item); publishes {
+		items = append(items, xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+	}
+	if !isXR(item) {
+		return items
+	}
+	composed, err := xp.CompositeFrom(item).SavedRefs()
+	if err != nil {
+		return items // The XR is refused.
+	}
+	for _, r := range composed {
+		gvr, namespaced, err := o.mapper.Resource(r.GroupVersionKind())
+		if err != nil {
+			continue // The adoption says so.
+		}
+		if !namespaced {
+			r.Namespace = ""
+		}
+		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
+	}
+
+	return items
+}
+
+// inScope tells whether a restore takes what is in an item's namespace, or in none.
+func inScope(i xp.Item, restore *velerov1.Restore) bool {
+	if i.Namespace == "" {
+		return ptr.Deref(restore.Spec.IncludeClusterResources, true)
+	}
+
+	return included(restore, i.Namespace)
+}
+
+// isFiltered tells whether a restore's filters by resource leave an item out.
+func isFiltered(i xp.Item, restore *velerov1.Restore) bool {
+	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
+
+	return xp.MatchesResource(out, i.GroupResource) || len(in) > 0 && !xp.MatchesResource(in, i.GroupResource)
+}

@@ -1,0 +1,99 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What the restore's own filters by resource leave out an XR would be held for without a word.
+func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
+	mr := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")))
+	local := xptest.Object(xptest.ManagedVersion, "LocalBucket", "team-a", "l")
+	gone := xptest.MR("gone")
+	xr := xptest.XR("x", xptest.Refs(mr, local, gone), xptest.Dangling(gone))
+	claim := xptest.Claim("o", xptest.OfXR(xr), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b"))
+	excluded := func(resources ...string) velerov1.RestoreSpec {
+		return velerov1.RestoreSpec{ExcludedResources: resources}
+	}
+	cases := map[string]struct {
+		reason string
+		items  []*unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		// want are the objects that the restore tells of with what is left out of theirs.
+		want []string
+	}{
+		"Nothing":  {reason: "No filter leaves out nothing.", items: []*unstructured.Unstructured{claim, xr, mr}},
+		"All":      {reason: "Nor does a star.", items: []*unstructured.Unstructured{xr}, spec: velerov1.RestoreSpec{IncludedResources: []string{"*"}}},
+		"Composed": {reason: "The XR is held for it.", items: []*unstructured.Unstructured{xr}, spec: excluded("buckets"), want: []string{"XOrder x: buckets.cloud.example.org//b"}},
+		"Included": {
+			reason: "What is not included is left out.", items: []*unstructured.Unstructured{xr},
+			spec: velerov1.RestoreSpec{IncludedResources: []string{"xorders", "*.apiextensions.crossplane.io", "buckets"}},
+			want: []string{"XOrder x: localbuckets.cloud.example.org/team-a/l"},
+		},
+		"OfClaim": {
+			reason: "The claim tells it, and its XR not again.", items: []*unstructured.Unstructured{claim, xr}, spec: excluded("buckets"),
+			want: []string{"OrderClaim team-a/o: buckets.cloud.example.org//b"},
+		},
+		"Owner": {
+			reason: "What is shared is told once.", items: []*unstructured.Unstructured{mr, xptest.With(mr, xptest.Field("c", "metadata", "name"))}, spec: excluded("xorders"),
+			want: []string{"Bucket b: xorders.example.org//x"},
+		},
+		"Excluded": {
+			reason: "An exclusion counts for more.", items: []*unstructured.Unstructured{mr}, want: []string{"Bucket b: xorders.example.org//x"},
+			spec: velerov1.RestoreSpec{IncludedResources: []string{"*"}, ExcludedResources: []string{"*"}},
+		},
+		"Secret": {
+			reason: "Its provider makes another, without what the cloud told once.", spec: excluded("secrets"), want: []string{"Bucket b: secrets/infra/s, as all Secrets"},
+			items: []*unstructured.Unstructured{xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.MR("c", xptest.PublishesTo("infra", "t"))},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			o := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log)
+			restore := restoreOf(nil)
+			restore.Spec = tc.spec
+			var got []string
+			for _, item := range tc.items {
+				out, err := o.Execute(inputFor(item, restore))
+				if err != nil {
+					t.Fatal(err)
+				}
+				progress := velero.OperationProgress{}
+				if !tellNote(out.OperationID, &progress) {
+					continue
+				}
+				_, left, _ := strings.Cut(progress.Description, "(items: ")
+				got = append(got, xp.String(item)+": "+strings.TrimSuffix(left, ")"))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// A resource policy leaves out single objects, and nothing that an action asks for: an XR that it lets in is held for all that it composes.
+func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
+	mr := xptest.MR("b")
+	log, _ := logtest.NewNullLogger()
+	restore := restoreOf(nil)
+	restore.Spec.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.Tree()), restore))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]velero.ResourceIdentifier{id("cloud.example.org", "buckets", "", "b")}, out.AdditionalItems); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

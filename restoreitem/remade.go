@@ -1,0 +1,82 @@
+package restoreitem
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// keepSettings brings the ServiceAccount of a package back for what people have put on it, without the package revision that owned it. Velero adds to one
+// that exists what that lacks (velero pkg/restore/merge_service_account.go), and Crossplane takes over one that it finds, with what is on it (crossplane
+// internal/controller/pkg/runtime, applySA).
+func (a *Adopt) keepSettings(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
+	revision, _ := xp.Controller(i.original)
+	if xp.IsNamedAfterRevision(i.original) {
+		switch _, err := a.cluster.Owner(context.Background(), revision, ""); {
+		case isAbsent(err):
+			i.warn(nil, "Restored without its owner, the package revision "+revision.Name+", for what was put on it: "+strings.Join(added, ", ")+
+				". Crossplane takes it over if it installs that revision; that of another revision has another name, and nothing of this. To have it with each, put "+
+				"labels and annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets")
+		case err != nil:
+			return nil, fmt.Errorf("cannot find the package revision %s of %s: %w", revision.Name, xp.String(i.original), err)
+		}
+	}
+	i.SetOwnerReferences(nil)
+	xp.RenameOwners(i.Unstructured, nil)
+
+	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
+}
+
+// remade leaves out what the control plane makes anew, unless it would lack what people have put on it.
+func (a *Adopt) remade(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+	if added := xp.AddedSettings(i.original); len(added) > 0 {
+		return a.keepSettings(i, added)
+	}
+
+	return a.leaveOut(i, reason), nil
+}
+
+// leaveOut leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
+func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
+	log := i.log.WithField("reason", reason)
+	if _, told := a.rebuilt.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+		log.Debug("Not restored: the control plane makes it anew")
+	} else {
+		log.Info("Not restored, like others of its kind: the control plane makes it anew")
+	}
+
+	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+}
+
+// whyRemade tells why the control plane makes the item anew, "" if it doesn't.
+func (a *Adopt) whyRemade(i *item) (string, error) {
+	if reason := xp.Rebuilt(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
+		return reason, nil
+	}
+
+	return a.isRemade(i.original)
+}
+
+// isRemade tells why a package revision is left out, "" if only a person activates the revisions of its package.
+func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
+	ref, ok := xp.Controller(revision)
+	if !ok {
+		return "it has no package that could say how it is activated", nil
+	}
+	pkg, err := a.cluster.Owner(context.Background(), ref, "")
+	switch {
+	case isAbsent(err):
+		return "its package " + ref.Name + " is not in the cluster", nil
+	case err != nil:
+		return "", fmt.Errorf("cannot find the package of %s: %w", xp.String(revision), err)
+	case !xp.ActivatesByHand(pkg):
+		return "its package makes it again; a restored one is left without its controller", nil
+	default:
+		return "", nil
+	}
+}

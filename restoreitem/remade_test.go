@@ -1,0 +1,76 @@
+package restoreitem
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestAdoptServiceAccountsOfPackages(t *testing.T) {
+	const role = "eks.amazonaws.com/role-arn"
+	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.UID("old"))
+	of := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("v1", "ServiceAccount", "crossplane-system", name, append([]xptest.Option{
+			xptest.ControlledBy(revision),
+			xptest.JSON(`{"metadata":{"managedFields":[{"manager":"crossplane","fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"old\"}":{}}}}}]}}`),
+		}, o...)...)
+	}
+	assumes := xptest.Annotated(role, "arn:aws:iam::1:role/crossplane")
+	const told = "ServiceAccount crossplane-system/p-1: Restored without its owner, the package revision p-1, for what was put on it: annotation " + role +
+		". Crossplane takes it over if it installs that revision; that of another revision has another name, and nothing of this. To have it with each, put " +
+		"labels and annotations into a DeploymentRuntimeConfig (spec.serviceAccountTemplate), and names of pull secrets into the package's packagePullSecrets"
+	type want struct {
+		Skip        bool
+		Annotations map[string]string
+		Note        string
+		Err         error
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		live   *cluster
+		want   want
+	}{
+		"AsMade": {reason: "The package manager makes it again.", item: of("p-1"), live: nobody(errAPI), want: want{Skip: true}},
+		"Annotated": {
+			reason: "The package manager does not write what people have, and without it a provider can't authenticate.", item: of("p-1", assumes), live: live(),
+			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}, Note: told},
+		},
+		"Running": {
+			reason: "The revision is installed, so Velero puts it onto what there is.", item: of("p-1", assumes), live: live(revision),
+			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
+		},
+		"Named": {
+			reason: "A name of one's own does not change with the revision.", item: of("provider", assumes), live: nobody(errAPI),
+			want: want{Annotations: map[string]string{role: "arn:aws:iam::1:role/crossplane"}},
+		},
+		"API": {reason: "A failure that passes must not decide.", item: of("p-1", assumes), live: nobody(errAPI), want: want{Err: errAPI}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			out := adopt(t, tc.live, tc.item, restoreOf(nil))
+			got := want{Err: out.err, Note: out.note}
+			if out.err == nil {
+				got.Skip = out.SkipRestore
+			}
+			if out.object != nil {
+				got.Annotations = out.object.GetAnnotations()
+				if owners := out.object.GetOwnerReferences(); len(owners) > 0 {
+					t.Errorf("The garbage collector deletes what has an owner that is not there; got %v", owners)
+				}
+				if managers := fmt.Sprint(out.object.Object["metadata"]); strings.Contains(managers, "f:ownerReferences") {
+					t.Errorf("Nobody manages an owner that it does not have; got %v", managers)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
