@@ -112,8 +112,8 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 const itself = "."
 
 // varies tells whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
-// what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones. A condition has
-// a message as long as something is not well.
+// what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones. A condition
+// has a message as long as something is not well.
 func varies(path string) bool {
 	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`) ||
 		strings.HasPrefix(path, conditionsPath+"/") && strings.HasSuffix(path, "/message")

@@ -161,11 +161,11 @@ func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders [
 // filters has a Restore take some kinds of some tenants only, and what the plugin asks for with them. On v1 claims stay away: their XRs are what composes.
 func filters(kinds []string, disorders []*disorder) []string {
 	var resources []string
-	if also := "secrets"; !disorders[0].alone {
+	if !disorders[0].alone {
+		resources = append(resources, "secrets")
 		if slices.Contains(kinds, xr) {
-			also = "compositionrevisions.apiextensions.crossplane.io"
+			resources = append(resources, "compositionrevisions.apiextensions.crossplane.io")
 		}
-		resources = append(resources, also)
 	}
 	for _, kind := range kinds {
 		switch p := disorders[0]; {

@@ -224,7 +224,11 @@ func (s *suite) written(t *testing.T) map[string][]string {
 			must(t, err)
 			for _, u := range objects.Items {
 				restore := u.GetLabels()[label]
-				written[restore] = append(written[restore], u.GetKind()+" "+u.GetNamespace()+"/"+u.GetName())
+				object := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+				if owner := metav1.GetControllerOf(&u); owner != nil && u.GetKind() == "Secret" { // On v1 that of an XR is called by a UID.
+					object += " of " + owner.Kind + " " + owner.Name
+				}
+				written[restore] = append(written[restore], object)
 			}
 		}
 	}
