@@ -183,7 +183,7 @@ func (s *suite) wantOwnTree(t *testing.T, c *clone, n *tenant) {
 	s.wantNothingLeft(t, n)
 }
 
-// testCloneInvalid checks that a choice that there isn't is refused rather than guessed at.
+// testCloneInvalid checks that a choice that there isn't is not guessed at: the copies do nothing.
 func (s *suite) testCloneInvalid(t *testing.T, n *tenant) {
 	to := *n
 	to.Prefix, to.Namespace = n.Namespace, n.Namespace+"-invalid"
@@ -192,8 +192,13 @@ func (s *suite) testCloneInvalid(t *testing.T, n *tenant) {
 	wantTold(t, "the details of the restore", s.details(t, to.Namespace), annotationClone, "foo")
 	copies, err := to.Instances(t.Context(), s.target)
 	must(t, err)
-	if len(copies) > 0 {
+	if len(copies) != n.size {
 		t.Errorf("there are %v", names(copies))
+	}
+	for _, u := range copies {
+		if !paused(&u) || markOf(&u) == "" {
+			t.Errorf("%s is not held", u.GetName())
+		}
 	}
 }
 
