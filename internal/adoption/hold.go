@@ -130,7 +130,9 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err := h.keep(u, of, earlier); err != nil {
 		return nil, err
 	}
-	h.Fields = packManagers(u)
+	if len(h.Refs) <= manyRefs {
+		h.Fields = packManagers(u)
+	}
 	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)
@@ -175,6 +177,9 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 
 // markSpare is by how many bytes a mark may grow while it is on: by times, and by who managed settings.
 const markSpare = 2*maxManagers + 1<<10
+
+// manyRefs is of how many objects a mark has the managedFields too: the refs of more may need all that annotations may be long.
+const manyRefs = 500
 
 // maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request at each poll, and whoever can write an XR can list any.
 const maxKinds = 256
