@@ -2,7 +2,6 @@ package adoption
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,6 +47,8 @@ type Hold struct {
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
 	Well []xp.Wellness `json:"well,omitempty"`
+	// Composed is both, packed, in the mark of an XR that composes many; "" if they are not, as in every hold that was read.
+	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`
 	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it could.
@@ -130,12 +131,10 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if err := h.keep(u, of, earlier); err != nil {
 		return nil, err
 	}
-	if len(h.Refs) <= manyRefs {
-		h.Fields = packManagers(u)
-	}
-	b, err := json.Marshal(h)
+	h.Fields = packManagers(u)
+	b, err := h.encode(xp.RefTo(u))
 	if err != nil {
-		return nil, fmt.Errorf("cannot encode the hold of %s: %w", xp.String(u), err)
+		return nil, err
 	}
 	annotations := u.GetAnnotations()
 	if annotations == nil {
@@ -177,9 +176,6 @@ func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 
 // markSpare is by how many bytes a mark may grow while it is on: by times, and by who managed settings.
 const markSpare = 2*maxManagers + 1<<10
-
-// manyRefs is of how many objects a mark has the managedFields too: the refs of more may need all that annotations may be long.
-const manyRefs = 500
 
 // maxKinds is of how many kinds the objects can be that an XR composes. Each kind costs a request at each poll, and whoever can write an XR can list any.
 const maxKinds = 256

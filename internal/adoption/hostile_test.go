@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -13,19 +14,20 @@ import (
 // The API server takes no more than 256 KiB of annotations, and says neither which is too long nor what to do.
 func TestPutRefusesWhatIsTooMuch(t *testing.T) {
 	var composed []*unstructured.Unstructured
-	for n := range 5000 {
-		composed = append(composed, xptest.MR(fmt.Sprint("b", n)))
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
+	for range 30_000 {
+		composed = append(composed, xptest.MR(fmt.Sprintf("environment-%016x", random.Uint64())))
 	}
 	for name, u := range map[string]*unstructured.Unstructured{
 		"Refs":        xptest.XR("x", xptest.Refs(composed...)),
-		"Annotations": xptest.XR("x", xptest.Refs(composed[:1000]...), xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", strings.Repeat("x", 200<<10))),
+		"Annotations": xptest.XR("x", xptest.Refs(composed[:1000]...), xptest.Annotated("kubectl.kubernetes.io/last-applied-configuration", strings.Repeat("x", 254<<10))),
 	} {
 		_, err := Put(u, Hold{Restore: restoreName, Since: restoredAt})
 		if err == nil || !strings.Contains(err.Error(), "cannot put a hold on XOrder x: its ") || !strings.Contains(err.Error(), "bytes") {
 			t.Errorf("%s: got error %v", name, err)
 		}
 	}
-	if _, err := Put(xptest.XR("x", xptest.Refs(composed[:1000]...)), Hold{Restore: restoreName, Since: restoredAt}); err != nil {
-		t.Errorf("A thousand is no hindrance: %v", err)
+	if _, err := Put(xptest.XR("x", xptest.Refs(composed[:10_000]...)), Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+		t.Errorf("Ten thousand are no hindrance: %v", err)
 	}
 }

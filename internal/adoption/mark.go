@@ -70,15 +70,29 @@ func (k Key) mac(r xp.Ref, mark string) string {
 
 // mark returns the signed mark of a hold on what r names.
 func (k Key) mark(r xp.Ref, h *Hold) (string, error) {
-	b, err := json.Marshal(h)
+	b, err := h.encode(r)
 	if err != nil {
-		return "", fmt.Errorf("cannot encode the hold of %s: %w", r, err)
+		return "", err
 	}
 	if k == nil {
 		return string(b), nil
 	}
 
 	return strings.TrimSuffix(string(b), "}") + macBegin + k.mac(r, string(b)) + macEnd, nil
+}
+
+// encode returns the mark of a hold on what r names, without a signature.
+func (h *Hold) encode(r xp.Ref) ([]byte, error) {
+	short := *h
+	if err := short.packRefs(); err != nil {
+		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
+	}
+	b, err := json.Marshal(short)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the hold of %s: %w", r, err)
+	}
+
+	return b, nil
 }
 
 // Sign signs the mark that Put has written on u, which will be in the given namespace when it is created. It does nothing if u has none.
@@ -120,12 +134,16 @@ func (k Key) verify(r xp.Ref, mark string) error {
 
 // HoldOf returns the hold that is on u; nil if there is none. It fails if the mark can't be read, and with ErrForged if it is not signed with the key.
 func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
-	h, err := HoldOf(u)
+	h, err := packedHoldOf(u)
 	if err != nil || h == nil {
 		return h, err
 	}
 	if err := k.verify(xp.RefTo(u), xp.Annotation(u, AnnotationHold)); err != nil {
 		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+	}
+
+	if err := h.complete(u); err != nil { // Only now: what somebody else has packed can need much memory.
+		return nil, err
 	}
 
 	return h, nil
@@ -134,6 +152,19 @@ func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 // HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write u can have written the mark: only Key.HoldOf tells whether
 // this plugin did. It fails if the mark can't be read. That of a namespaced object can't refer to anything outside of its namespace.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
+	h, err := packedHoldOf(u)
+	if err != nil || h == nil {
+		return h, err
+	}
+	if err := h.complete(u); err != nil {
+		return nil, err
+	}
+
+	return h, nil
+}
+
+// packedHoldOf is HoldOf, without what the mark has packed.
+func packedHoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
@@ -144,13 +175,22 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	if h.Of != "" && h.Of != markedOf(u) {
 		return nil, fmt.Errorf("cannot use the annotation %s of %s: %w", AnnotationHold, xp.String(u), errCopied)
 	}
+
+	return h, nil
+}
+
+// complete unpacks what the mark on u has packed.
+func (h *Hold) complete(u *unstructured.Unstructured) error {
+	if err := h.unpackRefs(); err != nil {
+		return fmt.Errorf("cannot read the annotation %s of %s: %w", AnnotationHold, xp.String(u), err)
+	}
 	if u.GetNamespace() != "" {
 		for i := range h.Refs {
 			h.Refs[i].Namespace = u.GetNamespace()
 		}
 	}
 
-	return h, nil
+	return nil
 }
 
 // markedOf is what a mark calls the object that it is on. Its namespace may be another when it is restored, and its version when it is read.

@@ -1,14 +1,19 @@
 package adoption
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -44,6 +49,76 @@ func TestPackManagers(t *testing.T) {
 	for _, packed := range []string{"", "x", "H4sIAAAAAAAA", "%%%"} {
 		if got := unpackManagers(packed); got != nil {
 			t.Errorf("%q is %v", packed, got)
+		}
+	}
+}
+
+// Of an XR that composes many, a mark that an API server takes has all.
+func TestPackRefs(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // It is the same each time.
+	cases := map[string]struct {
+		reason    string
+		namespace string
+		refs      int
+		packed    bool
+	}{
+		"Few":        {reason: "A person can read them.", refs: manyRefs},
+		"Many":       {reason: "They are packed.", refs: manyRefs + 1, packed: true},
+		"Most":       {reason: "Ten thousand fit, with names as Crossplane makes them.", refs: 10_000, packed: true},
+		"Namespaced": {reason: "They are in the namespace of the XR.", namespace: "shop", refs: 10_000, packed: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			composed := make([]*unstructured.Unstructured, tc.refs)
+			for i := range composed {
+				composed[i] = xptest.MR(fmt.Sprintf("environment-%05x-%012x", random.Uint32(), random.Uint64()>>16), xptest.In(tc.namespace))
+			}
+			xr := xptest.XR("x", xptest.In(tc.namespace), xptest.Refs(composed...))
+			want, err := xp.CompositeFrom(xr).SavedRefs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Put(xr, Hold{Restore: restoreName, Since: restoredAt}); err != nil {
+				t.Fatal(err)
+			}
+			if err := key.Sign(xr, tc.namespace); err != nil {
+				t.Fatal(err)
+			}
+			mark := xp.Annotation(xr, AnnotationHold)
+			t.Logf("%d references make a mark of %d bytes", tc.refs, len(mark))
+			if got := strings.Contains(mark, `"composed":`); got != tc.packed {
+				t.Errorf("%s packed: %t", tc.reason, got)
+			}
+			for name, read := range map[string]func(*unstructured.Unstructured) (*Hold, error){"HoldOf": HoldOf, "Key.HoldOf": key.HoldOf} {
+				h, err := read(xr)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if diff := cmp.Diff(want, h.Refs); diff != "" || h.Composed != "" {
+					t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+// What somebody else has packed is read by nobody who relies on it, and does not take much memory of others.
+func TestPackedRefsOfOthers(t *testing.T) {
+	bomb, err := deflate(bytes.Repeat([]byte(" "), 64<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, err := deflate([]byte(`{"resourceRefs":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, packed := range map[string]string{"Bomb": bomb, "NoRefs": none, "NoBase64": "%%%", "NoGzip": "eA", "CutOff": bomb[:100]} {
+		u := xptest.XR("x", xptest.Annotated(AnnotationHold, `{"restore":"`+restoreName+`","composed":"`+packed+`"}`))
+		if _, err := HoldOf(u); !errors.Is(err, errPacked) {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		if _, err := key.HoldOf(u); !errors.Is(err, ErrForged) {
+			t.Errorf("%s with the key: got error %v", name, err)
 		}
 	}
 }
