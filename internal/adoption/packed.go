@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -43,14 +42,12 @@ func (h *Hold) packRefs() error {
 	}
 	b, err := json.Marshal(composedRefs{Refs: h.Refs, Well: h.Well})
 	if err != nil {
-		return fmt.Errorf("cannot encode %d resourceRefs: %w", len(h.Refs), err)
+		return err //nolint:wrapcheck // encode says of what.
 	}
-	if h.Composed, err = deflate(b); err != nil {
-		return fmt.Errorf("cannot pack %d resourceRefs: %w", len(h.Refs), err)
-	}
+	h.Composed, err = deflate(b)
 	h.Refs, h.Well = nil, nil
 
-	return nil
+	return err
 }
 
 // unpackRefs undoes what packRefs did.
