@@ -36,6 +36,8 @@ type cluster struct {
 	down bool
 	// modern says that MRs are namespaced.
 	modern bool
+	// activates says that it has ManagedResourceDefinitions.
+	activates bool
 }
 
 func clusterOf(objects ...*unstructured.Unstructured) *cluster {
@@ -143,6 +145,9 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage":          {"usages", gvk.Group == xp.GroupProtection},
 		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
+	}
+	if c.activates {
+		kinds["ManagedResourceDefinition"], kinds["ManagedResourceActivationPolicy"] = kinds["Composition"], kinds["Composition"]
 	}
 	k, ok := kinds[gvk.Kind]
 	k.namespaced = k.namespaced || gvk.Group == "m.example.org" && gvk.Kind == "ProviderConfig"

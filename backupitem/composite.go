@@ -13,8 +13,9 @@ import (
 // ofComposite finds what an XR composes, what it runs on, its claim and its connection secret.
 func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
 	l.platform(ctx, f, xr)
-	f.before = append(f.before, f.shared...)
 	f.composed = l.composed(ctx, f, xr)
+	l.activations(ctx, f, f.composed...)
+	f.before = append(f.before, f.shared...)
 	if _, err := xr.ResourceRefs(); err != nil {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: "its resourceRefs",

@@ -34,6 +34,8 @@ type found struct {
 	before []xp.Item
 	// published are those of the items that are connection secrets or credentials.
 	published map[xp.Item]bool
+	// activating are those of the shared items that have kinds of MRs served.
+	activating map[xp.Item]bool
 	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
 	dangling []xp.Ref
 	// composed are what an XR composes.
@@ -53,7 +55,7 @@ type found struct {
 
 func newFound(of *unstructured.Unstructured) *found {
 	return &found{
-		of: of, published: map[xp.Item]bool{}, lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
+		of: of, published: map[xp.Item]bool{}, activating: map[xp.Item]bool{}, lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
 	}
 }
 

@@ -49,7 +49,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		"Gone": {reason: "What is not there is named.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}},
 		"API": {
 			reason: "A setting that can't be read is none.", item: reads("password"), spec: teamA, down: true,
-			left: []string{without, "the setting provider-credentials: " + errAPI.Error()},
+			left: []string{without, "the setting provider-credentials: " + errAPI.Error(), "ManagedResourceDefinition Bucket: " + errAPI.Error()},
 		},
 		"NotManaged": {
 			reason: "Only MRs have a provider read anything.", spec: teamA,

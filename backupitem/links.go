@@ -44,7 +44,10 @@ type Links struct {
 	begun map[xp.Item]bool
 	// told are those items that others can name too of which a warning says that they are left out.
 	told map[xp.Item]bool
-	mu   sync.Mutex
+	// active is what has kinds of MRs served, and policies are all that activate any, once they were read.
+	active   map[schema.GroupKind]activation
+	policies *[]*unstructured.Unstructured
+	mu       sync.Mutex
 
 	// filters are those by resource of the backup, once they were asked for, and unfiltered is why those of its resource policy are not among them.
 	filters                   resources
@@ -73,6 +76,7 @@ func NewLinks(reader Reader) *Links {
 	return &Links{
 		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), keptOut: lru.New(counted),
 		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, packer: pack.New(),
+		active: map[schema.GroupKind]activation{},
 	}
 }
 
@@ -89,6 +93,7 @@ func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) *found {
 	case xp.IsManaged(u):
 		l.secret(ctx, f, u)
 		l.providerConfig(ctx, f, u)
+		l.activations(ctx, f, u)
 	}
 
 	return f

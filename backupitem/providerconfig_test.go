@@ -82,7 +82,10 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 	c := clusterOf(own)
 	c.down = true
 	got := backUp(c, xptest.MR("b", byName), &velerov1.Backup{})
-	if diff := cmp.Diff([]string{lost("ProviderConfig default", "ProviderConfig.cloud.example.org")}, got.Left); got.Stored == nil || diff != "" {
+	want := []string{
+		lost("ManagedResourceDefinition Bucket", "ManagedResourceDefinition.apiextensions.crossplane.io"), lost("ProviderConfig default", "ProviderConfig.cloud.example.org"),
+	}
+	if diff := cmp.Diff(want, got.Left); got.Stored == nil || diff != "" {
 		t.Errorf("Groups that could not be asked for are named: -want, +got:\n%s", diff)
 	}
 }

@@ -109,3 +109,23 @@ func XRD(name string, o ...Option) *unstructured.Unstructured {
 func compositeType(xr *unstructured.Unstructured) Option {
 	return Field(map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind()}, "spec", "compositeTypeRef")
 }
+
+// ManagedDefinition returns the ManagedResourceDefinition of an MR's kind, of which the resource is called plural. It is active.
+func ManagedDefinition(plural string, mr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
+	gvk := mr.GroupVersionKind()
+
+	return Object(xp.KindManagedDefinition.GroupVersion().String(), xp.KindManagedDefinition.Kind, "", plural+"."+gvk.Group, append([]Option{
+		Field(map[string]any{"group": gvk.Group, "names": map[string]any{"kind": gvk.Kind, "plural": plural}, "state": "Active"}, "spec"),
+	}, o...)...)
+}
+
+// Inactive has a ManagedResourceDefinition not be active.
+func Inactive() Option { return Field("Inactive", "spec", "state") }
+
+// ActivationPolicy returns a ManagedResourceActivationPolicy.
+func ActivationPolicy(name string, o ...Option) *unstructured.Unstructured {
+	return Object(xp.KindActivationPolicy.GroupVersion().String(), xp.KindActivationPolicy.Kind, "", name, o...)
+}
+
+// Activating has a ManagedResourceActivationPolicy activate what the patterns match.
+func Activating(patterns ...any) Option { return Field(patterns, "spec", "activate") }

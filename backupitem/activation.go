@@ -1,0 +1,124 @@
+package backupitem
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// An activation is what has the kind of an MR served: its ManagedResourceDefinition, after the policies that activate it.
+type activation struct {
+	objects []*unstructured.Unstructured
+	// err is why it is not known, of what ref names.
+	err error
+	ref xp.Ref
+}
+
+// activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the platform's: which of it there is follows from the kinds that the API
+// server serves, and nothing that a tenant writes names any.
+func (l *Links) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
+	seen := map[schema.GroupKind]bool{}
+	for _, mr := range mrs {
+		gk := mr.GroupVersionKind().GroupKind()
+		if seen[gk] || !xp.IsCustom(gk.Group) || xp.IsComposite(mr) {
+			continue
+		}
+		seen[gk] = true
+		a := l.activation(ctx, mr.GroupVersionKind())
+		// No MR is lost without it, and thousands are of one kind.
+		if a.err != nil && l.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
+			f.lose(a.ref, a.err)
+		}
+		for _, u := range a.objects {
+			r := xp.ResourceManagedDefinition
+			if xp.IsActivationPolicy(u) {
+				r = xp.ResourceActivationPolicy
+			}
+			item := xp.Item{GroupResource: r, Name: u.GetName()}
+			if !f.activating[item] && f.share(mr, u, item) {
+				f.activating[item] = true
+			}
+		}
+	}
+}
+
+// activation finds what has a kind served, once.
+func (l *Links) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+	l.mu.Lock()
+	a, known := l.active[gvk.GroupKind()]
+	l.mu.Unlock()
+	if known {
+		return a
+	}
+	a = l.findActivation(ctx, gvk)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active[gvk.GroupKind()] = a
+
+	return a
+}
+
+func (l *Links) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+	own, served, err := l.served(xp.KindManagedDefinition.GroupKind())
+	ref := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}
+	if err != nil || !served {
+		return activation{err: err, ref: ref}
+	}
+	gvr, _, err := l.resource(gvk)
+	if err != nil {
+		return activation{err: err, ref: ref}
+	}
+	ref.APIVersion, ref.Name = own.GroupVersion().String(), gvr.GroupResource().String()
+	mrd, err := l.fetch(ctx, ref)
+	switch {
+	case isAbsent(err):
+		return activation{}
+	case err != nil:
+		return activation{err: err, ref: ref}
+	}
+	policies, err := l.policiesFor(ctx, ref.Name)
+	ref.Kind = xp.KindActivationPolicy.Kind
+
+	return activation{objects: append(policies, labelsOnly(mrd)), err: err, ref: ref}
+}
+
+// policiesFor returns the policies that activate the MRD of a name. There are few.
+func (l *Links) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
+	gvk, served, err := l.served(xp.KindActivationPolicy.GroupKind())
+	if err != nil || !served {
+		return nil, err
+	}
+	l.mu.Lock()
+	all := l.policies
+	l.mu.Unlock()
+	if all == nil {
+		all = &[]*unstructured.Unstructured{}
+		if err := l.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) { *all = append(*all, u) }); err != nil && !isAbsent(err) {
+			return nil, err
+		}
+		l.mu.Lock()
+		l.policies = all
+		l.mu.Unlock()
+	}
+	var activating []*unstructured.Unstructured
+	for _, u := range *all {
+		if xp.Activates(u, mrd) {
+			activating = append(activating, labelsOnly(u))
+		}
+	}
+
+	return activating, nil
+}
+
+// labelsOnly returns what says what an object is called and whether it is kept out of backups. The schemas in an MRD are long.
+func labelsOnly(u *unstructured.Unstructured) *unstructured.Unstructured {
+	short := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
+	short.SetName(u.GetName())
+	short.SetLabels(u.GetLabels())
+
+	return short
+}

@@ -1,0 +1,122 @@
+package backupitem
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTreeTakesWhatActivatesKinds(t *testing.T) {
+	xr := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(xr))
+	mrd := xptest.ManagedDefinition("buckets", mr)
+	isActivation := func(i velero.ResourceIdentifier) bool {
+		return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
+	}
+	definition := id(xp.GroupAPIExtensions, "managedresourcedefinitions", "", "buckets.cloud.example.org")
+	policy := func(name string) velero.ResourceIdentifier {
+		return id(xp.GroupAPIExtensions, "managedresourceactivationpolicies", "", name)
+	}
+	keptOut := xptest.Labelled("velero.io/exclude-from-backup", "true")
+	const label = "its label velero.io/exclude-from-backup keeps it out of backups; if a restore needs it, take that label off, then back up again"
+	exact := xptest.ActivationPolicy("exact", xptest.Activating("buckets.cloud.example.org"))
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		spec    velerov1.BackupSpec
+		want    []velero.ResourceIdentifier
+		left    []string
+	}{
+		"Activated": {
+			reason: "The policies come that activate the kind, and no others.",
+			objects: []*unstructured.Unstructured{
+				mrd, exact, xptest.ActivationPolicy("wild", xptest.Activating("*.cloud.example.org")),
+				xptest.ActivationPolicy("other", xptest.Activating("queues.cloud.example.org", "*.example.com")),
+			},
+			want: []velero.ResourceIdentifier{policy("exact"), policy("wild"), definition},
+		},
+		"ByHand": {reason: "What no policy activates was activated by somebody.", objects: []*unstructured.Unstructured{mrd}, want: []velero.ResourceIdentifier{definition}},
+		"NoSuch": {reason: "Not every kind has one.", objects: []*unstructured.Unstructured{exact}},
+		"KeptOut": {
+			reason:  "What a person keeps out of backups stays out.",
+			objects: []*unstructured.Unstructured{xptest.With(mrd, keptOut), exact}, want: []velero.ResourceIdentifier{policy("exact")},
+			left: []string{"ManagedResourceDefinition buckets.cloud.example.org: " + label},
+		},
+		"Filtered": {
+			reason: "What the filters leave out is named once.", objects: []*unstructured.Unstructured{mrd, exact},
+			spec: velerov1.BackupSpec{ExcludedResources: []string{"managedresourcedefinitions.apiextensions.crossplane.io"}},
+			want: []velero.ResourceIdentifier{policy("exact")},
+			left: []string{"managedresourcedefinitions.apiextensions.crossplane.io buckets.cloud.example.org: the backup's filters by resource leave its kind out"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			runsOn, _ := platform()
+			for kind, item := range map[string]*unstructured.Unstructured{"XR": xptest.With(xr, xptest.Refs(mr)), "MR": mr} {
+				c := clusterOf(slices.Concat(tc.objects, runsOn, []*unstructured.Unstructured{mr})...)
+				c.activates = true
+				got := backUp(c, item, &velerov1.Backup{Spec: tc.spec})
+				not := func(i velero.ResourceIdentifier) bool { return !isActivation(i) }
+				byName := cmpopts.SortSlices(func(a, b velero.ResourceIdentifier) bool { return a.Name < b.Name })
+				if diff := cmp.Diff(tc.want, slices.DeleteFunc(got.Items, not), cmpopts.EquateEmpty(), byName); diff != "" {
+					t.Errorf("%s: %s\n-want, +taken along:\n%s", kind, tc.reason, diff)
+				}
+				before := tc.want
+				if kind == "MR" {
+					before = nil // It comes with its XR, or alone, and brings no platform.
+				}
+				if diff := cmp.Diff(before, slices.DeleteFunc(got.Before, not), cmpopts.EquateEmpty(), byName); diff != "" {
+					t.Errorf("%s: %s\n-want, +restored first:\n%s", kind, tc.reason, diff)
+				}
+				if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
+					t.Errorf("%s: %s\nwarned of %q, not of %q", kind, tc.reason, got.Left, tc.left)
+				}
+				c.checkCost(t)
+			}
+		})
+	}
+}
+
+// Thousands of MRs are of one kind: what activates it is read once, and that the backup can't have it is told once.
+func TestActivationCosts(t *testing.T) {
+	mrd := xptest.ManagedDefinition("buckets", xptest.MR("b"))
+	c := clusterOf(mrd, xptest.ActivationPolicy("all", xptest.Activating("*")))
+	c.activates = true
+	log, hook := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	backup := &velerov1.Backup{Spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false)}}
+	for n := range 100 {
+		if _, _, _, _, err := tree.Execute(xptest.MR(fmt.Sprint("b", n)), backup); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.checkCost(t)
+	if n := len(hook.AllEntries()); n != 2 {
+		t.Errorf("warned %d times, not once of each", n)
+	}
+}
+
+// What can't be read is named, and the MR is stored.
+func TestActivationCannotBeRead(t *testing.T) {
+	mr := xptest.MR("b")
+	mrd := xptest.ManagedDefinition("buckets", mr)
+	c := clusterOf(mrd).without(mrd)
+	c.activates = true
+	got := backUp(c, mr, &velerov1.Backup{})
+	want := []string{lost("ManagedResourceDefinition buckets.cloud.example.org", "ManagedResourceDefinition.apiextensions.crossplane.io")}
+	if diff := cmp.Diff(want, got.Left); diff != "" || got.Stored == nil {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

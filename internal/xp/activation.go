@@ -1,0 +1,67 @@
+package xp
+
+import (
+	"path"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kinds by which Crossplane v2 serves the kinds of MRs. A provider brings a ManagedResourceDefinition (MRD) of each, which makes its CRD when it is active. If
+// the provider has the capability safe-start, it is active only when a policy or a person says so.
+var (
+	KindManagedDefinition = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
+	KindActivationPolicy  = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
+
+	ResourceManagedDefinition = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourcedefinitions"}
+	ResourceActivationPolicy  = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourceactivationpolicies"}
+)
+
+// ReasonAwaitingActivation is why nothing runs a provider, from v2.4 on: none of its MRDs is active.
+const ReasonAwaitingActivation = "AwaitingActivation"
+
+// IsManagedDefinition tells whether u is an MRD.
+func IsManagedDefinition(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == KindManagedDefinition.GroupKind()
+}
+
+// IsActivationPolicy tells whether u says which MRDs are active.
+func IsActivationPolicy(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == KindActivationPolicy.GroupKind()
+}
+
+// ManagedKind returns the kind that an MRD defines.
+func ManagedKind(mrd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(mrd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(mrd.Object, "spec", "names", "kind")
+
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// IsInactive tells whether an MRD has its kind not served. It is inactive unless it says something else.
+func IsInactive(mrd *unstructured.Unstructured) bool {
+	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
+
+	return state != "Active"
+}
+
+// Activates tells whether a policy activates the MRD of a name, as Crossplane does (crossplane apis/apiextensions/v1alpha1, ActivationPolicy).
+func Activates(policy *unstructured.Unstructured, name string) bool {
+	field, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", "activate")
+	patterns, _ := field.([]any)
+
+	return slices.ContainsFunc(patterns, func(p any) bool {
+		pattern, _ := p.(string)
+		ok, err := path.Match(pattern, name)
+
+		return ok && err == nil
+	})
+}
+
+// HowToActivate says what a person can do to have the kind of an inactive MRD served.
+func HowToActivate(name string) string {
+	patch := NewCommand("kubectl", "patch", "managedresourcedefinition").Word("--type=merge").With("-p", `{"spec":{"state":"Active"}}`).On(name)
+
+	return `activate it: add it to spec.activate of a ManagedResourceActivationPolicy, or run "` + patch.String() + `", which can't be undone`
+}
