@@ -93,7 +93,7 @@ func (i *item) isReplaceable() bool {
 	gvk := i.GroupVersionKind()
 
 	return xp.IsProviderConfig(i.original) || gvk.Group == xp.GroupPackage && !xp.IsPackageRevision(i.original) ||
-		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig"
+		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig" || xp.IsActivationPolicy(i.original)
 }
 
 // isCrossplanes tells whether the item is something that Crossplane or a provider works with.

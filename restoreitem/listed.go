@@ -92,6 +92,9 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 		return believesOfManaged(item, i, restore)
 	case !ofNamespaces(restore):
 		return true, "" // Everything can come by itself, or by a label, which whoever writes to the bucket can write too.
+	case isActivation(i):
+		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says so.
+		return false, ""
 	case isPlatform(i):
 		if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
 			return false, listedXRs
@@ -125,6 +128,11 @@ func believesOfManaged(mr *unstructured.Unstructured, i xp.Item, restore *velero
 
 func isPlatform(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceXRD || i.GroupResource == xp.ResourceComposition || i.GroupResource == xp.ResourceRevision
+}
+
+// isActivation tells whether an item has kinds served.
+func isActivation(i xp.Item) bool {
+	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 }
 
 // isConfigOf tells whether an entry is the ProviderConfig that an MR names, which is of the MR's group or of one above that.

@@ -27,6 +27,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	provider := xptest.Object("pkg.crossplane.io/v1", "Provider", "", "cloud", xptest.Field("Manual", "spec", "revisionActivationPolicy"))
 	revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "cloud-1", xptest.ControlledBy(provider))
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod")
+	activation, mrd := xptest.ActivationPolicy("all", xptest.Activating("*")), xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
 	const update = velerov1.PolicyTypeUpdate
 	type want struct {
 		Skip bool
@@ -69,6 +70,15 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 		"Config":            {reason: "What is to be installed, and how it works, is a person's to update.", policy: update, item: config, live: nobody(errAPI)},
 		"Provider":          {reason: "The same.", policy: update, item: provider, live: nobody(errAPI)},
 		"EnvironmentConfig": {reason: "The same.", policy: update, item: environment, live: nobody(errAPI)},
+		"ActivationPolicy":  {reason: "The same.", policy: update, item: activation, live: nobody(errAPI)},
+		"ActivationOfOne": {
+			reason: "A restore of one namespace must not activate kinds for all.", policy: update, item: activation, live: live(activation),
+			namespaces: []string{"team-a"}, want: want{Skip: true},
+		},
+		"Definition": {
+			reason: "An MRD is its provider's, in the version that is installed, and stays as active as it is.", policy: update, item: mrd, live: live(mrd),
+			want: want{Skip: true},
+		},
 		"ConfigOfOne": {
 			reason: "A restore of one namespace must not change how all MRs are reconciled.", policy: update, item: config, live: live(config),
 			namespaces: []string{"team-a"}, want: want{Skip: true},

@@ -280,7 +280,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 		log := o.log.WithFields(logrus.Fields{"object": xp.String(item), "reference": r.String()})
 		if meta.IsNoMatchError(err) {
 			log.Warn("The kind " + r.GroupVersionKind().GroupKind().String() + " is not served yet, so the object can't be restored first; if this restore " +
-				"doesn't bring it later, install its XRD or provider, then restore again")
+				"doesn't bring it later, install its XRD or provider, or activate its ManagedResourceDefinition, then restore again")
 
 			continue
 		}

@@ -30,7 +30,7 @@ func served(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, err
 		xptest.ManagedKind: {"buckets", false}, "Composition": {"compositions", false}, "LocalBucket": {"localbuckets", true}, "ConfigMap": {"configmaps", true},
 		"Secret": {"secrets", true}, "Node": {"nodes", false}, "Provider": {"providers", false}, "Usage": {"usages", gvk.Group == xp.GroupProtection},
 		"ProviderConfig": {"providerconfigs", gvk.Group == "m.example.org"}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
-		"ClusterUsage": {"clusterusages", false},
+		"ClusterUsage": {"clusterusages", false}, "ManagedResourceActivationPolicy": {"managedresourceactivationpolicies", false},
 	}
 	k, ok := kinds[gvk.Kind]
 	if !ok {

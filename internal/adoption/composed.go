@@ -39,6 +39,11 @@ func (t *tree) checkMissing(r xp.Ref) {
 		return
 	}
 	if t.w.unserved[gk] {
+		if name := t.w.inactiveFor(gk); name != "" {
+			t.wait(false, "%s: its kind is not served, since its ManagedResourceDefinition %s is not active; %s. Then restore it again", r, name, xp.HowToActivate(name))
+
+			return
+		}
 		t.wait(false, "%s: its kind is not served; install the provider or XRD of %s", r, gk)
 
 		return

@@ -130,10 +130,10 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 		return end{why: why, cause: causeSecret}
 	}
 	if e := whilePaused(u, h); e.why != "" {
-		return e
+		return w.unheard(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return endOfObserving(w, u, h)
+		return w.unheard(u, endOfObserving(w, u, h))
 	}
 	if h.ByHand {
 		return end{ready: true}
@@ -141,6 +141,18 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	step, why := w.lastStep(u, h)
 
 	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
+}
+
+// unheard is an end of the hold of an MR with why its provider says nothing, if it waits for that and the reason is known.
+func (w *World) unheard(u *unstructured.Unstructured, e end) end {
+	if !e.moving || e.Patch != nil {
+		return e
+	}
+	if why := w.whyUnheard(u); why != "" {
+		return end{why: why, cause: causeInactive}
+	}
+
+	return e
 }
 
 // lastStep returns the step that lets an MR go, and why that waits until it is taken. That its connection secret is back is said only if it is.

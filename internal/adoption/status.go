@@ -72,7 +72,11 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:
-		t.wait(true, "%s: its provider has not observed it yet", r)
+		if why := t.w.whyUnheard(u); why != "" {
+			t.wait(false, "%s: %s", r, why)
+		} else {
+			t.wait(true, "%s: its provider has not observed it yet", r)
+		}
 
 		return false
 	case c.Status != "True":

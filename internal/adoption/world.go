@@ -32,6 +32,8 @@ type World struct {
 	// now is when it was observed.
 	now      time.Time
 	platform platform
+	// inactive tells of a kind that is not active what its ManagedResourceDefinition is called; nil if nobody can be asked.
+	inactive func(schema.GroupKind) string
 	// silent tells whether no Crossplane is known to run; nil if that changes nothing.
 	silent func() bool
 	// facts are what was found out about objects: if there is a packer, about all that are not only looked at.

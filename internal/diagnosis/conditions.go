@@ -84,6 +84,11 @@ func (d *diagnosis) stuck(u *unstructured.Unstructured) (why string, severity re
 func (d *diagnosis) cure(u *unstructured.Unstructured) string {
 	switch {
 	case isOnlyManaged(u):
+		if name := d.inactive(u.GroupVersionKind().GroupKind()); name != "" {
+			return "its ManagedResourceDefinition " + name + " is not active, so its provider does nothing about it, or does not run and says " +
+				xp.ReasonAwaitingActivation + "; " + xp.HowToActivate(name)
+		}
+
 		return "see whether its provider runs and is Healthy: kubectl get providers"
 	case d.Installation == nil:
 		return "see whether Crossplane runs: kubectl get deployments -A -l " + adoption.LabelCrossplane

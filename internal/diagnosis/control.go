@@ -58,7 +58,13 @@ func (d *diagnosis) dangling(xr *unstructured.Unstructured, r xp.Ref, noted func
 
 		return
 	}
-	if d.unserved[r.GroupVersionKind().GroupKind()] {
+	if gk := r.GroupVersionKind().GroupKind(); d.unserved[gk] {
+		if name := d.inactive(gk); name != "" {
+			d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served, since its ManagedResourceDefinition "+name+" is not active",
+				xp.HowToActivate(name)+". Then restore it; without the kind Crossplane can't reconcile the XR")
+
+			return
+		}
 		d.add(report.Dangling, report.Grave, r, xp.String(xr)+" lists it, and its kind is not served",
 			"install the provider or XRD of "+r.GroupVersionKind().GroupKind().String()+" before you restore it; without the kind Crossplane can't reconcile the XR")
 

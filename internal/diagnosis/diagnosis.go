@@ -3,6 +3,8 @@ package diagnosis
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -26,6 +28,17 @@ type Situation struct {
 	Restores map[string]string
 	// Installation is the Crossplane that runs; nil if that is not known.
 	Installation *adoption.Installation
+	// Inactive returns the name of the ManagedResourceDefinition of a kind that is not active, and "" of any other; nil if nobody can be asked.
+	Inactive func(schema.GroupKind) string
+}
+
+// inactive is Inactive, whether somebody can be asked or not.
+func (s Situation) inactive(gk schema.GroupKind) string {
+	if s.Inactive == nil || !xp.IsCustom(gk.Group) || xp.IsOwn(gk.Group) {
+		return ""
+	}
+
+	return s.Inactive(gk)
 }
 
 // Inspect returns what is wrong with the objects of a backup, the gravest first.

@@ -53,6 +53,8 @@ var (
 	configmaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	events       = schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+	definitionsOfMRs = xp.ResourceManagedDefinition.WithVersion("v1alpha1")
 )
 
 func newServer(objects ...*unstructured.Unstructured) *server {
@@ -64,7 +66,7 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 		FakeDynamicClient: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 			xorders: xptest.LegacyKind + "List", orderclaims: xptest.ClaimKind + "List", buckets: xptest.ManagedKind + "List",
 			revisions: "CompositionRevisionList", compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList",
-			deployments: "DeploymentList",
+			deployments: "DeploymentList", definitionsOfMRs: "ManagedResourceDefinitionList",
 		}, all...),
 		kinds: map[string][]metav1.APIResource{
 			xptest.LegacyVersion: {

@@ -70,6 +70,9 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	s.objects.Limit(scope.Namespace)
 	s.world.SetTime(time.Now())
 	s.world.WithoutSecrets()
+	definitions := activationsIn(c)
+	inactive := func(gk schema.GroupKind) string { return definitions.inactive(ctx, gk) }
+	s.world.Definitions(inactive)
 	if err := s.readTrees(ctx); err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 
 	return &Survey{
 		Objects: s.objects, Restores: restores, Unread: unread, surveyor: s,
-		Situation: diagnosis.Situation{Now: time.Now(), Plans: s.plans(ctx), Restores: phases},
+		Situation: diagnosis.Situation{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
 	}, ctx.Err()
 }
 

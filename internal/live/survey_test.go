@@ -42,7 +42,7 @@ func surveyed(objects ...*unstructured.Unstructured) *server {
 		},
 		xp.GroupProtection + "/v1beta1": {{Name: "usages", Kind: "Usage", Namespaced: true}},
 	}
-	names := map[schema.GroupVersionResource]string{}
+	names := map[schema.GroupVersionResource]string{definitionsOfMRs: "ManagedResourceDefinitionList"}
 	for groupVersion, resources := range kinds {
 		gv, _ := schema.ParseGroupVersion(groupVersion)
 		for _, r := range resources {

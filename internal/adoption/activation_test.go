@@ -1,0 +1,88 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What waits for a kind that is not active waits for a person to activate it. To install the provider, which is there, helps nothing.
+func TestNextWaitsForActivation(t *testing.T) {
+	const mrd = "buckets.cloud.example.org"
+	const cure = "ManagedResourceDefinition " + mrd + ` is not active; activate it: add it to spec.activate of a ManagedResourceActivationPolicy, or run "kubectl patch ` +
+		`managedresourcedefinition --type=merge -p '{"spec":{"state":"Active"}}' ` + mrd + `", which can't be undone`
+	x := xptest.XR("x")
+	created := func(ago time.Duration) xptest.Option {
+		return xptest.Field(noon.Add(-ago).UTC().Format(time.RFC3339), "metadata", "creationTimestamp")
+	}
+	bucket := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x), created(time.Minute)}, o...)...)
+	}
+	paused := held(xptest.XR("x", xptest.Refs(bucket())), xptest.SeenPaused())
+	on := func(served bool, mrs ...*unstructured.Unstructured) *World {
+		w := world(append(mrs, paused, xptest.Revision(xptest.RevisionName, x))...)
+		if !served {
+			w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
+		}
+
+		return w
+	}
+	observed := func(o ...xptest.Option) *unstructured.Unstructured {
+		return heldFor(bucket(), Hold{Observes: true}, append(o, policies(`["Observe"]`))...)
+	}
+	const unseen = "Bucket b: its provider has not observed it yet"
+	cases := map[string]struct {
+		reason string
+		world  *World
+		ref    xp.Ref
+		active bool
+		want   string
+		moving bool
+	}{
+		"NotServed": {
+			reason: "The MR was left out, so it has to be restored again.", world: on(false),
+			want: "Bucket b: its kind is not served, since its " + cure + ". Then restore it again",
+		},
+		"NotServedOtherwise": {
+			reason: "Else its provider is missing.", world: on(false), active: true,
+			want: "Bucket b: its kind is not served; install the provider or XRD of Bucket.cloud.example.org",
+		},
+		"NotObserved": {
+			reason: "The CRD is from the backup, and nothing runs the provider.", world: on(true, bucket()), want: "Bucket b: its provider says nothing of it, since its " + cure,
+		},
+		"NotObservedOtherwise": {reason: "An active kind has a provider that is late.", world: on(true, bucket()), active: true, want: unseen, moving: true},
+		"JustCreated":          {reason: "A provider needs a moment.", world: on(true, bucket(created(time.Second))), want: unseen, moving: true},
+		"Alone": {
+			reason: "The same for an MR that nothing composes.", world: world(observed(xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(bucket()),
+			want: "Bucket b: its provider says nothing of it, since its " + cure,
+		},
+		"ObservedFirst": {
+			reason: "And for one that an XR composes.", world: on(true, observed()),
+			want: "Bucket b: its provider says nothing of it, since its " + cure,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.world.Definitions(func(gk schema.GroupKind) string {
+				if tc.active || gk.String() != "Bucket.cloud.example.org" {
+					return ""
+				}
+
+				return mrd
+			})
+			if tc.ref == (xp.Ref{}) {
+				tc.ref = xp.RefTo(x)
+			}
+			plan := Next(tc.world, tc.ref)
+			if got := strings.Join(plan.Waiting, "\n"); got != tc.want || plan.Moving != tc.moving || plan.Failed != "" {
+				t.Errorf("%s\ngot %q, moving %v, failed %q\nwant %q, moving %v", tc.reason, got, plan.Moving, plan.Failed, tc.want, tc.moving)
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package live
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	metadatafake "k8s.io/client-go/metadata/fake"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// activated is a cluster with MRDs, of which some kinds need not be served.
+func activated(s *server, unserved bool, mrds ...*unstructured.Unstructured) (*server, *Cluster) {
+	var meta []runtime.Object
+	for _, mrd := range mrds {
+		s.put(definitionsOfMRs, mrd)
+		meta = append(meta, &metav1.PartialObjectMetadata{
+			TypeMeta: metav1.TypeMeta{APIVersion: mrd.GetAPIVersion(), Kind: mrd.GetKind()}, ObjectMeta: metav1.ObjectMeta{Name: mrd.GetName()},
+		})
+	}
+	s.kinds[xp.KindManagedDefinition.GroupVersion().String()] = []metav1.APIResource{{Name: "managedresourcedefinitions", Kind: "ManagedResourceDefinition"}}
+	if unserved {
+		delete(s.kinds, xptest.ManagedVersion)
+	}
+	c := s.cluster()
+	scheme := metadatafake.NewTestScheme()
+	_ = metav1.AddMetaToScheme(scheme)
+	c.metadata = metadatafake.NewSimpleMetadataClient(scheme, meta...)
+
+	return s, c
+}
+
+func TestInactive(t *testing.T) {
+	mr := xptest.MR("b")
+	of := func(kind string) *unstructured.Unstructured {
+		return xptest.Object(xptest.ManagedVersion, kind, "", "g")
+	}
+	inactive := xptest.Inactive()
+	cases := map[string]struct {
+		reason   string
+		unserved bool
+		mrds     []*unstructured.Unstructured
+		kind     string
+		change   func(*server)
+		want     string
+		requests int
+	}{
+		"Served": {
+			reason: "Its CRD is from a backup.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr, inactive)},
+			want: "buckets.cloud.example.org", requests: 1,
+		},
+		"Active": {reason: "That is as it should be.", mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr)}, requests: 1},
+		"None":   {reason: "Not every kind has one.", requests: 1},
+		"Unserved": {
+			reason: "What a kind is called as a resource is not known then, but nearly.", unserved: true, want: "buckets.cloud.example.org", requests: 1,
+			mrds: []*unstructured.Unstructured{
+				xptest.ManagedDefinition("alarms", of("Alarm"), inactive), xptest.ManagedDefinition("buckets", mr, inactive), xptest.ManagedDefinition("queues", of("Queue")),
+			},
+		},
+		"Irregular": {
+			reason: "A plural can be any.", unserved: true, kind: "Gateway", want: "gateways.cloud.example.org", requests: 1,
+			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("alarms", of("Alarm"), inactive), xptest.ManagedDefinition("gateways", of("Gateway"), inactive)},
+		},
+		"OfAnotherGroup": {
+			reason: "A group can end like another.", unserved: true,
+			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", xptest.Object("s3.cloud.example.org/v1", "Bucket", "", "b"), inactive)},
+		},
+		"MadeUp": {reason: "A kind that a tenant has made up costs nothing.", unserved: true, kind: "Nothing"},
+		"V1":     {reason: "Crossplane v1 has none.", change: func(s *server) { delete(s.kinds, xp.KindManagedDefinition.GroupVersion().String()) }},
+		"Forbidden": {
+			reason: "Whoever may not read them is told what everybody was.", change: func(s *server) { forbid(s, "managedresourcedefinitions") },
+			mrds: []*unstructured.Unstructured{xptest.ManagedDefinition("buckets", mr, inactive)}, requests: 1,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, c := activated(newServer(), tc.unserved, tc.mrds...)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			gk := mr.GroupVersionKind().GroupKind()
+			if tc.kind != "" {
+				gk.Kind = tc.kind
+			}
+			a := activationsIn(c)
+			for range 3 {
+				if got := a.inactive(context.Background(), gk); got != tc.want {
+					t.Fatalf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+				}
+			}
+			if asked := s.requests("list"); len(asked) != tc.requests {
+				t.Errorf("%s\nasked %v", tc.reason, asked)
+			}
+		})
+	}
+}
+
+// Whoever polls, and whoever validates, is told what activates the kind.
+func TestUnservedKindsAreNamedWithTheirActivation(t *testing.T) {
+	mr := xptest.MR("b")
+	x := xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr))
+	mrd := xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
+	_, c := activated(surveyed(x), true, mrd)
+	survey, err := c.Survey(context.Background(), Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, p := range diagnosis.Validate(survey.Objects, survey.Situation) {
+		found = found || p.Object == xp.RefTo(mr) && strings.Contains(p.Reason, "ManagedResourceDefinition buckets.cloud.example.org is not active") &&
+			strings.HasPrefix(p.Next, "activate it: ")
+	}
+	if !found {
+		t.Errorf("validate says %v", diagnosis.Validate(survey.Objects, survey.Situation))
+	}
+}

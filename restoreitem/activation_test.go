@@ -1,0 +1,80 @@
+package restoreitem
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What activates kinds is everybody's, and a tenant chooses what his XRs compose.
+func TestOrderAsksForActivations(t *testing.T) {
+	const policy, definition = "managedresourceactivationpolicies.apiextensions.crossplane.io//all",
+		"managedresourcedefinitions.apiextensions.crossplane.io//buckets.cloud.example.org"
+	tree := xptest.Tree(policy, definition)
+	teamA := velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		want   []string
+		warns  int
+	}{
+		"All": {
+			reason: "They come before the XRs that need them.", item: xptest.ModernXR("m", tree),
+			want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
+		},
+		"Labels": {
+			reason: "They need not have the labels.", item: xptest.ModernXR("m", tree), want: []string{"managedresourceactivationpolicies", "managedresourcedefinitions"},
+			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
+		},
+		"Namespaces":     {reason: "A restore of namespaces activates nothing.", item: xptest.ModernXR("m", tree), spec: teamA},
+		"ClusterScoped":  {reason: "Nor for a claim's XR.", item: xptest.XR("x", tree), spec: teamA},
+		"Claim":          {reason: "Nor for a claim.", item: xptest.Claim("c", tree), spec: teamA},
+		"ManagedForged":  {reason: "An MR lists none.", item: xptest.NamespacedMR("b", tree), spec: teamA, warns: 1},
+		"ManagedOfAll":   {reason: "Nowhere.", item: xptest.MR("b", tree), warns: 1},
+		"NamedAsOwner":   {reason: "Nor does one that names it.", item: xptest.MR("b", xptest.ControlledBy(xptest.ActivationPolicy("all"))), spec: teamA},
+		"NamedAsUsedBy":  {reason: "Nor a Usage.", item: usageOf(xptest.ActivationPolicy("all")), spec: teamA, warns: 1},
+		"NamedAsUsedAll": {reason: "It need not be served.", item: usageOf(xptest.ActivationPolicy("all")), warns: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, i := range out.AdditionalItems {
+				if i.Group == xp.GroupAPIExtensions && i.Resource[:7] == "managed" {
+					got = append(got, i.Resource)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || len(hook.AllEntries()) != tc.warns {
+				t.Errorf("%s\nwarned %d times, -want, +got:\n%s", tc.reason, len(hook.AllEntries()), diff)
+			}
+		})
+	}
+}
+
+func usageOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	of := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "resourceRef": map[string]any{"name": u.GetName()}}
+
+	return xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(of, "spec", "of"))
+}
+
+// An MRD comes back as active as it was, without the owners that it had: its provider takes it over.
+func TestAdoptLeavesMRDsToTheirProviders(t *testing.T) {
+	out := adopt(t, live(), xptest.ManagedDefinition("buckets", xptest.MR("b"), xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"))),
+		restoreOf(nil))
+	if out.err != nil || out.SkipRestore || out.OperationID != "" || len(out.logged) > 0 {
+		t.Errorf("got %+v", out)
+	}
+}
