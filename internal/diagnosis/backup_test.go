@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -33,6 +34,10 @@ func TestInspectBackup(t *testing.T) {
 	lists := xptest.With(x, xptest.Refs(mr))
 	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
 	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
+	mrd := xptest.ManagedDefinition("buckets", mr)
+	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", mrd.GetName(),
+		xptest.OwnedBy(metav1.OwnerReference{APIVersion: mrd.GetAPIVersion(), Kind: mrd.GetKind(), Name: mrd.GetName(), UID: mrd.GetUID()}),
+		xptest.JSON(`{"spec":{"group":"cloud.example.org","names":{"kind":"Bucket","plural":"buckets"}}}`))
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -52,7 +57,24 @@ func TestInspectBackup(t *testing.T) {
 			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/p-1"},
 		},
-		"Held": {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"Activated": {
+			reason:  "A restore brings the policy.",
+			objects: []*unstructured.Unstructured{lists, mr, crd, mrd, xptest.ActivationPolicy("all", xptest.Activating("*.cloud.example.org"))},
+		},
+		"ByHand": {
+			reason: "Where its provider has made it anew it is not active.", want: []string{"warning NotActivated ManagedResourceDefinition buckets.cloud.example.org"},
+			objects: []*unstructured.Unstructured{lists, mr, crd, mrd, xptest.MR("another"), xptest.ActivationPolicy("other", xptest.Activating("queues.cloud.example.org"))},
+		},
+		"NoDefinition": {
+			reason: "The policy alone activates what the provider brings.", objects: []*unstructured.Unstructured{lists, mr, crd},
+			want: []string{"warning NotActivated ManagedResourceDefinition buckets.cloud.example.org"},
+		},
+		"NoDefinitionButPolicy": {
+			reason:  "Then nothing is missing.",
+			objects: []*unstructured.Unstructured{lists, mr, crd, xptest.ActivationPolicy("all", xptest.Activating("*"))},
+		},
+		"PlainCRD": {reason: "Not every kind has one.", objects: []*unstructured.Unstructured{lists, mr, xptest.With(crd, xptest.Without("metadata", "ownerReferences"))}},
+		"Held":     {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
 		"HeldWithout": {
 			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
 			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},

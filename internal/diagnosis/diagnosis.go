@@ -49,6 +49,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkReadings()
 	d.checkSecrets()
 	d.checkInputs()
+	d.checkActivations()
 	d.checkServiceAccounts()
 	d.checkHeld()
 

@@ -72,6 +72,8 @@ const (
 	// to be there.
 	EnvironmentMissing Code = "EnvironmentMissing"
 	PipelineReads      Code = "PipelineReads"
+	// NotActivated is a kind of MRs in a backup that may not be served where that is restored, since nothing in it has the kind be active.
+	NotActivated Code = "NotActivated"
 	// SettingsMisplaced are on what only one revision of a package runs with.
 	SettingsMisplaced Code = "SettingsMisplaced"
 	// FormatUnknown is that of a backup which may have been written by a newer Velero.
@@ -93,7 +95,7 @@ const (
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
 	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing, PipelineReads,
-	SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

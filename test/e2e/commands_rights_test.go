@@ -68,7 +68,8 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	reads := map[string]bool{
 		"compositeresourcedefinitions.apiextensions.crossplane.io": true, "compositionrevisions.apiextensions.crossplane.io": true,
 		"environmentconfigs.apiextensions.crossplane.io": true, "usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
-		"functions.pkg.crossplane.io": true, "functionrevisions.pkg.crossplane.io": true,
+		"managedresourcedefinitions.apiextensions.crossplane.io": true,
+		"functions.pkg.crossplane.io":                            true, "functionrevisions.pkg.crossplane.io": true,
 	}
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group

@@ -84,14 +84,20 @@ func (s *suite) setHealth(t *testing.T, scene, status string) {
 // withdraw takes a CRD of the provider's away from the target, and returns it. The provider does not run without.
 func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured {
 	t.Helper()
+	must(t, s.target.Stop(stack.CloudProvider))
+
+	return s.takeAway(t, plural)
+}
+
+// takeAway takes a CRD of the provider's, which does not run, away from the target, and returns it.
+func (s *suite) takeAway(t *testing.T, plural string) *unstructured.Unstructured {
+	t.Helper()
 	group := ".cloud.m.example.org"
 	if s.version == stack.V1 {
 		group = ".cloud.example.org"
 	}
-	ctx := t.Context()
-	crd, err := get(ctx, s.target, crdKind, "", plural+group)
+	crd, err := get(t.Context(), s.target, crdKind, "", plural+group)
 	must(t, err)
-	must(t, s.target.Stop(stack.CloudProvider))
 	s.delete(t, crd, metav1.DeletePropagationBackground)
 	s.awaitGone(t, crd)
 	delete(crd.Object, "status")

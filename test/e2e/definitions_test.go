@@ -132,11 +132,13 @@ func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// fillScenes makes all scenes in a source, backs each up, those for which the function says so by Velero alone, and loses the source.
+// fillScenes makes all scenes in the source, or in a new one, backs each up, those for which the function says so by Velero alone, and loses the source.
 func (s *suite) fillScenes(t *testing.T, dir string, scenes map[string]*shape, alone func(name string) bool) {
 	t.Helper()
 	ctx := t.Context()
-	s.source = s.bare(t, "source")
+	if s.source == nil {
+		s.source = s.bare(t, "source")
+	}
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]

@@ -1,0 +1,64 @@
+package diagnosis
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// checkActivations finds kinds of MRs that nothing in the backup has be active.
+func (d *diagnosis) checkActivations() {
+	var policies []*unstructured.Unstructured
+	for _, o := range d.byID[xp.KindActivationPolicy.GroupKind()] {
+		policies = append(policies, o.whole())
+	}
+	groups := map[string]bool{}
+	kinds := map[schema.GroupKind]bool{}
+	for _, o := range d.managed {
+		gk := o.GroupVersionKind().GroupKind()
+		groups[gk.Group], kinds[gk] = true, true
+	}
+	for _, o := range d.byID[kindCRD] {
+		// One of Crossplane's MRDs is called like the CRD that it makes.
+		if _, group, _ := strings.Cut(o.Name, "."); !groups[group] {
+			continue
+		}
+		crd := o.whole()
+		name, defined := definedBy(crd)
+		if !defined || !kinds[xp.ManagedKind(crd)] ||
+			slices.ContainsFunc(policies, func(u *unstructured.Unstructured) bool { return xp.Activates(u, name) }) {
+			continue
+		}
+		r := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: name}
+		if d.IsUnread(r) {
+			continue
+		}
+		const next = "if its provider has the capability safe-start, see that it is active in the cluster that is restored to, or "
+		if d.get(r) == nil {
+			d.add(report.NotActivated, report.Warning, r, "managed resources in the backup need it, and it is not in the backup, nor is a "+
+				"ManagedResourceActivationPolicy that activates it", next+xp.HowToActivate(name))
+
+			continue
+		}
+		d.add(report.NotActivated, report.Warning, r, "no ManagedResourceActivationPolicy in the backup activates it, and a restore changes none that exists",
+			next+xp.HowToActivate(name))
+	}
+}
+
+// definedBy returns the name of the MRD that made a CRD.
+func definedBy(crd *unstructured.Unstructured) (name string, ok bool) {
+	for _, o := range crd.GetOwnerReferences() {
+		if o.Kind == xp.KindManagedDefinition.Kind && strings.HasPrefix(o.APIVersion, xp.GroupAPIExtensions+"/") {
+			return o.Name, true
+		}
+	}
+
+	return "", false
+}
