@@ -105,7 +105,7 @@ func (t *tree) releaseClaim() bool {
 // checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
-	if t.w.isSuspect(claim) && t.plan.Patch == nil {
+	if t.w.isSuspect(claim) && t.w.isOfRestore(claim) && t.plan.Patch == nil {
 		t.plan.Change = free(claim)
 	}
 }
@@ -124,7 +124,7 @@ func (t *tree) holdClaimAgain() {
 	if h, err := t.w.holdOf(claim); h != nil || err != nil {
 		return
 	}
-	if c, ok := t.w.holdAgain(claim); ok {
+	if c, ok := t.w.holdAgain(claim, t.hold.Restore); ok {
 		t.plan.Also = append(t.plan.Also, c)
 		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
 	}
