@@ -148,6 +148,9 @@ func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 		for i := range h.Refs {
 			h.Refs[i].Namespace = u.GetNamespace()
 		}
+		for i := range h.Inputs {
+			h.Inputs[i].Namespace = u.GetNamespace()
+		}
 	}
 
 	return h, nil

@@ -319,11 +319,12 @@ func (w *World) named(f *fact) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
+		refs := f.inputs()
 		if f.secret != none && held && f.hold.Secret {
-			return []xp.Ref{f.secret}
+			refs = append(refs, f.secret)
 		}
 
-		return nil
+		return refs
 	}
 	if w.isBrief(f) {
 		return f.untold()

@@ -144,31 +144,43 @@ func (o *observer) list(ctx context.Context, p collection, selector string) erro
 		return nil
 	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
-	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
+	whole := gvk == kindSecret && selector == ""
+	if whole {
 		// No other Secrets of the cluster are anybody's business here.
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
-		err := o.read(ctx, p, options)
-		switch {
-		case err == nil:
-			continue
-		case isUnserved(err):
-			o.world.AddUnserved(gvk.GroupKind())
-		case gvk == kindSecret && apierrors.IsForbidden(err):
-			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
-			o.world.AddUnreadable(gvk, err.Error())
-		case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err):
-			// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
-			o.unread[gvk] = err
-			o.world.AddUnreadable(gvk, err.Error())
-		default:
-			return err
+		if err := o.read(ctx, p, options); err != nil {
+			return o.unlisted(ctx, p, err)
 		}
-		o.whole[p] = true
-
+	}
+	if !whole {
 		return nil
 	}
+	if err := o.readInputs(ctx, p); err != nil {
+		return o.unlisted(ctx, p, err)
+	}
+
+	return nil
+}
+
+// unlisted takes note of why a kind could not be listed, or returns that if nothing is known without the kind.
+func (o *observer) unlisted(ctx context.Context, p collection, err error) error {
+	gvk := p.GroupVersionKind
+	switch {
+	case isUnserved(err):
+		o.world.AddUnserved(gvk.GroupKind())
+	case gvk == kindSecret && apierrors.IsForbidden(err):
+		// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
+		o.world.AddUnreadable(gvk, err.Error())
+	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err):
+		// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
+		o.unread[gvk] = err
+		o.world.AddUnreadable(gvk, err.Error())
+	default:
+		return err
+	}
+	o.whole[p] = true
 
 	return nil
 }
