@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,8 @@ type observer struct {
 	// discovered says that all kinds were looked for since it began, and unanswered why it is not known what some groups and versions serve.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
+	// others are the versions in which kinds are served that are not in the version that was asked for; empty if there are none.
+	others map[schema.GroupVersionKind]schema.GroupVersionKind
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
 	// usages are those that an XR composed once, and usagesRead the namespaces in which they were read; nil if they were not.
@@ -69,7 +72,7 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, world: adoption.NewWorld(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
+		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
@@ -81,9 +84,16 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 func (o *observer) look(ctx context.Context) error {
 	o.world.SetTime(time.Now())
 	for {
-		needs := o.world.Needs(append(o.world.Subjects(), o.refs...))
+		needs, err := o.inServed(o.world.Needs(append(o.world.Subjects(), o.refs...)))
+		if err != nil {
+			return err
+		}
 		o.vital = o.world.Vital(needs)
-		for _, r := range o.refs {
+		asked, err := o.inServed(slices.Clone(o.refs))
+		if err != nil {
+			return err
+		}
+		for _, r := range asked {
 			o.vital[r.GroupVersionKind()] = true
 		}
 		more, err := o.observe(ctx, needs)
