@@ -34,6 +34,8 @@ type found struct {
 	before []xp.Item
 	// published are those of the items that are connection secrets or credentials.
 	published map[xp.Item]bool
+	// inputs are the Secrets that its provider reads.
+	inputs []xp.Input
 	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
 	dangling []xp.Ref
 	// composed are what an XR composes.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -29,6 +30,8 @@ type item struct {
 	copied bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
+	// inputs are the Secrets that its provider reads and that it must be held for.
+	inputs []adoption.Input
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger

@@ -155,8 +155,11 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 	return u, s.note(err)
 }
 
-// Exists tells whether something is live.
+// Exists tells whether something is live. It is first asked about Secrets when they are restored, so those count.
 func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if r.Kind == "Secret" && s.find(r.ID()) != nil {
+		return true, nil
+	}
 	exists, err := s.exists(ctx, r)
 	if r.Kind == "Secret" && apierrors.IsForbidden(err) {
 		return exists, err // Who rehearses a restore need not be let read Secrets.

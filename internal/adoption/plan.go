@@ -202,7 +202,7 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	if len(args) > 0 {
 		if r, ok := args[0].(xp.Ref); ok {
 			cause = r.Kind + " " + format
-			if gvk := r.GroupVersionKind(); !slices.Contains(t.plan.On, gvk) {
+			if gvk := t.w.served(r); !slices.Contains(t.plan.On, gvk) {
 				t.plan.On = append(t.plan.On, gvk)
 			}
 		}
@@ -236,6 +236,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.holdClaimAgain()
 		t.checkPlatform()
 		t.checkComposed(true)
+		t.checkVersions()
 		t.checkStatus(u)
 		t.checkSecret(u)
 		t.checkRevision()

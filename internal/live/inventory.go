@@ -92,10 +92,14 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 }
 
 // Each calls the function with every object of a kind that the options select, in the namespace or, if that is "", in all of them. It reads them in parts, so
-// that what the function does not keep takes no memory. Errors are those of Resource and of the API server.
+// that what the function does not keep takes no memory. All Secrets there are have no more than their metadata. Errors are those of Resource and of the API
+// server.
 func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
+	if c.metadata != nil && areAllSecrets(gvk, options) {
+		return c.eachSecret(ctx, namespace, "", do)
+	}
 	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do, nil)
 
 	return err

@@ -163,6 +163,7 @@ func shapesV1() map[string]*shape {
 		},
 	}
 	maps.Copy(shapes, shapesOfSecrets())
+	maps.Copy(shapes, shapesOfInputs())
 
 	return shapes
 }
