@@ -27,6 +27,8 @@ type item struct {
 	owners []metav1.OwnerReference
 	// copied says that it is a copy that is held whether its owners look after it or not.
 	copied bool
+	// early says that it comes back before others that it may need, since something that Velero restores first has asked for it.
+	early bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
