@@ -54,7 +54,7 @@ func serve() {
 			introduce(log)
 			cluster, err := connect()
 
-			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
+			return restoreitem.NewOrder(selector, cluster, asks, log).Sparing(cluster).Minding(doom), err
 		}
 	}
 	standDown := restoreitem.NewStandDown(featuresOf(pflag.CommandLine))

@@ -128,7 +128,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
 		restore:      input.Restore,
 	}
-	i.namespace = targetNamespace(i.GetNamespace(), i.restore)
+	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.asks.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)
 	if err == nil {

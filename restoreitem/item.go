@@ -28,6 +28,8 @@ type item struct {
 	owners []metav1.OwnerReference
 	// copied says that it is a copy that is held whether its owners look after it or not.
 	copied bool
+	// early says that it comes back before others that it may need, since something that Velero restores first has asked for it.
+	early bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
 	// inputs are the Secrets that its provider reads and that it must be held for.

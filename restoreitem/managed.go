@@ -79,6 +79,8 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		h.Reason = adoption.ReasonStatus
 	case adoption.IsMarked(i.original):
 		h.Reason = adoption.ReasonMarked
+	case i.early:
+		h.Reason = adoption.ReasonEarly
 	case !h.Quarantine:
 		return nil
 	}

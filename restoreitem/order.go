@@ -32,12 +32,19 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return fn(gvk)
 }
 
+// ClaimKinds know of which kinds claims are.
+type ClaimKinds interface {
+	// IsClaimKind tells whether claims are of a kind, as the API server says; of none that it does not serve.
+	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
+}
+
 // Order asks Velero to restore first what must be there before an item: a composed resource's XR and other owners, an XR's CompositionRevision,
-// Composition and XRD, a claim's whole tree, the owner of a connection secret, the package of a package revision, and what a Usage uses.
+// Composition and XRD, a claim's whole tree, what publishes in a connection secret, but no claim, the package of a package revision, and what a Usage uses.
 type Order struct {
 	selector velero.ResourceSelector
 	mapper   ResourceMapper
 	asks     *Asks
+	claims   ClaimKinds
 	doom     *Doom
 	log      logrus.FieldLogger
 	awaited  sync.Map // Of definedKind.
@@ -55,6 +62,13 @@ func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *Ask
 // Minding has the action restore nothing that is doomed.
 func (o *Order) Minding(d *Doom) *Order {
 	o.doom = d
+
+	return o
+}
+
+// Sparing has the action ask for no claim before its connection secret comes.
+func (o *Order) Sparing(claims ClaimKinds) *Order {
+	o.claims = claims
 
 	return o
 }
@@ -106,6 +120,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if left != "" {
 		out.OperationID = noteID(xp.RefTo(item), left, false)
 	}
+	o.noteEarly(item, in)
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
@@ -205,7 +220,7 @@ func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.named(item), restore)
+	first, err := o.ask(item, o.withoutClaims(item, o.named(item)), restore)
 	if err != nil {
 		return nil, err
 	}

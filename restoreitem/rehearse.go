@@ -94,7 +94,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 	asks, doom := &Asks{}, NewDoom(r.stage)
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Minding(doom))
+		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Sparing(r.stage).Minding(doom))
 	}
 	for _, a := range Adopts() {
 		actions = append(actions, NewAdopt(a.Selector, r.stage, nil, log).Minding(doom).Knowing(asks))

@@ -32,6 +32,10 @@ func (s *scene) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResour
 	return s.resources(gvk)
 }
 
+func (s *scene) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	return gvk.Kind == xptest.ClaimKind, nil
+}
+
 func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	if s.dying != nil && xp.Defines(s.dying, gk) {
 		return s.dying, nil

@@ -244,6 +244,9 @@ func WhyHeld(i xp.Identity, id string) string {
 // ReasonObserve is why an MR is held that is to be observed first.
 const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
 
+// ReasonEarly is why an MR is held that comes back ahead of others: its provider could make what it does not find and what comes later.
+const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
+
 // ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
 const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted
 
