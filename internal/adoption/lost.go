@@ -244,7 +244,7 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := at(xp.Annotation(u, name)); !created.IsZero() && when.After(created) {
+		if when := at(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers count in seconds.
 			return when, true
 		}
 	}

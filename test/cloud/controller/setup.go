@@ -76,6 +76,8 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 // newReconciler returns the managed reconciler of the kind. Its connection publishers are the defaults, for either scope:
 // crossplane-runtime v2.3 has no option for others.
 func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool, rec event.Recorder, o Options) *managed.Reconciler {
+	mgr = heedless{mgr}
+
 	// Without initializers there is no external name until the cloud has chosen one. The default would be the object's name.
 	initializers := []managed.Initializer{}
 	if ownsName {
