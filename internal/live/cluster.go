@@ -52,7 +52,9 @@ type Cluster struct {
 	groups served
 	kinds  map[schema.GroupVersion]kinds
 	// versions are what CRDs say of those of their kinds.
-	versions    map[schema.GroupKind]xp.Versions
+	versions map[schema.GroupKind]xp.Versions
+	// conversions are the kinds that could not be converted.
+	conversions map[schema.GroupVersionKind]unread
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
 	// brought are what restores have created, by kind.
@@ -148,6 +150,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		now:         time.Now,
 		kinds:       map[schema.GroupVersion]kinds{},
 		versions:    map[schema.GroupKind]xp.Versions{},
+		conversions: map[schema.GroupVersionKind]unread{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
 		brought:     map[schema.GroupKind]brought{},

@@ -86,3 +86,35 @@ func bare(u *unstructured.Unstructured, namespace string) *unstructured.Unstruct
 
 	return b
 }
+
+// unconvertedFor is for how long nobody lists a kind again that could not be converted: there may be thousands of it to restore, and a webhook may take 30 s to
+// give no answer.
+const unconvertedFor = 10 * time.Second
+
+// An unread kind is one that could not be converted when it was listed.
+type unread struct {
+	err error
+	at  time.Time
+}
+
+// unread takes note of why a kind can't be listed, if that is for long, and returns it.
+func (c *Cluster) unread(gvk schema.GroupVersionKind, err error) error {
+	if xp.IsConversion(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conversions[gvk] = unread{err: err, at: c.now()}
+	}
+
+	return err
+}
+
+// unconverted returns why a kind could not be listed a moment ago.
+func (c *Cluster) unconverted(gvk schema.GroupVersionKind) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedFor {
+		return u.err
+	}
+
+	return nil
+}
