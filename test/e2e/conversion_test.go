@@ -31,9 +31,10 @@ const (
 )
 
 const (
-	networksCRD = "networks.cloud.m.example.org"
-	first       = "v1alpha1"
-	second      = "v1alpha2"
+	networksCRD  = "networks.cloud.m.example.org"
+	databasesCRD = "databases.cloud.m.example.org"
+	first        = "v1alpha1"
+	second       = "v1alpha2"
 )
 
 func conversionScenes() map[string]*shape {
@@ -47,7 +48,10 @@ func conversionScenes() map[string]*shape {
 		awaited:        network("A restore waits for a webhook."),
 		slowly:         network("A webhook may be slow."),
 		movedOn:        network("The version that is stored may have moved."),
-		unknown:        network("What can't be listed is not missing."),
+		unknown: {
+			reason: "What can't be listed is not missing.",
+			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3 * few, RestoreArgs: withoutCRDs},
+		},
 		withdrawn:      network("A version that is not served any more is an error with its cure."),
 		plain: {
 			reason: "What has nothing to do with a kind that can't be converted goes on.",
@@ -96,7 +100,7 @@ func TestConversion(t *testing.T) {
 		must(t, scenes[movedOn].StartRestore(ctx, s.target))
 		s.awaitCompleted(t, movedOn)
 	})
-	t.Run("Unlisted", func(t *testing.T) { s.testUnlisted(t, hook, scenes) })
+	t.Run("Unlisted", func(t *testing.T) { s.testUnlisted(t, newConverter(t), scenes) })
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
@@ -113,6 +117,7 @@ func (s *suite) fillConverted(t *testing.T, hook *converter, scenes map[string]*
 	ctx := t.Context()
 	s.source = s.bare(t, "source")
 	hook.convert(t, s.source, networksCRD, first, second)
+	hook.convert(t, s.source, databasesCRD, first, second)
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]
@@ -245,20 +250,14 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	s.again(t, n)
 }
 
-// testUnlisted restores while networks can't be listed in the version in which XRs refer to them. What can't be listed is not missing, and the others go on.
+// testUnlisted restores while databases can't be listed in the version in which XRs refer to them. What can't be listed is not missing, and the others go on.
 func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*shape) {
 	ctx := t.Context()
-	networks, err := list(ctx, s.target, schema.GroupVersionKind{Group: "cloud.m.example.org", Version: second, Kind: "Network"}, "", "")
-	must(t, err)
-	for _, u := range networks { // So that they are stored as Velero reads them, which waits for what it can't list.
-		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"stored": second}}}))
-		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"stored": nil}}}))
-	}
 	hook.be(broken)
-	hook.convert(t, s.target, networksCRD, second, first)
+	hook.convert(t, s.target, databasesCRD, second, first)
 	must(t, scenes[unknown].StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, unknown))
-	s.eventually(t, "the XRs to say that networks can't be read", func(context.Context) error {
+	s.eventually(t, "the XRs to say that databases can't be read", func(context.Context) error {
 		for _, u := range s.orders(t, scenes[unknown], few) {
 			if !paused(&u) || !drill.Held(&u) {
 				return fmt.Errorf("%s is not held", u.GetName())
