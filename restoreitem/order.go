@@ -46,6 +46,7 @@ type Order struct {
 	asks     *Asks
 	claims   ClaimKinds
 	doom     *Doom
+	ready    *Readiness
 	log      logrus.FieldLogger
 	awaited  sync.Map // Of definedKind.
 	// told are the items of which an operation says that the filters by resource leave them out.
@@ -69,6 +70,13 @@ func (o *Order) Minding(d *Doom) *Order {
 // Sparing has the action ask for no claim before its connection secret comes.
 func (o *Order) Sparing(claims ClaimKinds) *Order {
 	o.claims = claims
+
+	return o
+}
+
+// Awaiting has the action restore nothing before it can be converted.
+func (o *Order) Awaiting(r *Readiness) *Order {
+	o.ready = r
 
 	return o
 }
@@ -103,6 +111,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
 		return nil, err // Before anything is asked for.
 	}
+	if err := o.ready.check(item, input.Restore, o.log); err != nil {
+		return nil, err
+	}
 	first, err := o.first(item, input.Restore)
 	if err != nil {
 		return nil, err
@@ -124,8 +135,8 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
-	if o.awaits(item, out.AdditionalItems) {
-		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, definedWithin
+	if within := o.ready.within(input.Restore); o.awaits(item, out.AdditionalItems, within) {
+		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, within
 	}
 
 	return out, nil

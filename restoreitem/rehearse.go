@@ -259,6 +259,11 @@ func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstr
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
 		return o, nil
+	case xp.IsConversion(err):
+		o := r.created(u, said)
+		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
+
+		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:

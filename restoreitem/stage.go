@@ -117,9 +117,9 @@ func (s *stage) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// note remembers why the cluster can't be read.
+// note remembers why the cluster can't be read. That a kind can't be converted is for the items of that kind to say.
 func (s *stage) note(err error) error {
-	if err != nil && !isAbsent(err) && s.failed == nil {
+	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && s.failed == nil {
 		s.failed = err
 	}
 

@@ -114,7 +114,7 @@ func (t *tree) checkFree(claim *unstructured.Unstructured) {
 // its composition update policy. As long as the XR is paused this plugin has not released the claim.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
-	if !ok {
+	if !ok || t.awaitKnown(r) {
 		return
 	}
 	claim := t.w.Get(r)

@@ -108,6 +108,9 @@ func Next(w *World, r xp.Ref) (p Plan) {
 
 func next(w *World, r xp.Ref) Plan {
 	u := w.Get(r)
+	if t := (tree{w: w}); u == nil && t.awaitKnown(r) {
+		return t.plan
+	}
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
 	}

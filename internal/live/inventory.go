@@ -51,6 +51,9 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
+	if err := c.unconverted(gvk); err != nil {
+		return inventory{}, err
+	}
 	accounts := map[xp.Ref]xp.Ref{} // Thousands share one, and one copy of its strings.
 	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
@@ -73,7 +76,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return inventory{}, err
+		return inventory{}, c.unread(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

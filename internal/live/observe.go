@@ -122,7 +122,7 @@ func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 		return false, err
 	}
 	for _, r := range needs {
-		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] {
+		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] && !xp.IsConversion(err) {
 			return false, err
 		}
 	}
@@ -183,8 +183,8 @@ func (o *observer) unlisted(ctx context.Context, p collection, err error) error 
 	case gvk == kindSecret && apierrors.IsForbidden(err):
 		// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
 		o.world.AddUnreadable(gvk, err.Error())
-	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err):
-		// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
+	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err), xp.IsConversion(err):
+		// A tenant can list any kind as composed, such as one whose server is down, and a provider can have no Pod. Only who needs the kind waits for it.
 		o.unread[gvk] = err
 		o.world.AddUnreadable(gvk, err.Error())
 	default:
