@@ -49,12 +49,24 @@ func serve() {
 
 		return cluster.Terminating(ctx, gk)
 	}))
+	ready := sync.OnceValues(func() (*restoreitem.Readiness, error) {
+		cluster, err := connect()
+		if err != nil {
+			return nil, err
+		}
+
+		return restoreitem.NewReadiness(cluster), nil
+	})
 	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			introduce(log)
 			cluster, err := connect()
+			if err != nil {
+				return nil, err
+			}
+			r, err := ready()
 
-			return restoreitem.NewOrder(selector, cluster, asks, log).Minding(doom), err
+			return restoreitem.NewOrder(selector, cluster, asks, log).Sparing(cluster).Minding(doom).Awaiting(r), err
 		}
 	}
 	standDown := restoreitem.NewStandDown(featuresOf(pflag.CommandLine))

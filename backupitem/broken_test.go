@@ -2,6 +2,7 @@ package backupitem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,5 +204,47 @@ func TestBrokenKindsAreNamedOnce(t *testing.T) {
 		". It is stored without what it names there, as Velero alone would. Have the API server answer for Bucket.cloud.example.org, then back up again"
 	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != 1 || diff != "" {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
+	}
+}
+
+// A twoVersions cluster prefers another version of MRs than XRs name, and can't convert to it.
+type twoVersions struct{ *cluster }
+
+var errConversion = errors.New("conversion webhook for cloud.example.org/v1, Kind=Bucket failed: service \"provider\" not found")
+
+func (v twoVersions) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	if r.Kind == xptest.ManagedKind && r.GroupVersionKind().Version == "v1" {
+		return nil, errConversion
+	}
+
+	return v.cluster.Get(ctx, r)
+}
+
+func (v twoVersions) Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error {
+	if gvk.Kind == xptest.ManagedKind && gvk.Version == "v1" {
+		return errConversion
+	}
+
+	return v.cluster.Each(ctx, gvk, namespace, options, do)
+}
+
+// Velero reads what it is asked for in the version that the group prefers, and leaves the XR out if it can't.
+func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
+	runsOn, _ := platform()
+	xr := xptest.XR("x")
+	mr := xptest.MR("b", xptest.ControlledBy(xr))
+	mr.SetAPIVersion("cloud.example.org/v1beta1")
+	xr = xptest.With(xr, xptest.Refs(mr))
+	log, hook := logtest.NewNullLogger()
+	links := NewLinks(twoVersions{clusterOf(append(runsOn, mr)...)})
+	stored, items, _, _, err := NewTree(links, log).Execute(xr, &velerov1.Backup{})
+	if err != nil || stored == nil {
+		t.Fatalf("The XR is stored: %v", err)
+	}
+	if slices.Contains(items, bucket("b")) {
+		t.Errorf("got %v", items)
+	}
+	if e := hook.LastEntry(); e == nil || !strings.Contains(e.Message, errConversion.Error()) {
+		t.Errorf("A warning says what was not looked at; got %v", hook.AllEntries())
 	}
 }

@@ -103,7 +103,7 @@ func (c *cluster) Each(_ context.Context, gvk schema.GroupVersionKind, namespace
 		kind, _ := strings.CutPrefix(options.FieldSelector, "type=")
 		t, _, _ := unstructured.NestedString(u.Object, "type")
 		if id.Kind == gvk.Kind && id.Group == gvk.Group && (namespace == "" || namespace == id.Namespace) && selector.Matches(labels.Set(u.GetLabels())) &&
-			!c.broken[id] && kind == t {
+			!c.broken[id] && (options.FieldSelector == "" || kind == t) {
 			do(u.DeepCopy())
 		}
 	}

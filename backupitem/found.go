@@ -36,6 +36,8 @@ type found struct {
 	published map[xp.Item]bool
 	// activating are those of the shared items that have kinds of MRs served.
 	activating map[xp.Item]bool
+	// inputs are the Secrets that its provider reads.
+	inputs []xp.Input
 	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.
 	dangling []xp.Ref
 	// composed are what an XR composes.

@@ -2,18 +2,21 @@ package backupitem
 
 import (
 	"context"
+	"slices"
 
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inputs adds the Secrets that a cluster-scoped MR has its provider read, if the settings ask for credentials: who can have an MR made can name any Secret, as
+// inputs adds the Secrets that an MR has its provider read, if the settings ask for credentials: who can have a cluster-scoped MR made can name any Secret, as
 // who makes a ProviderConfig can. Else it warns of those that the backup does not have: a provider that is to make a password where there is no Secret
-// changes that of a database that is there (upjet pkg/controller/handler, and the initializer PasswordGenerator of its providers).
+// changes that of a database that is there (upjet pkg/controller/handler, and the initializer PasswordGenerator of its providers). It takes note of which there
+// are, for a restore to wait for these.
 func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	refs := xp.InputSecrets(f.of)
 	if len(refs) == 0 {
@@ -31,22 +34,47 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 	for _, r := range refs {
 		item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
+		s, err := t.links.input(ctx, f, r)
+		stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
 		switch {
-		case settings.Credentials:
-			t.links.input(ctx, f, r, item)
-		case (!included(backup, r.Namespace) || t.links.filteredOut(ctx, f, item, backup)) && t.links.isFirst(item):
+		case settings.Credentials && err == nil:
+			f.takeInput(r, s, item)
+		case !stored && t.links.isFirst(item):
 			f.skip(f.of, r, "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one "+
 				"that is in use; add "+r.Namespace+" to --include-namespaces, or set "+setting.NameCredentials+" to include")
+		}
+		if err == nil {
+			f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && stored && !selective(backup) && !isKeptOut(s)})
 		}
 	}
 }
 
-// input adds a Secret that an MR has its provider read. The Secrets of a namespace are read at once, since each MR can have one of its own.
-func (l *Links) input(ctx context.Context, f *found, r xp.Ref, item xp.Item) {
-	s, err := l.listed(ctx, r, metav1.ListOptions{})
-	switch {
-	case err != nil:
+// someNamespaces is in how many namespaces Secrets that MRs have their providers read are listed one after the other. What is in others is listed at once.
+const someNamespaces = 16
+
+// input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a namespace are listed once, since each MR can have one of its
+// own, and what is not among them is not asked for.
+func (l *Links) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
+	in := r.Namespace
+	l.mu.Lock()
+	if len(l.inputsIn) < someNamespaces {
+		l.inputsIn[in] = true
+	}
+	if !l.inputsIn[in] {
+		in = ""
+	}
+	l.mu.Unlock()
+	s, err := l.onShelf(ctx, r, in, metav1.ListOptions{})
+	if err != nil {
 		f.lose(r, err)
+	}
+
+	return s, err
+}
+
+// takeInput adds a Secret that an MR has its provider read; s is nil if there is none.
+func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) {
+	switch {
 	case s == nil:
 		f.skip(f.of, r, "it does not exist")
 	case leavesOut(s) != "":
@@ -55,4 +83,19 @@ func (l *Links) input(ctx context.Context, f *found, r xp.Ref, item xp.Item) {
 		f.items = append(f.items, item)
 		f.published[item] = true
 	}
+}
+
+// noteInputs writes what is known of the Secrets that an MR has its provider read onto the copy that is stored. What the filters have left of the items is in
+// the backup, whatever its labels.
+func (f *found) noteInputs(u *unstructured.Unstructured) {
+	for n, in := range f.inputs {
+		item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: in.Namespace, Name: in.Name}
+		f.inputs[n].Stored = in.Stored || f.published[item] && slices.Contains(f.items, item)
+	}
+	xp.SetInputs(u, f.inputs)
+}
+
+// selective tells whether a backup takes only what has some labels.
+func selective(backup *velerov1.Backup) bool {
+	return backup.Spec.LabelSelector != nil || len(backup.Spec.OrLabelSelectors) > 0
 }

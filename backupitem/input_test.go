@@ -1,6 +1,7 @@
 package backupitem
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -32,24 +34,39 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		down   bool
 		want   []velero.ResourceIdentifier
 		left   []string
+		// noted is what a restore is told of the Secret: that there was one, and that the backup has it.
+		noted string
 	}{
-		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password")},
-		"Elsewhere": {reason: "A database's password may be made anew where it is missing.", item: reads("password"), spec: teamA, left: []string{without}},
-		"Excluded":  {reason: "The same.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}},
-		"NoSecrets": {reason: "The same by resource.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}},
-		"Included":  {reason: "Somebody wants such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password},
+		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password"), noted: "exists stored"},
+		"Elsewhere": {reason: "A database's password may be made anew where it is missing.", item: reads("password"), spec: teamA, left: []string{without}, noted: "exists"},
+		"Excluded":  {reason: "The same.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}}, left: []string{without}, noted: "exists"},
+		"NoSecrets": {reason: "The same by resource.", item: reads("password"), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: []string{without}, noted: "exists"},
+		"Included":  {reason: "Somebody wants such Secrets in backups.", item: reads("password"), config: include, spec: teamA, want: password, noted: "exists stored"},
 		"ButOutside": {
 			reason: "By the rules that are there for credentials.", item: reads("password"), config: include, spec: velerov1.BackupSpec{ExcludedNamespaces: []string{"infra"}},
-			left: []string{"secrets infra/password: its namespace is not in the backup"},
+			left: []string{"secrets infra/password: its namespace is not in the backup"}, noted: "exists",
 		},
 		"KeptOut": {
 			reason: "What a person keeps out of backups stays out.", item: reads("locked"), config: include, spec: teamA,
-			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"},
+			left: []string{"Secret infra/locked: its label velero.io/exclude-from-backup keeps it out of backups"}, noted: "exists",
 		},
-		"Gone": {reason: "What is not there is named.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}},
+		"Gone":        {reason: "What is not there is named.", item: reads("gone"), config: include, spec: teamA, left: []string{"Secret infra/gone: it does not exist"}, noted: "missing"},
+		"GoneUnasked": {reason: "A restore need not wait for what was not there.", item: reads("gone"), noted: "missing"},
+		"Labelled": {
+			reason: "It may not have the label.", item: reads("password"), noted: "exists",
+			spec: velerov1.BackupSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
+		},
+		"LabelledAndTaken": {
+			reason: "It is taken whatever its labels.", item: reads("password"), config: include, want: password, noted: "exists stored",
+			spec: velerov1.BackupSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}},
+		},
+		"Local": {
+			reason: "Those of a namespaced MR are in its own namespace.", noted: "exists stored",
+			item: xptest.NamespacedMR("db", xptest.Field(map[string]any{"name": "own", "key": "p"}, "spec", "forProvider", "passwordSecretRef")),
+		},
 		"API": {
 			reason: "A setting that can't be read is none.", item: reads("password"), spec: teamA, down: true,
-			left: []string{without, "the setting provider-credentials: " + errAPI.Error(), "ManagedResourceDefinition Bucket: " + errAPI.Error()},
+			left: []string{without, "the setting provider-credentials: " + errAPI.Error(), "ManagedResourceDefinition Bucket: " + errAPI.Error(), "Secret infra/password: " + errAPI.Error()},
 		},
 		"NotManaged": {
 			reason: "Only MRs have a provider read anything.", spec: teamA,
@@ -59,7 +76,7 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(xptest.Secret("password", xptest.In("infra")), xptest.Object("v1", "Namespace", "", "infra"),
-				xptest.Secret("locked", xptest.In("infra"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
+				xptest.Secret("own"), xptest.Secret("locked", xptest.In("infra"), xptest.Labelled("velero.io/exclude-from-backup", "true")))
 			c.settings, c.down = tc.config, tc.down
 			got := backUp(c, tc.item, &velerov1.Backup{Spec: tc.spec})
 			if diff := cmp.Diff(tc.want, got.Items, cmpopts.EquateEmpty()); got.Stored == nil || got.Err != nil || diff != "" {
@@ -68,11 +85,57 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 			if !slices.EqualFunc(tc.left, got.Left, func(want, got string) bool { return strings.HasPrefix(got, want) }) {
 				t.Errorf("%s\nwarned of %q, not of %q", tc.reason, got.Left, tc.left)
 			}
-			if _, beyond := got.Stored.GetAnnotations()[xp.AnnotationMustInclude]; beyond != (len(tc.want) > 0) {
+			if noted := notedInputs(got.Stored); noted != tc.noted {
+				t.Errorf("%s\nnoted %q, not %q", tc.reason, noted, tc.noted)
+			}
+			if _, beyond := got.Stored.GetAnnotations()[xp.AnnotationMustInclude]; beyond != (len(tc.want) > 0 && len(tc.spec.IncludedNamespaces) > 0) {
 				t.Errorf("%s\nbeyond the filters: %v", tc.reason, beyond)
 			}
 			c.checkCost(t)
 		})
+	}
+}
+
+// notedInputs returns what the stored copy of an MR says of the Secrets that its provider reads.
+func notedInputs(u *unstructured.Unstructured) string {
+	var said []string
+	for _, r := range xp.InputSecrets(u) {
+		in, ok := xp.Inputs(u)(r)
+		switch {
+		case !ok:
+		case in.Stored:
+			said = append(said, "exists stored")
+		case in.Exists:
+			said = append(said, "exists")
+		default:
+			said = append(said, "missing")
+		}
+	}
+
+	return strings.Join(said, ", ")
+}
+
+// Each MR can read a Secret in a namespace of its own. What is remembered of lists is little.
+func TestInputSecretsOfManyNamespacesAreReadAtOnce(t *testing.T) {
+	const many = 100
+	c := clusterOf()
+	for n := range many {
+		s := xptest.Secret("s", xptest.In(fmt.Sprint("n", n)))
+		c.objects[xp.RefTo(s).ID()] = s
+	}
+	log, _ := logtest.NewNullLogger()
+	tree := NewTree(NewLinks(c), log)
+	for range 2 {
+		for n := range many {
+			mr := xptest.MR("db", xptest.Field(map[string]any{"namespace": fmt.Sprint("n", n), "name": "s"}, "spec", "forProvider", "passwordSecretRef"))
+			stored, _, _, _, err := tree.Execute(mr, &velerov1.Backup{})
+			if u, _ := stored.(*unstructured.Unstructured); err != nil || notedInputs(u) != "exists stored" {
+				t.Fatalf("got %v, error %v", stored, err)
+			}
+		}
+	}
+	if len(c.lists) != someNamespaces+1 {
+		t.Errorf("%d lists: %v", len(c.lists), c.lists)
 	}
 }
 

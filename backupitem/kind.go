@@ -70,28 +70,25 @@ type readable struct {
 	namespaced bool
 }
 
-// resolve returns in which version a kind can be read: in that which is asked for, or else in one that is served. A kind that is served in none was never
-// asked for by itself, since a tenant can name any number of them; ok is false for it.
+// resolve returns in which version a kind can be read: in that which its group prefers, in which Velero reads what it is asked for. If the kind can't be
+// converted to that, Velero fails, and leaves the item out that has asked. A kind that is served in none was never asked for by itself, since a tenant can name
+// any number of them; ok is false for it.
 func (l *Links) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
-	other, ok, unknown := l.served(gvk.GroupKind())
-	if unknown == nil && !ok {
+	preferred, ok, unknown := l.served(gvk.GroupKind())
+	switch {
+	case unknown != nil:
+		preferred = gvk
+	case !ok:
 		return readable{}, false, nil
 	}
-	_, namespaced, err := l.resource(gvk)
-	if meta.IsNoMatchError(err) {
-		if unknown != nil {
-			return readable{}, false, unknown
-		}
-		gvk = other
-		_, namespaced, err = l.resource(gvk)
-	}
+	_, namespaced, err := l.resource(preferred)
 	switch {
 	case meta.IsNoMatchError(err):
-		return readable{}, false, nil
+		return readable{}, false, unknown
 	case err != nil:
 		return readable{}, false, err
 	default:
-		return readable{GroupVersionKind: gvk, namespaced: namespaced}, true, nil
+		return readable{GroupVersionKind: preferred, namespaced: namespaced}, true, nil
 	}
 }
 

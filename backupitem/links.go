@@ -47,6 +47,8 @@ type Links struct {
 	// active is what has kinds of MRs served, and policies are all that activate any, once they were read.
 	active   map[schema.GroupKind]activation
 	policies *[]*unstructured.Unstructured
+	// inputsIn are the first namespaces in which MRs have their providers read Secrets.
+	inputsIn map[string]bool
 	mu       sync.Mutex
 
 	// filters are those by resource of the backup, once they were asked for, and unfiltered is why those of its resource policy are not among them.
@@ -75,8 +77,8 @@ const (
 func NewLinks(reader Reader) *Links {
 	return &Links{
 		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), keptOut: lru.New(counted),
-		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, packer: pack.New(),
-		active: map[schema.GroupKind]activation{},
+		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, inputsIn: map[string]bool{},
+		packer: pack.New(), active: map[schema.GroupKind]activation{},
 	}
 }
 
@@ -154,7 +156,7 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 	if u, ok := l.read.get(r.ID()); ok {
 		return u, nil
 	}
-	u, err := l.onShelf(ctx, r, options)
+	u, err := l.onShelf(ctx, r, r.Namespace, options)
 	if err != nil || u != nil {
 		return u, err
 	}
@@ -162,7 +164,7 @@ func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions
 		return l.get(ctx, r)
 	}
 
-	return l.onShelf(ctx, r, metav1.ListOptions{})
+	return l.onShelf(ctx, r, r.Namespace, metav1.ListOptions{})
 }
 
 // misses counts one more that was not on a shelf.
@@ -178,9 +180,9 @@ func (l *Links) misses(key shelf) int {
 	return n
 }
 
-// onShelf returns an object if it is among those that the options select of its kind in its namespace, or else nil.
-func (l *Links) onShelf(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	objects, err := l.shelf(ctx, r.GroupVersionKind(), r.Namespace, options)
+// onShelf returns an object if it is among those that the options select of its kind in a namespace or, if that is "", in all of them, or else nil.
+func (l *Links) onShelf(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	objects, err := l.shelf(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
 	if err != nil || !ok {
 		return nil, err

@@ -128,7 +128,7 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
 		restore:      input.Restore,
 	}
-	i.namespace = targetNamespace(i.GetNamespace(), i.restore)
+	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.asks.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)
 	if err == nil {
@@ -223,9 +223,9 @@ func (a *Adopt) consider(i *item) error {
 
 // adopt gives the item its owners, and puts what must not be reconciled yet on hold.
 func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	a.findInputs(i)
 	held := i.holdOf(i.settings)
 	i.warnOfStatus()
-	a.warnOfInputs(i)
 	if held == nil || i.settings.Hold == setting.HoldNone {
 		i.warnOfIdentity()
 	}
@@ -339,6 +339,7 @@ func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")
 	}
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+	a.findInputs(i)
 	if i.isHeld() || i.holdOf(i.settings) != nil {
 		out.OperationID = operationID(i.self())
 	}

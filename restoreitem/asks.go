@@ -20,6 +20,8 @@ type Asks struct {
 	items   map[scopeless]*asking
 	secrets sync.Map // Of bool, whether the restore brings it.
 	others  sync.Map // Other Secrets that the restore has come to.
+	claimed sync.Map // Connection secrets that come before their claims.
+	early   sync.Map // Of placed, what was asked for before it was the turn of custom resources.
 	live    sync.Map
 	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
 	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.

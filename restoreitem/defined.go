@@ -14,9 +14,6 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// definedWithin is how long a restore waits for Crossplane to have the kinds of an XRD served that it has just brought back. It takes a second or two.
-const definedWithin = time.Minute
-
 // A definedKind is a kind that an XRD defines.
 type definedKind struct {
 	xrd  string
@@ -24,8 +21,8 @@ type definedKind struct {
 }
 
 // awaits tells whether an XR or claim has to wait until its kind is served, which Crossplane does after the restore has brought the XRD back: a restore
-// of namespaces brings no CRDs. Each kind is waited for once, so that a restore into a cluster where Crossplane is down ends.
-func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceIdentifier) bool {
+// of namespaces brings no CRDs. Each kind is waited for once, for the given time at most, so that a restore into a cluster where Crossplane is down ends.
+func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceIdentifier, within time.Duration) bool {
 	if !xp.IsComposite(item) && !xp.IsClaim(item) {
 		return false
 	}
@@ -39,7 +36,7 @@ func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceI
 		if _, before := o.awaited.LoadOrStore(definedKind{i.Name, item.GroupVersionKind()}, true); before {
 			return false
 		}
-		o.log.WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info("Waiting for up to " + definedWithin.String() + " until " +
+		o.log.WithFields(logrus.Fields{"object": xp.String(item), "definition": i.Name}).Info("Waiting for up to " + within.String() + " until " +
 			item.GetKind() + " is served. If Velero says then that additional items are not ready to use, see whether Crossplane runs, wait until the XRD is " +
 			"Established, and restore again")
 

@@ -9,12 +9,12 @@ import (
 )
 
 // unasked returns what an item is to come back with and does not ask for, if the filters could leave it out by resource: what an XR composes, without which
-// it is held, and the Secret that an item publishes in, in whose place its provider makes another.
+// it is held, the Secret that an item publishes in, in whose place its provider makes another, and the claim of a Secret.
 func (o *Order) unasked(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	if len(restore.Spec.IncludedResources) == 0 && len(restore.Spec.ExcludedResources) == 0 {
 		return nil
 	}
-	var items []xp.Item
+	items := o.claimsOf(item)
 	if r, publishes := xp.SecretRef(item); publishes {
 		items = append(items, xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 	}

@@ -2,35 +2,69 @@ package restoreitem
 
 import (
 	"context"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// warnOfInputs names the Secrets that an MR has its provider read and that are not there. Velero restores Secrets before custom resources, but for those that
-// something among the Secrets has asked for.
-func (a *Adopt) warnOfInputs(i *item) {
+// findInputs finds the Secrets that an MR has its provider read and that are not there. The MR is held for those that there were when it was backed up, and the
+// others are named, unless the backup says that there were none. What its person has paused is not held: its provider does not look. Velero restores Secrets before custom resources, but for those that something among the
+// Secrets has asked for.
+func (a *Adopt) findInputs(i *item) {
 	if !i.isManaged() {
 		return
 	}
+	noted := xp.Inputs(i.original)
 	for _, r := range xp.InputSecrets(i.original) {
-		r.Namespace = targetNamespace(r.Namespace, i.restore)
-		if a.asks.came(r) {
+		to := r
+		to.Namespace = targetNamespace(r.Namespace, i.restore)
+		exists, err := a.cluster.Exists(context.Background(), to)
+		if exists {
 			continue
 		}
-		exists, err := a.cluster.Exists(context.Background(), r)
-		if _, told := a.lacking.LoadOrStore(r.ID(), true); exists || told {
-			continue
+		in, known := noted(r)
+		came := a.asks.came(to)
+		switch existed := in.Exists || came || wasAwaited(i, r); {
+		case existed && !xp.IsPaused(i.asOwned()):
+			i.inputs = append(i.inputs, awaited(to, r, in.Stored || came, came, i))
+		case !came && (existed || !known):
+			a.warnOfInput(i, to, err)
 		}
-		if err != nil {
-			i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether "+r.String()+" is there, which the provider of "+xp.String(i.original)+" reads")
-
-			continue
-		}
-		i.warn(nil, xp.String(i.original)+" has its provider read "+r.String()+", which is neither in the cluster nor was restored before it: the provider fails "+
-			"until it is there, or makes another password than the one that is in use. Restore it, if it is in a backup, or make it, with what the external resource "+
-			"has; the next backup has it with its namespace, or with the setting "+setting.NameCredentials+"=include")
 	}
+}
+
+// awaited is what a hold says of a Secret that a provider reads, which is r in the backup.
+func awaited(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
+	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
+	if stored && !came && leavesOut(r, i.restore) {
+		in.By = bringing(r, i.restore).String()
+	}
+
+	return in
+}
+
+// wasAwaited tells whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
+func wasAwaited(i *item, r xp.Ref) bool {
+	h, err := adoption.HoldOf(i.original)
+
+	return err == nil && h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
+}
+
+// warnOfInput names a Secret that an MR has its provider read and that is not there, or why nobody knows.
+func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
+	if _, told := a.lacking.LoadOrStore(r.ID(), true); told {
+		return
+	}
+	if err != nil {
+		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether "+r.String()+" is there, which the provider of "+xp.String(i.original)+" reads")
+
+		return
+	}
+	i.warn(nil, xp.String(i.original)+" has its provider read "+r.String()+", which is neither in the cluster nor was restored before it: the provider fails "+
+		"until it is there, or makes another password than the one that is in use. Restore it, if it is in a backup, or make it, with what the external resource "+
+		"has; the next backup has it with its namespace, or with the setting "+setting.NameCredentials+"=include")
 }

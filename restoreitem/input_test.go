@@ -1,12 +1,18 @@
 package restoreitem
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
@@ -15,20 +21,69 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	password := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("v1", "Secret", namespace, "password", xptest.Field("Opaque", "type"))
 	}
+	noted := func(exists, stored bool) *unstructured.Unstructured {
+		u := mr.DeepCopy()
+		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(password("infra")), Exists: exists, Stored: stored}})
+
+		return u
+	}
+	local := xptest.NamespacedMR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))
+	xp.SetInputs(local, []xp.Input{{Ref: xp.RefTo(password("team-a")), Exists: true, Stored: true}})
+	heldBefore := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/first", Inputs: []adoption.Input{{Namespace: "infra", Name: "password"}}}); err != nil {
+			t.Fatal(err)
+		}
+
+		return u
+	}
+	ofTeamA := velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}}
 	const told = "Bucket db has its provider read Secret infra/password, which is neither in the cluster nor was restored before it"
 	cases := map[string]struct {
 		reason  string
 		live    *cluster
 		came    *unstructured.Unstructured
 		mapping map[string]string
+		spec    velerov1.RestoreSpec
 		item    *unstructured.Unstructured
 		want    string
+		// held is what it is held for.
+		held []adoption.Input
 	}{
 		"Missing":  {reason: "Its provider may make another password.", live: live(), item: mr, want: told},
 		"Live":     {reason: "It is there.", live: live(password("infra")), item: mr},
-		"Restored": {reason: "The restore has brought it since it has looked.", live: live(), came: password("infra"), item: mr},
+		"Restored": {reason: "The restore has brought it since it has looked.", live: live(), came: password("infra"), item: mr, held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}}},
 		"Mapped": {
 			reason: "It comes back where the MR says then.", live: live(), mapping: map[string]string{"infra": "copy"}, came: password("infra"), item: mr,
+			held: []adoption.Input{{Namespace: "copy", Name: "password", Stored: true}},
+		},
+		"MappedAndLive": {reason: "It is looked for there.", live: live(password("copy")), mapping: map[string]string{"infra": "copy"}, item: noted(true, true)},
+		"Existed": {
+			reason: "The source had it.", live: live(), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
+		},
+		"Stored": {
+			reason: "The backup has it.", live: live(), item: noted(true, true), held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true}},
+		},
+		"LeftOut": {
+			reason: "The restore leaves it out, and another brings it.", live: live(), item: noted(true, true), spec: ofTeamA,
+			held: []adoption.Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"}},
+		},
+		"NowhereToBring":  {reason: "No restore brings what is in no backup.", live: live(), item: noted(true, false), spec: ofTeamA, held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"NotedAndLive":    {reason: "It is there.", live: live(password("infra")), item: noted(true, true)},
+		"NeverThere":      {reason: "An optional Secret that the source did not have must not hold it for ever, nor need a person know.", live: live(), item: noted(false, false)},
+		"NotedAndUnknown": {reason: "What nobody could look for is waited for.", live: nobody(errAPI), item: noted(true, false), held: []adoption.Input{{Namespace: "infra", Name: "password"}}},
+		"Paused": {
+			reason: "Nothing reads it.", live: live(), item: xptest.With(noted(true, false), xptest.Annotated(xp.AnnotationPaused, "true")), want: told,
+		},
+		"HeldBefore": {
+			reason: "The source was waiting for it.", live: live(), item: heldBefore(noted(false, false)), held: []adoption.Input{{Namespace: "infra", Name: "password"}},
+		},
+		"Local": {
+			reason: "The same for what is in a namespace.", live: live(), mapping: map[string]string{"team-a": "copy"}, item: local,
+			held: []adoption.Input{{Namespace: "copy", Name: "password", Stored: true}},
+		},
+		"Forged": {
+			reason: "The note counts for what the MR names itself.", live: live(password("infra")),
+			item: xptest.With(mr, xptest.Field([]any{map[string]any{"namespace": "velero", "name": "other", "exists": true}}, "metadata", xp.FieldInputs)),
 		},
 		"Elsewhere": {reason: "One of that name elsewhere is another.", live: live(password("team-a")), item: mr, want: told},
 		"Unknown":   {reason: "That nobody knows is told too.", live: nobody(errAPI), item: mr, want: "Cannot find out whether Secret infra/password is there, which the provider of Bucket db reads"},
@@ -38,6 +93,9 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			asks, restore := &Asks{}, restoreOf(tc.mapping)
+			if tc.spec.BackupName != "" {
+				restore.Spec = tc.spec
+			}
 			if tc.came != nil {
 				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.came, restore)); err != nil {
 					t.Fatal(err)
@@ -45,12 +103,65 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 			}
 			a := NewAdopt(Crossplane(), tc.live, nil, log).Knowing(asks)
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
-			a.warnOfInputs(i)
-			a.warnOfInputs(i) // The next that reads the same.
+			a.findInputs(i)
+			held := i.holdOf(i.settings)
+			var inputs []adoption.Input
+			if held != nil {
+				inputs = held.Inputs
+			}
+			if diff := cmp.Diff(tc.held, inputs); diff != "" {
+				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
+			}
+			a.findInputs(i) // The next that reads the same.
 			got := strings.Join(i.notes, "; ")
 			if !strings.HasPrefix(got, tc.want) || (got == "") != (tc.want == "") || len(i.notes) > 1 {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
 		})
+	}
+}
+
+// An MR that nothing else holds is held from the moment that it exists, says why, and has an operation of its own that waits.
+func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
+	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
+	secret := xptest.Object("v1", "Secret", "infra", "password")
+	xp.SetInputs(mr, []xp.Input{{Ref: xp.RefTo(secret), Exists: true}})
+	log, _ := logtest.NewNullLogger()
+	out, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(&Asks{}).Execute(inputFor(mr, restoreOf(nil)))
+	if err != nil || out.OperationID != "Bucket.v1alpha1.cloud.example.org//db" {
+		t.Fatalf("got the operation %q, error %v", out.OperationID, err)
+	}
+	u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+	h, err := adoption.HoldOf(u)
+	if err != nil || h == nil || !xp.IsPaused(u) || xp.HasNotes(u) || !strings.Contains(h.Reason, "Secret infra/password, which its provider reads, is missing") {
+		t.Errorf("got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
+	}
+	out, err = NewAdopt(Crossplane(), live(secret), nil, log).Knowing(&Asks{}).Execute(inputFor(mr, restoreOf(nil)))
+	if err != nil || out.OperationID != "" || xp.IsPaused(&unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}) {
+		t.Errorf("with its Secret: %+v, error %v", out, err)
+	}
+}
+
+// inspect says it before anything is restored, and counts what the backup brings.
+func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
+	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
+	secret := xptest.Object("v1", "Secret", "infra", "password")
+	xp.SetInputs(mr, []xp.Input{{Ref: xp.RefTo(secret), Exists: true}})
+	for reason, tc := range map[string]struct {
+		items []*unstructured.Unstructured
+		want  report.Action
+	}{
+		"It is missing.":        {items: []*unstructured.Unstructured{mr}, want: report.Keep},
+		"The backup brings it.": {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
+	} {
+		fates, err := rehearsed(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := slices.IndexFunc(fates, func(f report.Fate) bool { return f.Item.Kind == mr.GetKind() })
+		said := strings.Contains(fates[n].Outcome.Reason, "Secret infra/password, which its provider reads")
+		if fates[n].Outcome.Action != tc.want || said != (tc.want == report.Keep) {
+			t.Errorf("%s\ngot %+v", reason, fates[n])
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -27,8 +28,12 @@ type item struct {
 	owners []metav1.OwnerReference
 	// copied says that it is a copy that is held whether its owners look after it or not.
 	copied bool
+	// early says that it comes back before others that it may need, since something that Velero restores first has asked for it.
+	early bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
+	// inputs are the Secrets that its provider reads and that it must be held for.
+	inputs []adoption.Input
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger

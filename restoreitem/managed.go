@@ -60,6 +60,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	own := i.asOwned()
 	h := &adoption.Hold{
 		Status: i.neededStatus(), Observes: s.ObserveFirst && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
+		Inputs: i.inputs,
 	}
 	if s.Hold != setting.HoldNone {
 		h.Identity = i.unsafe(own)
@@ -70,12 +71,16 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		h.Reason = "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
 	case h.Observes:
 		h.Reason = adoption.ReasonObserve
+	case len(h.Inputs) > 0:
+		h.Reason = adoption.ReasonInput(h.Inputs[0])
 	case xp.Publishes(i.original):
 		h.Reason = adoption.ReasonSecret
 	case len(h.Status) > 0:
 		h.Reason = adoption.ReasonStatus
 	case adoption.IsMarked(i.original):
 		h.Reason = adoption.ReasonMarked
+	case i.early:
+		h.Reason = adoption.ReasonEarly
 	case !h.Quarantine:
 		return nil
 	}

@@ -32,13 +32,21 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return fn(gvk)
 }
 
+// ClaimKinds know of which kinds claims are.
+type ClaimKinds interface {
+	// IsClaimKind tells whether claims are of a kind, as the API server says; of none that it does not serve.
+	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
+}
+
 // Order asks Velero to restore first what must be there before an item: a composed resource's XR and other owners, an XR's CompositionRevision,
-// Composition and XRD, a claim's whole tree, the owner of a connection secret, the package of a package revision, and what a Usage uses.
+// Composition and XRD, a claim's whole tree, what publishes in a connection secret, but no claim, the package of a package revision, and what a Usage uses.
 type Order struct {
 	selector velero.ResourceSelector
 	mapper   ResourceMapper
 	asks     *Asks
+	claims   ClaimKinds
 	doom     *Doom
+	ready    *Readiness
 	log      logrus.FieldLogger
 	awaited  sync.Map // Of definedKind.
 	// told are the items of which an operation says that the filters by resource leave them out.
@@ -55,6 +63,20 @@ func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *Ask
 // Minding has the action restore nothing that is doomed.
 func (o *Order) Minding(d *Doom) *Order {
 	o.doom = d
+
+	return o
+}
+
+// Sparing has the action ask for no claim before its connection secret comes.
+func (o *Order) Sparing(claims ClaimKinds) *Order {
+	o.claims = claims
+
+	return o
+}
+
+// Awaiting has the action restore nothing before it can be converted.
+func (o *Order) Awaiting(r *Readiness) *Order {
+	o.ready = r
 
 	return o
 }
@@ -89,6 +111,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
 		return nil, err // Before anything is asked for.
 	}
+	if err := o.ready.check(item, input.Restore, o.log); err != nil {
+		return nil, err
+	}
 	first, err := o.first(item, input.Restore)
 	if err != nil {
 		return nil, err
@@ -106,11 +131,12 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if left != "" {
 		out.OperationID = noteID(xp.RefTo(item), left, false)
 	}
+	o.noteEarly(item, in)
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
-	if o.awaits(item, out.AdditionalItems) {
-		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, definedWithin
+	if within := o.ready.within(input.Restore); o.awaits(item, out.AdditionalItems, within) {
+		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, within
 	}
 
 	return out, nil
@@ -205,7 +231,7 @@ func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
-	first, err := o.ask(item, o.named(item), restore)
+	first, err := o.ask(item, o.withoutClaims(item, o.named(item)), restore)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 	asks, doom := &Asks{}, NewDoom(r.stage)
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Minding(doom))
+		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Sparing(r.stage).Minding(doom))
 	}
 	for _, a := range Adopts() {
 		actions = append(actions, NewAdopt(a.Selector, r.stage, nil, log).Minding(doom).Knowing(asks))
@@ -257,6 +257,11 @@ func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstr
 		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be allowed to read all of them.
 		o := r.created(u, said)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
+
+		return o, nil
+	case xp.IsConversion(err):
+		o := r.created(u, said)
+		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
 
 		return o, nil
 	case err != nil:

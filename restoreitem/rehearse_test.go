@@ -32,6 +32,10 @@ func (s *scene) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResour
 	return s.resources(gvk)
 }
 
+func (s *scene) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	return gvk.Kind == xptest.ClaimKind, nil
+}
+
 func (s *scene) Terminating(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	if s.dying != nil && xp.Defines(s.dying, gk) {
 		return s.dying, nil
@@ -263,5 +267,41 @@ func TestRehearseFails(t *testing.T) {
 	cancel()
 	if _, err := rehearsed(ctx, packed(t, s.all()...), nil, restoreOf(nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Who interrupts it is obeyed; got %v", err)
+	}
+}
+
+// An unconverted cluster can't convert MRs, so they can't be listed.
+type unconverted struct{ *scene }
+
+func (u unconverted) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if r.Kind == xptest.ManagedKind {
+		return false, errDown
+	}
+
+	return u.scene.Exists(ctx, r)
+}
+
+func (u unconverted) Named(ctx context.Context, gvk schema.GroupVersionKind, name string) ([]xp.Managing, error) {
+	if gvk.Kind == xptest.ManagedKind {
+		return nil, errDown
+	}
+
+	return u.scene.Named(ctx, gvk, name)
+}
+
+func TestRehearseGoesOnWithoutAKind(t *testing.T) {
+	s := newShop()
+	b := packed(t, s.all()...)
+	fates, err := rehearsed(t.Context(), b, unconverted{&scene{cluster: live(), resources: anything}}, restoreOf(nil))
+	if err != nil {
+		t.Fatalf("One kind that can't be converted says nothing of others: %v", err)
+	}
+	if len(fates) != len(b.Items) {
+		t.Errorf("of %d items %d are told of", len(b.Items), len(fates))
+	}
+	for _, f := range fates {
+		if named := strings.Contains(f.Outcome.Reason, errDown.Error()); named != (f.Item.Kind == xptest.ManagedKind) {
+			t.Errorf("%s: %s", f.Item, f.Outcome.Reason)
+		}
 	}
 }

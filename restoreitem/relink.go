@@ -65,8 +65,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// comesLater tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret from a namespace that the restore does
-// not take.
+// comesLater tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that
+// the restore does not take.
 func (a *Adopt) comesLater(i *item) bool {
 	if selective(i.restore) || xp.IsRevision(i.original) {
 		return true
@@ -76,7 +76,7 @@ func (a *Adopt) comesLater(i *item) bool {
 	}
 	_, reached, _ := a.asks.reachedFor(i.original)
 
-	return reached
+	return reached || a.asks.isBeforeClaim(i.original)
 }
 
 // refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.

@@ -10,7 +10,7 @@ import (
 // untilRead are the settings with which nothing is done until somebody has looked. To restore nothing would lose more, and to go on without what a person may
 // have wanted, as to hold all, may be what that was meant against.
 func untilRead() setting.Settings {
-	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll}
+	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
 }
 
 // isMisread tells whether nobody can read the settings that there are.

@@ -3,6 +3,7 @@ package restoreitem
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,7 @@ import (
 type Scenery interface {
 	Cluster
 	ResourceMapper
+	ClaimKinds
 	Definer
 
 	// Deleting tells whether the object that r names is being deleted.
@@ -57,7 +59,8 @@ func newStage(b *archive.Backup, scenery Scenery) *stage {
 		if i.GroupResource == resourceCRDs {
 			s.serve(i.Object())
 		}
-		if gvk := i.Ref().GroupVersionKind(); scenery == nil {
+		gvk := i.Ref().GroupVersionKind()
+		if _, ok := s.served[gvk]; !ok && scenery == nil {
 			s.served[gvk] = servedAs{GroupVersionResource: i.WithVersion(gvk.Version), namespaced: i.Namespace != ""}
 		}
 	}
@@ -114,9 +117,9 @@ func (s *stage) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// note remembers why the cluster can't be read.
+// note remembers why the cluster can't be read. That a kind can't be converted is for the items of that kind to say.
 func (s *stage) note(err error) error {
-	if err != nil && !isAbsent(err) && s.failed == nil {
+	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && s.failed == nil {
 		s.failed = err
 	}
 
@@ -155,8 +158,11 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 	return u, s.note(err)
 }
 
-// Exists tells whether something is live.
+// Exists tells whether something is live. It is first asked about Secrets when they are restored, so those count.
 func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if r.Kind == "Secret" && s.find(r.ID()) != nil {
+		return true, nil
+	}
 	exists, err := s.exists(ctx, r)
 	if r.Kind == "Secret" && apierrors.IsForbidden(err) {
 		return exists, err // Who rehearses a restore need not be let read Secrets.
@@ -234,6 +240,19 @@ func (s *stage) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (
 	reconciled, err := s.scenery.IsReconciled(ctx, gvk)
 
 	return reconciled, s.note(err)
+}
+
+// IsClaimKind tells whether claims are of a kind.
+func (s *stage) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	if r, ok := s.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
+		return true, nil
+	}
+	if s.scenery == nil {
+		return false, nil
+	}
+	claims, err := s.scenery.IsClaimKind(gvk)
+
+	return claims, s.note(err)
 }
 
 // MarkKey returns one that signs nothing: what is rehearsed is in no cluster.

@@ -23,8 +23,8 @@ const StepAgain = "its hold had been taken off; put it on again, since Crossplan
 
 // holdAgain plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
 // itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
-func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
-	if w.inquiry.Restore == "" || xp.IsPaused(u) && !isOurPause(u) {
+func (w *World) holdAgain(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
+	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
 		return Change{}, false // What its person has paused stays as it is.
 	}
 	own := u.DeepCopy()
@@ -41,7 +41,7 @@ func (w *World) holdAgain(u *unstructured.Unstructured) (c Change, ok bool) {
 		own.SetAnnotations(annotations)
 	}
 	who := takenOff(u)
-	h, err := Put(own, Hold{Restore: w.inquiry.Restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, who)})
+	h, err := Put(own, Hold{Restore: restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, who)})
 	if err != nil {
 		return Change{}, false
 	}
@@ -142,8 +142,18 @@ func isOurPause(u *unstructured.Unstructured) bool {
 	return ours
 }
 
-// unpin plans to give back the composition update policy of what is not held and still has that of a hold.
+// unpin plans to give back the composition update policy of what is not held and still has that of a hold. What is still paused by that stays as it is: nobody
+// could tell any more whose pause it is.
 func unpin(u *unstructured.Unstructured) Change {
+	if isOurPause(u) {
+		return Change{}
+	}
+
+	return returnPolicy(u)
+}
+
+// returnPolicy is unpin, also for what is paused.
+func returnPolicy(u *unstructured.Unstructured) Change {
 	own, pinned := pinOf(u)
 	if !pinned {
 		return Change{}
@@ -162,7 +172,7 @@ func unpin(u *unstructured.Unstructured) Change {
 
 // free is unpin, and takes the pause of a hold off too.
 func free(u *unstructured.Unstructured) Change {
-	c := unpin(u)
+	c := returnPolicy(u)
 	if !isOurPause(u) {
 		return c
 	}

@@ -105,7 +105,7 @@ func (t *tree) releaseClaim() bool {
 // checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
-	if t.w.isSuspect(claim) && t.plan.Patch == nil {
+	if t.w.isSuspect(claim) && t.w.isOfRestore(claim) && t.plan.Patch == nil {
 		t.plan.Change = free(claim)
 	}
 }
@@ -114,7 +114,7 @@ func (t *tree) checkFree(claim *unstructured.Unstructured) {
 // its composition update policy. As long as the XR is paused this plugin has not released the claim.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
-	if !ok {
+	if !ok || t.awaitKnown(r) {
 		return
 	}
 	claim := t.w.Get(r)
@@ -124,7 +124,7 @@ func (t *tree) holdClaimAgain() {
 	if h, err := t.w.holdOf(claim); h != nil || err != nil {
 		return
 	}
-	if c, ok := t.w.holdAgain(claim); ok {
+	if c, ok := t.w.holdAgain(claim, t.hold.Restore); ok {
 		t.plan.Also = append(t.plan.Also, c)
 		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
 	}

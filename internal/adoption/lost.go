@@ -23,16 +23,19 @@ func (t *tree) judged(p Plan) Plan {
 		return p
 	}
 	asked, own := w.isAsked(u), w.isOfRestore(u)
+	if !asked && !own {
+		return p // It is for the Restore that has created it to judge.
+	}
 	lost, anew, known := w.replaced(t.xr, false)
 	switch {
 	case asked && !isReconciledHere(u):
-		if c, ok := w.holdAgain(u); ok {
+		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
 		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
 			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
-	case !asked && own && (!known || !isReconciledHere(u)):
+	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
 
 		return p
@@ -189,7 +192,7 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	switch {
 	case !bound || unknown:
 	case xr == nil && !isReconciledHere(u):
-		if c, ok := w.holdAgain(u); ok {
+		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
 			return Plan{Change: c, Moving: true}
 		}
 	case xr == nil:
@@ -241,7 +244,7 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
-		if when := at(xp.Annotation(u, name)); !created.IsZero() && when.After(created) {
+		if when := at(xp.Annotation(u, name)); !created.IsZero() && !when.Before(created) { // API servers and providers count in seconds.
 			return when, true
 		}
 	}

@@ -178,6 +178,46 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	})
 }
 
+// Of several Restores at a time each judges what it has created: one does not know what the others wait for.
+func TestNextLeavesToOtherRestores(t *testing.T) {
+	ofAnother := xptest.Labelled(xp.LabelRestore, "tuesday")
+	pause := []string{"metadata", "annotations", xp.AnnotationPaused}
+	left := func(u *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.With(u, ofAnother, xptest.Policy(xp.UpdateManual), xptest.SeenPaused(), xptest.Annotated(xp.AnnotationPaused, "true"),
+			managed(FieldManager, "Apply", cameAt, pause, xp.Instance{Unstructured: u}.UpdatePolicyPath()))
+	}
+	xr, back, anew := lostTree()
+	c := xptest.Claim("o")
+	x := xptest.XR("x", xptest.ClaimedBy(c), ofMonday())
+	claim := xptest.Claim("o", xptest.OfXR(x), ofMonday())
+	mine := left(x)
+	ofMonday()(mine)
+	runPlans(t, map[string]planCase{
+		"Paused": {
+			reason: "Its mark was taken off, and its pause was not.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			world: asking(withRestored(world(), left(xptest.With(xr, xptest.Refs(back))), back)),
+		},
+		"Lost": {
+			reason: "The Restore that has created it says so.", ref: xp.RefTo(xr), want: outcome{Done: true, Adopted: 1, Total: 1},
+			world: asking(withRestored(world(anew), xptest.With(xr, ofAnother), xptest.With(back, ofAnother))),
+		},
+		"WithClaim": {
+			reason: "Nor is its claim let go.", ref: xp.RefTo(x), want: outcome{Done: true}, world: asking(withRestored(world(), left(x), left(claim))),
+		},
+		"ClaimOfHeld": {
+			reason: "But held again with its XR.", ref: xp.RefTo(x),
+			want: outcome{
+				Also: []string{"OrderClaim team-a/o"}, Moving: true, Waiting: []string{"OrderClaim team-a/o: its hold had been taken off, and is put on again"},
+			},
+			world: asking(withRestored(world(xptest.Revision(xptest.RevisionName, x)), held(xptest.With(x, ofAnother), xptest.SeenPaused()), xptest.With(claim, ofAnother))),
+		},
+		"OwnAndOver": {
+			reason: "What is still paused stays pinned, and the pause known for that of a hold.", ref: xp.RefTo(x), want: outcome{Done: true},
+			world: asking(withRestored(world(), xptest.With(mine, reconciledAt(laterAt)))),
+		},
+	})
+}
+
 // Whoever asks has to look for what an XR composes before it counts as adopted, but not for what nobody asks for.
 func TestNextLooksForWhatIsAsked(t *testing.T) {
 	xr, back, anew := lostTree()

@@ -97,8 +97,8 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there
-// -> observed, if it is to be observed first -> its own settings back.
+// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there, and so are those that
+// its provider reads -> observed, if it is to be observed first -> its own settings back.
 func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.Freed {
 		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
@@ -128,6 +128,9 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	}
 	if why := w.missingSecret(u, h); why != "" {
 		return end{why: why, cause: causeSecret}
+	}
+	if why := w.missingInput(u, h); why != "" {
+		return end{why: why, cause: causeInput}
 	}
 	if e := whilePaused(u, h); e.why != "" {
 		return w.unheard(u, e)
@@ -161,6 +164,8 @@ func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why strin
 	r, publishes := xp.SecretRef(u)
 	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
 	switch {
+	case w.secretless && len(h.Inputs) > 0 && h.Identity == "" && !h.Observes:
+		return back, waitInput
 	case only && w.Has(r):
 		return "its connection secret is back; give its own settings back", waitPublished
 	case only && w.secretless:
@@ -250,6 +255,9 @@ func WhyHeld(i xp.Identity, id string) string {
 
 // ReasonObserve is why an MR is held that is to be observed first.
 const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
+
+// ReasonEarly is why an MR is held that comes back ahead of others: its provider could make what it does not find and what comes later.
+const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
 
 // ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
 const ReasonMarked = "restored from a backup that was taken while it was held. " + lifted

@@ -188,6 +188,9 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 		for i := range h.Refs {
 			h.Refs[i].Namespace = u.GetNamespace()
 		}
+		for i := range h.Inputs {
+			h.Inputs[i].Namespace = u.GetNamespace()
+		}
 	}
 
 	return nil

@@ -108,6 +108,9 @@ func Next(w *World, r xp.Ref) (p Plan) {
 
 func next(w *World, r xp.Ref) Plan {
 	u := w.Get(r)
+	if t := (tree{w: w}); u == nil && t.awaitKnown(r) {
+		return t.plan
+	}
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf("%s does not exist: it was not restored, or was deleted since; see the errors of the restore", r)}
 	}
@@ -202,7 +205,7 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	if len(args) > 0 {
 		if r, ok := args[0].(xp.Ref); ok {
 			cause = r.Kind + " " + format
-			if gvk := r.GroupVersionKind(); !slices.Contains(t.plan.On, gvk) {
+			if gvk := t.w.served(r); !slices.Contains(t.plan.On, gvk) {
 				t.plan.On = append(t.plan.On, gvk)
 			}
 		}
@@ -236,6 +239,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.holdClaimAgain()
 		t.checkPlatform()
 		t.checkComposed(true)
+		t.checkVersions()
 		t.checkStatus(u)
 		t.checkSecret(u)
 		t.checkRevision()

@@ -18,19 +18,19 @@ type unheeded struct {
 
 // unheededBy tells whether the provider of an MR that is held does not heed the pause, as those on an old crossplane-runtime don't: no hold keeps them from
 // anything, and only the MR says so. Whoever is paused writes one condition and nothing else (crossplane-runtime pkg/reconciler/managed/reconciler.go). What is
-// older than the hold came with the object from the backup.
+// older than the hold came with the object from the backup; what is of the same second did not, since times have no fractions.
 func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 	if !xp.IsPaused(u) || h.ownPause() || h.Again || at(h.Since).IsZero() {
 		return unheeded{}, false
 	}
 	group := u.GroupVersionKind().Group
-	if when, created := createdHere(u); created && when.After(at(h.Since)) {
+	if when, created := createdHere(u); created && !when.Before(at(h.Since)) {
 		return unheeded{created: true, why: fmt.Sprintf("the provider of %s was about to create an external resource for it at %s, though it is held: the provider "+
 			"does not heed %s, as old ones don't, or somebody has taken that off meanwhile. Look in the cloud for a second external resource, upgrade the provider, "+
 			"then let it go: %s", group, when.UTC().Format(time.RFC3339), xp.AnnotationPaused, releaseByForce(u))}, true
 	}
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
-	if !ok || c.Reason == xp.ReasonReconcilePaused || !c.Since.After(at(h.Since)) || !c.Since.After(u.GetCreationTimestamp().Time) {
+	if !ok || c.Reason == xp.ReasonReconcilePaused || c.Since.Before(at(h.Since)) || c.Since.Before(u.GetCreationTimestamp().Time) {
 		return unheeded{}, false
 	}
 

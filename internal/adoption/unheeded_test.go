@@ -37,6 +37,14 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 			reason: "It may have published before the Secret was back.", mr: awaiting(publishing, synced("ReconcileSuccess", later)),
 			others: []*unstructured.Unstructured{secret}, warns: reconciled,
 		},
+		"ReconciledAtOnce": {
+			reason: "A provider takes less than the second that API servers count in.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
+			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org has reconciled it at " + restoredAt,
+		},
+		"CreatingAtOnce": {
+			reason: "So does one that creates.", failed: "the provider of cloud.example.org was about to create an external resource for it at " + restoredAt,
+			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, restoredAt)),
+		},
 		"ReconciledUnnamed": {
 			reason: "It was to make nothing before a person has looked.", waits: reconciled,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, synced("ReconcileSuccess", later)),
@@ -87,7 +95,7 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 			}
 			x := held(xptest.XR("x", xptest.Refs(tc.mr)), xptest.SeenPaused())
 			of := Next(world(x, xptest.With(tc.mr, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
-			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+creating) || of.Patch != nil {
+			if !strings.HasPrefix(of.Failed, "XOrder x stays held: Bucket b: "+tc.failed) || of.Patch != nil {
 				t.Errorf("%s\nits XR stays held: got %+v", tc.reason, of)
 			}
 		})

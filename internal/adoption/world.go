@@ -23,6 +23,8 @@ type World struct {
 	packed   map[xp.ID]pack.Object
 	packer   *pack.Packer
 	unserved map[schema.GroupKind]bool
+	// retired are versions of kinds that are not served, with one of the same kind that is.
+	retired map[schema.GroupVersionKind]schema.GroupVersionKind
 	// unreadable are kinds that whoever observed could not read, with the reason.
 	unreadable map[schema.GroupVersionKind]string
 	// restored are the objects that a restore has created.
@@ -48,7 +50,7 @@ type World struct {
 func NewWorld(key Key) *World {
 	return &World{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		restored: map[types.UID]bool{}, facts: map[xp.ID]*fact{},
+		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, facts: map[xp.ID]*fact{},
 	}
 }
 
@@ -186,7 +188,7 @@ func (w *World) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 
 // isUnknown tells whether the object that r names may exist though it was not observed, and why that is.
 func (w *World) isUnknown(r xp.Ref) (why string, unknown bool) {
-	why, unknown = w.unreadable[r.GroupVersionKind()]
+	why, unknown = w.unreadable[w.served(r)]
 
 	return why, unknown && !w.Has(r)
 }
@@ -288,7 +290,7 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 		own := f.GroupVersionKind()
 		vital[own] = true
 		for _, l := range w.named(f) {
-			gvk := l.GroupVersionKind()
+			gvk := w.served(l)
 			vital[gvk] = vital[gvk] || gvk.Group == own.Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
 	}
@@ -321,11 +323,12 @@ func (w *World) named(f *fact) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
+		refs := f.inputs()
 		if f.secret != none && held && f.hold.Secret {
-			return []xp.Ref{f.secret}
+			refs = append(refs, f.secret)
 		}
 
-		return nil
+		return refs
 	}
 	if w.isBrief(f) {
 		return f.untold()

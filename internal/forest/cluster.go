@@ -195,6 +195,11 @@ func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool,
 	return k.Reconciled(), nil
 }
 
+// IsClaimKind tells whether claims are of a kind.
+func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	return gvk.GroupKind() == claimKind.GroupKind(), nil
+}
+
 // MarkKey signs marks.
 func (v *view) MarkKey(context.Context, string) (adoption.Key, error) {
 	key, err := adoption.NewKey(bytes.Repeat([]byte("k"), adoption.KeySize))

@@ -100,7 +100,12 @@ func TestDefectsAreFound(t *testing.T) {
 		"LeavesTheRevision": {want: "P4-pinned", defect: Defect{First: func(ids []velero.ResourceIdentifier) []velero.ResourceIdentifier {
 			return slices.DeleteFunc(slices.Clone(ids), func(id velero.ResourceIdentifier) bool { return id.GroupResource == revision.Resource() })
 		}}},
-		"DropsTheHold":      {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"DropsTheHold": {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused, adoption.AnnotationHold, adoption.AnnotationHold)}},
+		"LetsGoAhead": {want: "P5-ahead", defect: Defect{Created: func(_, u *unstructured.Unstructured) {
+			if xp.IsManaged(u) {
+				unannotated(xp.AnnotationPaused, adoption.AnnotationHold)(nil, u)
+			}
+		}}},
 		"DropsTheMark":      {want: "P5-held", defect: Defect{Created: unannotated(adoption.AnnotationHold, adoption.AnnotationHold)}},
 		"DropsThePause":     {want: "P5-held", defect: Defect{Created: unannotated(xp.AnnotationPaused)}},
 		"GivesNoReason":     {want: "P5-held", defect: Defect{Created: remarked(func(h *adoption.Hold) { h.Reason = "" })}},

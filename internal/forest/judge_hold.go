@@ -101,6 +101,19 @@ func held(s *Scenario) []string {
 	return broken
 }
 
+// ahead looks for MRs that came with what Velero restores first and that nothing keeps from being reconciled.
+func ahead(s *Scenario) []string {
+	var broken []string
+	for _, c := range s.First.Created {
+		o := s.Forest.byItem[c.Item]
+		if c.Early && o != nil && o.Role == RoleMR && xp.IsManaged(o.Unstructured) && c.Object.GetAnnotations()[xp.AnnotationPaused] != "true" {
+			broken = append(broken, fmt.Sprintf("%s (%s) comes before ConfigMaps and is not held", xp.String(c.Object), o.Shape))
+		}
+	}
+
+	return broken
+}
+
 // preferences are what a person can have set of what a hold changes.
 func preferencesOf(u *unstructured.Unstructured) map[string]any {
 	all := map[string]any{}

@@ -26,6 +26,7 @@ func Properties() []Property {
 		{"P3-true-owners", "An owner is written only if it was one, whatever anybody wrote.", trueOwners},
 		{"P4-pinned", "What is held stays on the revision of the backup, which comes back with it.", pinned},
 		{"P5-held", "Every XR and claim comes back held, marked, and with a reason.", held},
+		{"P5-ahead", "No provider reconciles what comes back before it is its turn.", ahead},
 		{"P5-given-back", "What a person had set can be got back exactly.", givenBack},
 		{"P6-again", "A second restore changes nothing.", again},
 		{"P6-live", "What is Crossplane's and live is left as it is.", leavesLive},

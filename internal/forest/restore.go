@@ -20,6 +20,8 @@ type Restored struct {
 	Item xp.Item
 	// Object is as it was created. It has the UID that the API server gave it.
 	Object *unstructured.Unstructured
+	// Early says that it came back when it was the turn of a kind that Velero restores before custom resources.
+	Early bool
 }
 
 // A Run is what became of one restore.
@@ -45,6 +47,7 @@ type restore struct {
 	actions []action
 	defect  Defect
 	count   int
+	early   bool
 	forest  *Forest
 }
 
@@ -70,11 +73,12 @@ func Restore(
 	r.prepare()
 	items := slices.Clone(a.Order)
 	random.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-	if random.IntN(2) == 0 { // As Velero would, if nobody has set other priorities.
+	sorted := random.IntN(2) == 0
+	if sorted { // As Velero would, if nobody has set other priorities.
 		slices.SortStableFunc(items, func(a, b xp.Item) int { return turn(a) - turn(b) })
 	}
 	for _, i := range items {
-		if r.selects(i) {
+		if r.early = sorted && turn(i) < 3; r.selects(i) {
 			r.item(i)
 		}
 	}
@@ -111,10 +115,10 @@ func (r *restore) prepare() {
 	log, known := r.Said.Log(), r.cluster.view()
 	asks, doom := &restoreitem.Asks{}, restoreitem.NewDoom(known)
 	for _, o := range restoreitem.Orders() {
-		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).Minding(doom), rulesOf(o.Selector)})
+		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).Sparing(known).Minding(doom), rulesOf(o.Selector)})
 	}
 	for _, a := range restoreitem.Adopts() {
-		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom), rulesOf(a.Selector)})
+		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom).Knowing(asks), rulesOf(a.Selector)})
 	}
 }
 
@@ -220,7 +224,7 @@ func (r *restore) create(i xp.Item, original, u *unstructured.Unstructured) {
 	u.SetUID(types.UID(fmt.Sprintf("new-%s-%d", r.Of.Name, r.count)))
 	u = u.DeepCopy()
 	r.cluster.objects[id] = u
-	r.Created = append(r.Created, Restored{Item: i, Object: u.DeepCopy()})
+	r.Created = append(r.Created, Restored{Item: i, Object: u.DeepCopy(), Early: r.early})
 }
 
 // overwrite is --existing-resource-policy=update.

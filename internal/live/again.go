@@ -13,10 +13,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// requestTimeout is for how long an answer is waited for. The API server ends a request itself after a minute, but what is between may not.
-const requestTimeout = 30 * time.Second
+// requestTimeout is for how long an answer is waited for. The API server ends a request itself after a minute, but what is between may not. It waits 30 s for
+// a conversion webhook (apiextensions-apiserver pkg/apiserver/conversion), and then names it.
+const requestTimeout = 35 * time.Second
+
+// conversionPatience is for how long what can't be converted is asked for again. There is an answer, and who has to wait for the webhook does so elsewhere.
+const conversionPatience = 5 * time.Second
 
 // answering is what answers, but for a group and version.
 const answering = "the API server"
@@ -34,6 +40,9 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 	for tries := 1; ; tries++ {
 		err := do()
 		passing := isPassing(err)
+		if xp.IsConversion(err) && (tries >= brief || time.Since(began) > conversionPatience) {
+			return err // It says nothing of other kinds.
+		}
 		if given := (gaveUpError{}); errors.As(err, &given) {
 			return err
 		}
@@ -73,9 +82,12 @@ const brief = 3
 func (c *Cluster) briefly(do func() error) error {
 	pauses := c.pauses
 	pauses.Steps = min(pauses.Steps, brief)
+	began := time.Now()
 
 	// One that hangs was waited for long enough.
-	return retry.OnError(pauses, func(err error) bool { return isPassing(err) && !isTimeout(err) }, do) //nolint:wrapcheck // It is what was done's.
+	return retry.OnError(pauses, func(err error) bool {
+		return isPassing(err) && !isTimeout(err) && !(xp.IsConversion(err) && time.Since(began) > conversionPatience)
+	}, do) //nolint:wrapcheck // It is what was done's.
 }
 
 // isTimeout tells whether an answer was waited for in vain.

@@ -34,6 +34,9 @@ func (c *Cluster) broughtOf(ctx context.Context, gvk schema.GroupVersionKind) (b
 	if ok {
 		return b, nil
 	}
+	if err := c.unconverted(gvk); err != nil {
+		return brought{}, err
+	}
 	b = brought{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: velerov1.RestoreNameLabel}, func(u *unstructured.Unstructured) {
 		if adoption.IsStray(u) {
@@ -44,7 +47,7 @@ func (c *Cluster) broughtOf(ctx context.Context, gvk schema.GroupVersionKind) (b
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return brought{}, err
+		return brought{}, c.unread(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

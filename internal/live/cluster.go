@@ -48,9 +48,13 @@ type Cluster struct {
 	// now is the clock.
 	now func() time.Time
 
-	mu          sync.Mutex
-	groups      served
-	kinds       map[schema.GroupVersion]kinds
+	mu     sync.Mutex
+	groups served
+	kinds  map[schema.GroupVersion]kinds
+	// versions are what CRDs say of those of their kinds.
+	versions map[schema.GroupKind]xp.Versions
+	// conversions are the kinds that could not be converted.
+	conversions map[schema.GroupVersionKind]unread
 	owners      map[xp.ID][]byte
 	inventories map[schema.GroupKind]inventory
 	// brought are what restores have created, by kind.
@@ -145,6 +149,8 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		discovery:   resources,
 		now:         time.Now,
 		kinds:       map[schema.GroupVersion]kinds{},
+		versions:    map[schema.GroupKind]xp.Versions{},
+		conversions: map[schema.GroupVersionKind]unread{},
 		owners:      map[xp.ID][]byte{},
 		inventories: map[schema.GroupKind]inventory{},
 		brought:     map[schema.GroupKind]brought{},

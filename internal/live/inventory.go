@@ -51,6 +51,9 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
+	if err := c.unconverted(gvk); err != nil {
+		return inventory{}, err
+	}
 	accounts := map[xp.Ref]xp.Ref{} // Thousands share one, and one copy of its strings.
 	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
@@ -73,7 +76,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return inventory{}, err
+		return inventory{}, c.unread(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,10 +95,14 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 }
 
 // Each calls the function with every object of a kind that the options select, in the namespace or, if that is "", in all of them. It reads them in parts, so
-// that what the function does not keep takes no memory. Errors are those of Resource and of the API server.
+// that what the function does not keep takes no memory. All Secrets there are have no more than their metadata. Errors are those of Resource and of the API
+// server.
 func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
+	if c.metadata != nil && areAllSecrets(gvk, options) {
+		return c.eachSecret(ctx, namespace, "", do)
+	}
 	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do, nil)
 
 	return err

@@ -50,20 +50,34 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 
 // IsReconciled tells whether Crossplane or a provider reconciles a kind, as its categories say. Nobody reconciles what is not served.
 func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	categories, err := c.categoriesOf(gvk)
+
+	return xp.AreReconciled(categories), err
+}
+
+// IsClaimKind tells whether claims are of a kind, as its categories say; of none that is not served.
+func (c *Cluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	categories, err := c.categoriesOf(gvk)
+
+	return slices.Contains(categories, xp.CategoryClaim), err
+}
+
+// categoriesOf returns the categories of a kind, none if it is not served.
+func (c *Cluster) categoriesOf(gvk schema.GroupVersionKind) ([]string, error) {
 	if _, _, err := c.Resource(gvk); err != nil {
 		if meta.IsNoMatchError(err) {
 			err = nil
 		}
 
-		return false, err
+		return nil, err
 	}
 	list, err := c.kindsOf(gvk.GroupVersion())
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	r, _ := find(list, gvk.Kind)
 
-	return xp.AreReconciled(r.Categories), nil
+	return r.Categories, nil
 }
 
 // groupList returns the groups that were served when they were last asked for.

@@ -84,3 +84,17 @@ func TestKindsNamesWhatCannotBeAsked(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestIsClaimKind(t *testing.T) {
+	s := newServer()
+	s.kinds = map[string][]metav1.APIResource{"example.org/v1": {
+		listed("xorders", "XOrder", "crossplane", "composite"), listed("orders", "Order", "crossplane", "claim"), listed("buckets", "Bucket", "managed"),
+	}}
+	c := s.cluster()
+	for kind, want := range map[string]bool{"XOrder": false, "Order": true, "Bucket": false, "Missing": false} {
+		got, err := c.IsClaimKind(schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: kind})
+		if err != nil || got != want {
+			t.Errorf("%s: got %v, %v", kind, got, err)
+		}
+	}
+}

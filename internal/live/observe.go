@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,6 +47,8 @@ type observer struct {
 	// discovered says that all kinds were looked for since it began, and unanswered why it is not known what some groups and versions serve.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
+	// others are the versions in which kinds are served that are not in the version that was asked for; empty if there are none.
+	others map[schema.GroupVersionKind]schema.GroupVersionKind
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
 	// usages are those that an XR composed once, and usagesRead the namespaces in which they were read; nil if they were not.
@@ -69,7 +72,7 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, world: adoption.NewWorld(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
+		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
@@ -83,9 +86,16 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 func (o *observer) look(ctx context.Context) error {
 	o.world.SetTime(time.Now())
 	for {
-		needs := o.world.Needs(append(o.world.Subjects(), o.refs...))
+		needs, err := o.inServed(o.world.Needs(append(o.world.Subjects(), o.refs...)))
+		if err != nil {
+			return err
+		}
 		o.vital = o.world.Vital(needs)
-		for _, r := range o.refs {
+		asked, err := o.inServed(slices.Clone(o.refs))
+		if err != nil {
+			return err
+		}
+		for _, r := range asked {
 			o.vital[r.GroupVersionKind()] = true
 		}
 		more, err := o.observe(ctx, needs)
@@ -114,7 +124,7 @@ func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 		return false, err
 	}
 	for _, r := range needs {
-		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] {
+		if err := o.unread[r.GroupVersionKind()]; err != nil && o.vital[r.GroupVersionKind()] && !xp.IsConversion(err) {
 			return false, err
 		}
 	}
@@ -146,31 +156,43 @@ func (o *observer) list(ctx context.Context, p collection, selector string) erro
 		return nil
 	}
 	all := []metav1.ListOptions{{LabelSelector: selector}}
-	if gvk.GroupKind() == kindSecret.GroupKind() && selector == "" {
+	whole := gvk == kindSecret && selector == ""
+	if whole {
 		// No other Secrets of the cluster are anybody's business here.
 		all = []metav1.ListOptions{{FieldSelector: "type=" + xp.SecretTypeConnection}, {LabelSelector: xp.LabelComposite}}
 	}
 	for _, options := range all {
-		err := o.read(ctx, p, options)
-		switch {
-		case err == nil:
-			continue
-		case isUnserved(err):
-			o.world.AddUnserved(gvk.GroupKind())
-		case gvk == kindSecret && apierrors.IsForbidden(err):
-			// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
-			o.world.AddUnreadable(gvk, err.Error())
-		case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err):
-			// A tenant can list any kind as composed, such as one whose server is down. Only who lists it waits for it.
-			o.unread[gvk] = err
-			o.world.AddUnreadable(gvk, err.Error())
-		default:
-			return err
+		if err := o.read(ctx, p, options); err != nil {
+			return o.unlisted(ctx, p, err)
 		}
-		o.whole[p] = true
-
+	}
+	if !whole {
 		return nil
 	}
+	if err := o.readInputs(ctx, p); err != nil {
+		return o.unlisted(ctx, p, err)
+	}
+
+	return nil
+}
+
+// unlisted takes note of why a kind could not be listed, or returns that if nothing is known without the kind.
+func (o *observer) unlisted(ctx context.Context, p collection, err error) error {
+	gvk := p.GroupVersionKind
+	switch {
+	case isUnserved(err):
+		o.world.AddUnserved(gvk.GroupKind())
+	case gvk == kindSecret && apierrors.IsForbidden(err):
+		// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
+		o.world.AddUnreadable(gvk, err.Error())
+	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err), xp.IsConversion(err):
+		// A tenant can list any kind as composed, such as one whose server is down, and a provider can have no Pod. Only who needs the kind waits for it.
+		o.unread[gvk] = err
+		o.world.AddUnreadable(gvk, err.Error())
+	default:
+		return err
+	}
+	o.whole[p] = true
 
 	return nil
 }

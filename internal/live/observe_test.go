@@ -267,3 +267,37 @@ func TestObserveGivesItemsTheirKind(t *testing.T) {
 		t.Errorf("got %v", u)
 	}
 }
+
+// A reference can have a version of a kind that is not served any more. The object is the same in each.
+func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
+	gone := xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g")
+	for name, restore := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
+		"Restored": func(u *unstructured.Unstructured) *unstructured.Unstructured { return restored(u) },
+		"Live":     func(u *unstructured.Unstructured) *unstructured.Unstructured { return u },
+	} {
+		t.Run(name, func(t *testing.T) {
+			xr := restored(xptest.XR("x", xptest.Refs(old, gone)))
+			if _, err := adoption.Put(xr, adoption.Hold{Restore: "velero/monday"}); err != nil {
+				t.Fatal(err)
+			}
+			s := newServer(xptest.With(xr, xptest.SeenPaused()), restore(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
+			w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
+			if err != nil || w.Get(xp.RefTo(old)) == nil {
+				t.Fatalf("it is not found; error %v", err)
+			}
+			plan := adoption.Next(w, xp.RefTo(xr))
+			if diff := cmp.Diff([]string{
+				"Gone g: its kind is not served; install the provider or XRD of Gone.cloud.example.org",
+				"Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
+					"cloud.example.org/v1alpha1 there, as its Composition must have it too: kubectl edit XOrder.example.org x",
+			}, plan.Waiting); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+			if got := s.requests("get"); len(got) > 0 {
+				t.Errorf("to observe is to list: %v", got)
+			}
+		})
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,6 +14,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
 // A page is a part of a list: all pages of one are as of the same version, and the last has no next.
@@ -54,19 +58,29 @@ func pagesFrom(config *rest.Config) (pager, error) {
 		if gvr.Group == "" {
 			path = []string{"/api", gvr.Version}
 		}
-		answer := client.Get().AbsPath(path...).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).
-			SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).Do(ctx)
-		if err := answer.Error(); err != nil {
-			return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
-		}
-		b, err := answer.Raw()
-		if err != nil {
-			return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
-		}
+		for retries := 0; ; retries++ {
+			answer := client.Get().AbsPath(path...).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).MaxRetries(0).
+				SpecificallyVersionedParams(&options, metav1.ParameterCodec, metav1.SchemeGroupVersion).Do(ctx)
+			err := answer.Error() // Raw says less of it.
+			if err == nil {
+				b, _ := answer.Raw()
 
-		return decodePage(b)
+				return decodePage(b)
+			}
+			delay, suggested := apierrors.SuggestsClientDelay(err)
+			// Of a kind that can't be converted it suggests 30 s, and the client would wait for that ten times.
+			if !suggested || retries == mostRetries || xp.IsConversion(err) {
+				return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
+			}
+			if err := sleep(ctx, time.Duration(delay)*time.Second); err != nil {
+				return page{}, err
+			}
+		}
 	}, nil
 }
+
+// mostRetries is how often a list is asked for again when the API server suggests that, as client-go does by itself.
+const mostRetries = 10
 
 // decodePage reads a list as an API server encodes it. It fails for anything else: that is no empty list.
 func decodePage(b []byte) (page, error) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,4 +149,46 @@ func FuzzDecodePage(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An API server suggests to ask again in 30 s for a kind that can't be converted, for which client-go waits ten times.
+func TestPagesAreAskedForAgain(t *testing.T) {
+	initializing := apierrors.NewTooManyRequests("storage is (re)initializing: failed to list cloud.example.org/v1, Kind=Bucket: conversion webhook for "+
+		"cloud.example.org/v1beta1, Kind=Bucket failed: EOF", 30)
+	cases := map[string]struct {
+		reason  string
+		refusal *apierrors.StatusError
+		asked   int
+		fails   bool
+	}{
+		"Busy":        {reason: "What is busy is asked again when it says.", refusal: apierrors.NewServerTimeout(buckets.GroupResource(), "list", 0), asked: 2},
+		"Unconverted": {reason: "All others would wait with it.", refusal: initializing, asked: 1, fails: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if asked++; asked > 1 {
+					_, _ = w.Write([]byte(`{"apiVersion":"cloud.example.org/v1alpha1","kind":"BucketList","metadata":{"resourceVersion":"7"},"items":[]}`))
+
+					return
+				}
+				status := tc.refusal.Status()
+				status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+				w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+				w.WriteHeader(int(status.Code))
+				_ = json.NewEncoder(w).Encode(status)
+			}))
+			defer s.Close()
+			pages, err := pagesFrom(&rest.Config{Host: s.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = pages(t.Context(), buckets, "", metav1.ListOptions{})
+			if (err != nil) != tc.fails || asked != tc.asked {
+				t.Errorf("%s: asked %d times, error %v", tc.reason, asked, err)
+			}
+		})
+	}
 }

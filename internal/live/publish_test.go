@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -126,5 +128,92 @@ func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)})
 	if err != nil || w.Get(xp.RefTo(mr)) == nil {
 		t.Errorf("what was there before the restore is observed; got error %v", err)
+	}
+}
+
+// A Secret that a provider reads can be of any type and have no labels. It is looked for with one list of metadata where somebody waits for it.
+func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
+	var mrs []*unstructured.Unstructured
+	for _, name := range []string{"a", "b"} {
+		mr := restored(xptest.MR(name, xptest.Annotated(xp.AnnotationPaused, "false")))
+		in := adoption.Input{Namespace: "infra", Name: "password-" + name}
+		if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonInput(in), Inputs: []adoption.Input{in}}); err != nil {
+			t.Fatal(err)
+		}
+		mrs = append(mrs, mr)
+	}
+	secretOf := func(name string) *unstructured.Unstructured {
+		return xptest.Object("v1", "Secret", "infra", name, xptest.Field("Opaque", "type"), xptest.Field(map[string]any{"p": "eA=="}, "data"))
+	}
+	s := newServer(append(mrs, secretOf("password-a"), secretOf("other"))...)
+	s.PrependReactor("list", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		l, _ := action.(clienttesting.ListActionImpl)
+		none := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList"}}
+
+		return !l.GetListRestrictions().Fields.Empty(), none, nil // None of them is of Crossplane's type.
+	})
+	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := w.All(kindSecret.GroupKind()); len(all) != 1 || all[0].GetName() != "password-a" || all[0].Object["data"] != nil {
+		t.Errorf("No more than who is waited for is kept: %v", all)
+	}
+	lists := 0
+	for _, a := range s.Actions() {
+		if a, ok := a.(clienttesting.ListActionImpl); ok && a.GetResource() == secrets {
+			if lists++; a.GetNamespace() != "infra" {
+				t.Errorf("listed in %q", a.GetNamespace())
+			}
+		}
+	}
+	if lists != 4 {
+		t.Errorf("Both are looked for at once, with the restore's label, by type, composed, and among all; got %d lists", lists)
+	}
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	if p := plans[xp.RefTo(mrs[1]).ID()]; err != nil || p.Done || !p.Blocked || adoption.IsMarked(s.get(t, buckets, "", "a")) {
+		t.Errorf("Who has its Secret is let go, and who has not waits: %+v, %v", plans, err)
+	}
+	s.put(secrets, secretOf("password-b"))
+	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	if err != nil || !plans[xp.RefTo(mrs[1]).ID()].Done {
+		t.Errorf("with its Secret: %+v, %v", plans, err)
+	}
+}
+
+// Who may not list all Secrets of the namespace waits, and is told.
+func TestAdoptMayNotLookForInputs(t *testing.T) {
+	mr := restored(xptest.MR("b"))
+	in := adoption.Input{Namespace: "infra", Name: "password"}
+	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Inputs: []adoption.Input{in}}); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(mr)
+	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "can't be read") {
+		t.Errorf("got %+v, %v", plans, err)
+	}
+}
+
+// Where all Secrets are asked for, their data is left out by the API server.
+func TestAllSecretsAreListedWithoutData(t *testing.T) {
+	s := newServer()
+	c := s.cluster()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	secret := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "password"}}
+	c.metadata = metadatafake.NewSimpleMetadataClient(scheme, secret)
+	found, err := c.List(context.Background(), kindSecret, "infra", metav1.ListOptions{})
+	if err != nil || len(found) != 1 || xp.RefTo(found[0]).String() != "Secret infra/password" {
+		t.Errorf("got %v, %v", found, err)
+	}
+	if exists, err := c.Exists(context.Background(), xp.RefTo(found[0])); !exists || err != nil {
+		t.Errorf("got %v, %v", exists, err)
+	}
+	if lists := s.requests("list"); len(lists) > 0 {
+		t.Errorf("Secrets were read whole: %v", lists)
 	}
 }

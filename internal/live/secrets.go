@@ -15,10 +15,15 @@ import (
 
 var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// eachSecret calls the function with the metadata of every Secret that an XR composes, in the namespace or in all of them. The API server leaves the data
-// out, and what kubectl apply keeps of it in an annotation is dropped here.
-func (c *Cluster) eachSecret(ctx context.Context, namespace string, do func(*unstructured.Unstructured)) error {
-	options := metav1.ListOptions{LabelSelector: xp.LabelComposite, Limit: pageSize}
+// areAllSecrets tells whether somebody asks for all Secrets there are. Nobody here needs the data of what is not Crossplane's.
+func areAllSecrets(gvk schema.GroupVersionKind, options metav1.ListOptions) bool {
+	return gvk == kindSecret && options.LabelSelector == "" && options.FieldSelector == ""
+}
+
+// eachSecret calls the function with the metadata of every Secret that has the label, or of all if that is "", in the namespace or in all of them. The API
+// server leaves the data out, and what kubectl apply keeps of it in an annotation is dropped here.
+func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do func(*unstructured.Unstructured)) error {
+	options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
 	for {
 		var list *metav1.PartialObjectMetadataList
 		err := c.again(ctx.Done(), answering, func() (err error) {
@@ -47,4 +52,24 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace string, do func(*uns
 		}
 		options.Continue = list.Continue
 	}
+}
+
+// readInputs looks for the Secrets that somebody waits for because providers read them, in a collection where all else that is waited for was listed. Such a
+// Secret can be of any type, and have no label. Of the others nothing is kept.
+func (o *observer) readInputs(ctx context.Context, p collection) error {
+	missing := map[xp.ID]bool{}
+	for _, r := range o.world.Inputs() {
+		if (p.namespace == "" || p.namespace == r.Namespace) && !o.world.Has(r) {
+			missing[r.ID()] = true
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+
+	return o.cluster.Each(ctx, kindSecret, p.namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		if missing[xp.RefTo(u).ID()] {
+			o.put(slim(u))
+		}
+	})
 }

@@ -290,7 +290,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	var err error
 	add := func(u *unstructured.Unstructured) { found = append(found, u) }
 	if r.GroupVersionKind == kindSecret {
-		err = s.cluster.eachSecret(ctx, s.scope.Namespace, add)
+		err = s.cluster.eachSecret(ctx, s.scope.Namespace, xp.LabelComposite, add)
 	} else {
 		err = s.cluster.Each(ctx, r.GroupVersionKind, s.scope.Namespace, metav1.ListOptions{LabelSelector: r.selector}, add)
 	}

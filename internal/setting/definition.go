@@ -16,6 +16,7 @@ const (
 	NameClone       = "clone"
 	NameFromID      = "external-name-from-id"
 	NameHold        = "hold"
+	NameKind        = "kind-timeout"
 	NameObserve     = "observe-first"
 	NameCredentials = "provider-credentials"
 	NameRelease     = "release"
@@ -39,6 +40,7 @@ const (
 // Forms of settings that are none of a few values.
 const (
 	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
+	formKind    = "a duration of more than 0, such as 30s or 10m"
 	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io"
 )
 
@@ -73,6 +75,10 @@ func Definitions() []Definition {
 		},
 		choice(NameHold, ForRestore, "what is held besides what is adopted",
 			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
+		{
+			Name: NameKind, For: []string{ForRestore}, Default: "1m", Form: formKind,
+			Meaning: "for how long a restore waits for a kind that is not served yet, or that can't be converted", set: setKindTimeout,
+		},
 		choice(NameObserve, ForRestore, "whether MRs only observe until their provider has found their external resource",
 			func(s *Settings, value string) { s.ObserveFirst = value == valueTrue }, valueTrue, valueFalse).by(valueFalse),
 		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in, or managed resources name",
@@ -141,6 +147,16 @@ func setTimeout(s *Settings, value string) error {
 		return fmt.Errorf("%s is %s, not %q", NameTimeout, formTimeout, value)
 	}
 	s.AdoptionTimeout = d
+
+	return nil
+}
+
+func setKindTimeout(s *Settings, value string) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return fmt.Errorf("%s is %s, not %q", NameKind, formKind, value)
+	}
+	s.KindTimeout = d
 
 	return nil
 }

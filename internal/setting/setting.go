@@ -15,6 +15,10 @@ import (
 // Prefix of the settings as annotations of a Backup or Restore. In the ConfigMap they have none.
 const Prefix = "velero.crossplane.io/"
 
+// DefaultKindTimeout is for how long a restore waits for a kind if nobody says otherwise. Crossplane takes a second or two to have one served, and a provider
+// that is being started most of a minute to answer.
+const DefaultKindTimeout = time.Minute
+
 // A Clone says what becomes of a restored copy of something that is alive in the same cluster: both would manage the same external resources.
 type Clone string
 
@@ -53,6 +57,8 @@ type Settings struct {
 	FromID []schema.GroupKind
 	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is none.
 	AdoptionTimeout time.Duration
+	// KindTimeout is for how long a restore waits for a kind.
+	KindTimeout time.Duration
 	// ByHand says that a person lifts the holds of a restore.
 	ByHand bool
 	// WithoutStatus says that no status comes back.
@@ -96,7 +102,7 @@ func (e InvalidError) Unwrap() error { return e.Err }
 // Parse returns the settings in the data of the ConfigMap, overridden by those among the annotations; either may be nil. It fails with an
 // InvalidError on names and values that it does not know: a setting that is not heard must not look as if it were.
 func Parse(config, annotations map[string]string) (Settings, error) {
-	s := Settings{Clone: Hold, Hold: HoldUnsafe}
+	s := Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: DefaultKindTimeout}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {
 		if err := s.set(e); err != nil {
 			return s, InvalidError{fmt.Errorf("cannot read the ConfigMap of settings: %w", err)}

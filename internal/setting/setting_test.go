@@ -11,7 +11,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const all = "adoption-timeout, clone, external-name-from-id, hold, observe-first, provider-credentials, release and restore-status"
+	const all = "adoption-timeout, clone, external-name-from-id, hold, kind-timeout, observe-first, provider-credentials, release and restore-status"
 	type want struct {
 		Settings Settings
 		Err      string
@@ -21,77 +21,86 @@ func TestParse(t *testing.T) {
 		config, annotations map[string]string
 		want                want
 	}{
-		"Defaults": {reason: "A copy must do no harm, and credentials are nobody's to take unasked.", want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}}},
+		"Defaults": {reason: "A copy must do no harm, and credentials are nobody's to take unasked.", want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}}},
 		"Config": {
 			reason: "The ConfigMap is for all of the cluster.", config: map[string]string{"clone": "observe", "provider-credentials": "include"},
-			want: want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, Credentials: true}},
+			want: want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}},
 		},
 		"Annotations": {
 			reason:      "The annotations are for one Backup or Restore; those of others are not read.",
 			annotations: map[string]string{"velero.crossplane.io/clone": "new", "velero.io/clone": "x", "clone": "x"},
-			want:        want{Settings: Settings{Clone: New, Hold: HoldUnsafe}},
+			want:        want{Settings: Settings{Clone: New, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"Both": {
 			reason:      "One Backup or Restore can be different, in what it says.",
 			config:      map[string]string{"clone": "new", "provider-credentials": "include"},
 			annotations: map[string]string{"velero.crossplane.io/provider-credentials": "exclude", "velero.crossplane.io/clone": "hold"},
-			want:        want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			want:        want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"Kept": {
 			reason: "What it does not say is as in the cluster.", config: map[string]string{"clone": "new", "provider-credentials": "include"},
 			annotations: map[string]string{"velero.crossplane.io/clone": "observe"},
-			want:        want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, Credentials: true}},
+			want:        want{Settings: Settings{Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}},
 		},
 		"ObserveFirst": {
 			reason: "A restore can be told to look before it changes anything.", annotations: map[string]string{"velero.crossplane.io/observe-first": "true"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, ObserveFirst: true}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, ObserveFirst: true}},
 		},
 		"NotObserveFirst": {
 			reason: "One restore can be different from the cluster's.", config: map[string]string{"observe-first": "true"},
-			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"FromID": {
 			reason: "Kinds have their groups with them; blanks don't matter.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io, Zone.example.org"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
 		},
 		"NoneFromID": {
 			reason: "No kinds for this one, whatever the cluster says.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"},
-			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"HoldAll": {
 			reason: "One restore is into quarantine.", annotations: map[string]string{"velero.crossplane.io/hold": "all"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldAll}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldAll, KindTimeout: time.Minute}},
 		},
 		"HoldNone": {
-			reason: "Nothing is held that is not safe.", config: map[string]string{"hold": "none"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldNone}},
+			reason: "Nothing is held that is not safe.", config: map[string]string{"hold": "none"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldNone, KindTimeout: time.Minute}},
 		},
 		"HoldUnsafe": {
 			reason: "This one is as usual, in a cluster for drills.", config: map[string]string{"hold": "all"},
-			annotations: map[string]string{"velero.crossplane.io/hold": "unsafe"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/hold": "unsafe"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"Timeout": {
 			reason: "An adoption can be given up before Velero does.", config: map[string]string{"adoption-timeout": "1h30m"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, AdoptionTimeout: 90 * time.Minute}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, AdoptionTimeout: 90 * time.Minute}},
 		},
 		"NoTimeout": {
 			reason: "This one is for as long as Velero waits.", config: map[string]string{"adoption-timeout": "30m"},
-			annotations: map[string]string{"velero.crossplane.io/adoption-timeout": ""}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/adoption-timeout": ""}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
+		},
+		"KindTimeout": {
+			reason: "Providers can take long to start.", config: map[string]string{"kind-timeout": "10m"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: 10 * time.Minute}},
+		},
+		"NoKindTimeout": {
+			reason: "A number has no unit.", config: map[string]string{"kind-timeout": "10"},
+			want: want{Err: "cannot read the ConfigMap of settings: kind-timeout is a duration of more than 0, such as " +
+				`30s or 10m, not "10"`},
 		},
 		"ByHand": {
 			reason: "A person wants to look at this one first.", annotations: map[string]string{"velero.crossplane.io/release": "by-hand"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, ByHand: true}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, ByHand: true}},
 		},
 		"Automatic": {
 			reason: "This one needs nobody.", config: map[string]string{"release": "by-hand"},
-			annotations: map[string]string{"velero.crossplane.io/release": "automatic"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/release": "automatic"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"WithoutStatus": {
 			reason: "No function reads a status here.", config: map[string]string{"restore-status": "none"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, WithoutStatus: true}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, WithoutStatus: true}},
 		},
 		"WithStatus": {
 			reason: "In this one some do.", config: map[string]string{"restore-status": "none"},
-			annotations: map[string]string{"velero.crossplane.io/restore-status": "needed"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe}},
+			annotations: map[string]string{"velero.crossplane.io/restore-status": "needed"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
 		"BadTimeout": {
 			reason: "A number without a unit is not known to be minutes.", config: map[string]string{"adoption-timeout": "30"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,33 +49,33 @@ func TestOf(t *testing.T) {
 		"None": {
 			reason: "A cluster without settings has the defaults, and that there are none is known then.", source: &source{},
 			of:   []metav1.Object{plain, plain},
-			want: want{Settings: []Settings{{Clone: Hold, Hold: HoldUnsafe}, {Clone: Hold, Hold: HoldUnsafe}}, Errs: []string{"", ""}, Asked: []string{"velero"}},
+			want: want{Settings: []Settings{{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{"", ""}, Asked: []string{"velero"}},
 		},
 		"Once": {
 			reason: "Each item asks, and the settings are those of one Backup or Restore.", source: &source{config: map[string]string{"clone": "observe"}},
 			of: []metav1.Object{plain, plain, plain},
 			want: want{
-				Settings: []Settings{{Clone: Observe, Hold: HoldUnsafe}, {Clone: Observe, Hold: HoldUnsafe}, {Clone: Observe, Hold: HoldUnsafe}}, Errs: []string{"", "", ""}, Asked: []string{"velero"},
+				Settings: []Settings{{Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{"", "", ""}, Asked: []string{"velero"},
 			},
 		},
 		"Annotations": {
 			reason: "The annotations are those of what is asked about, and win.",
 			source: &source{config: map[string]string{"clone": "observe", "provider-credentials": "include"}}, of: []metav1.Object{annotated, plain},
 			want: want{
-				Settings: []Settings{{Clone: New, Hold: HoldUnsafe, Credentials: true}, {Clone: Observe, Hold: HoldUnsafe, Credentials: true}}, Errs: []string{"", ""}, Asked: []string{"velero"},
+				Settings: []Settings{{Clone: New, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute, Credentials: true}}, Errs: []string{"", ""}, Asked: []string{"velero"},
 			},
 		},
 		"Failure": {
 			reason: "A failure is not remembered.", source: &source{config: map[string]string{"clone": "observe"}, failures: 2},
 			of: []metav1.Object{plain, annotated, plain, plain},
 			want: want{
-				Settings: []Settings{{}, {}, {Clone: Observe, Hold: HoldUnsafe}, {Clone: Observe, Hold: HoldUnsafe}}, Errs: []string{errAPI.Error(), errAPI.Error(), "", ""},
+				Settings: []Settings{{}, {}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}, {Clone: Observe, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{errAPI.Error(), errAPI.Error(), "", ""},
 				Asked: []string{"velero", "velero", "velero"},
 			},
 		},
 		"Odd": {
 			reason: "What is not understood is not worth another question.", source: &source{}, of: []metav1.Object{odd, odd, plain},
-			want: want{Settings: []Settings{{}, {}, {Clone: Hold, Hold: HoldUnsafe}}, Errs: []string{oddErr, oddErr, ""}, Asked: []string{"velero"}},
+			want: want{Settings: []Settings{{}, {}, {Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}}, Errs: []string{oddErr, oddErr, ""}, Asked: []string{"velero"}},
 		},
 	}
 	for name, tc := range cases {

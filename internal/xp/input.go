@@ -8,23 +8,26 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InputSecrets returns the Secrets that a cluster-scoped MR has its provider read, such as the password of a database: what in its spec is called as providers
-// call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace. What provider-kubernetes manages names what that
-// needs, and not what the provider reads.
+// InputSecrets returns the Secrets that an MR has its provider read, such as the password of a database: what in its spec is called as providers
+// call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace, and it can name no other. What provider-kubernetes
+// manages names what that needs, and not what the provider reads.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
-	if mr.GetNamespace() != "" {
-		return nil
-	}
-	found := map[Ref]bool{}
+	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
 	for _, field := range []string{"forProvider", "initProvider"} {
 		v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", field)
 		collectSecrets(v, found)
 	}
 
-	return slices.SortedFunc(maps.Keys(found), Ref.Compare)
+	return slices.SortedFunc(maps.Keys(found.refs), Ref.Compare)
 }
 
-func collectSecrets(v any, into map[Ref]bool) {
+// secretNames are references to Secrets, in the given namespace only if there is one.
+type secretNames struct {
+	in   string
+	refs map[Ref]bool
+}
+
+func collectSecrets(v any, into secretNames) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
@@ -50,17 +53,58 @@ func isSecretReference(field string) bool {
 	return strings.HasSuffix(lower, "secretref") || strings.HasSuffix(lower, "secretkeyref")
 }
 
-func addSecrets(v any, into map[Ref]bool) {
+func addSecrets(v any, into secretNames) {
 	entries, ok := v.([]any)
 	if !ok {
 		entries = []any{v}
 	}
 	for _, entry := range entries {
 		m, _ := entry.(map[string]any)
-		namespace, _ := m["namespace"].(string)
 		name, _ := m["name"].(string)
-		if namespace != "" && CanExist(namespace, name) {
-			into[Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}] = true
+		namespace, named := m["namespace"].(string)
+		if !named {
+			namespace = into.in
 		}
+		if namespace != "" && (into.in == "" || into.in == namespace) && CanExist(namespace, name) {
+			into.refs[Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}] = true
+		}
+	}
+}
+
+// An Input is what a backup knows of a Secret that an MR has its provider read.
+type Input struct {
+	Ref
+
+	// Exists says that there was one, and Stored that the backup has it.
+	Exists, Stored bool
+}
+
+// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its copy of that, as SetTree does.
+func SetInputs(u *unstructured.Unstructured, inputs []Input) {
+	list := make([]any, len(inputs))
+	for i, in := range inputs {
+		list[i] = map[string]any{"namespace": in.Namespace, "name": in.Name, "exists": in.Exists, "stored": in.Stored}
+	}
+	setField(u, FieldInputs, list)
+}
+
+// Inputs reads what SetInputs wrote of those Secrets that the MR itself names; ok is false of one if nothing is known of it.
+func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) {
+	list, _, _ := field(mr, FieldInputs)
+	known := map[ID]Input{}
+	for _, entry := range list {
+		m, _ := entry.(map[string]any)
+		in := Input{Ref: Ref{APIVersion: "v1", Kind: "Secret"}}
+		in.Namespace, _ = m["namespace"].(string)
+		in.Name, _ = m["name"].(string)
+		in.Exists, _ = m["exists"].(bool)
+		in.Stored, _ = m["stored"].(bool)
+		known[in.ID()] = in
+	}
+
+	return func(secret Ref) (Input, bool) {
+		in, ok := known[secret.ID()]
+
+		return in, ok
 	}
 }

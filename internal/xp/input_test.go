@@ -47,7 +47,45 @@ func TestInputSecrets(t *testing.T) {
 			}
 		})
 	}
-	if got := xp.InputSecrets(xptest.NamespacedMR("b", xptest.JSON(`{"spec":{"forProvider":{"aSecretRef":{"namespace":"infra","name":"db"}}}}`))); got != nil {
-		t.Errorf("Those of a namespaced MR are in its own namespace; got %v", got)
+	local := xptest.NamespacedMR("b", xptest.JSON(`{"spec":{"forProvider":{"aSecretRef":{"name":"db"},"bSecretRef":{"namespace":"team-a","name":"b"},`+
+		`"cSecretRef":{"namespace":"infra","name":"c"}}}}`))
+	var got []string
+	for _, r := range xp.InputSecrets(local) {
+		got = append(got, r.Path())
+	}
+	if diff := cmp.Diff([]string{"team-a/b", "team-a/db"}, got); diff != "" {
+		t.Errorf("Those of a namespaced MR are in its own namespace: -want, +got:\n%s", diff)
+	}
+}
+
+// Whoever can write to the bucket can write the note, so it counts for what the MR itself names, and anything can be in it.
+func TestInputs(t *testing.T) {
+	secret := func(name string) xp.Ref {
+		return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "infra", Name: name}
+	}
+	mr := xptest.MR("b")
+	xp.SetInputs(mr, []xp.Input{{Ref: secret("a"), Exists: true, Stored: true}, {Ref: secret("b"), Exists: true}, {Ref: secret("c")}})
+	for _, want := range []xp.Input{{Ref: secret("a"), Exists: true, Stored: true}, {Ref: secret("b"), Exists: true}, {Ref: secret("c")}} {
+		if got, ok := xp.Inputs(mr)(want.Ref); !ok || got != want {
+			t.Errorf("got %+v, %v, want %+v", got, ok, want)
+		}
+	}
+	if got, ok := xp.Inputs(mr)(secret("d")); ok {
+		t.Errorf("got %+v of one that is not noted", got)
+	}
+	for _, forged := range []any{"x", []any{"x", int64(1), map[string]any{"namespace": int64(1), "name": []any{}, "exists": "yes"}}, map[string]any{}} {
+		if got, ok := xp.Inputs(xptest.MR("b", xptest.Field(forged, "metadata", xp.FieldInputs)))(secret("a")); ok {
+			t.Errorf("got %+v from %v", got, forged)
+		}
+	}
+	if !xp.HasNotes(mr) {
+		t.Error("It is a note")
+	}
+	if xp.WithoutNotes(mr); xp.HasNotes(mr) {
+		t.Error("It comes off with the others")
+	}
+	xp.SetInputs(mr, nil)
+	if xp.HasNotes(mr) {
+		t.Error("Nothing is no note")
 	}
 }

@@ -76,6 +76,9 @@ const (
 	FieldWell = "velero.crossplane.io/well"
 	// FieldPublished is true if the backup has the connection secret of the object, wherever that is. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
+	// FieldInputs lists the Secrets that an MR has its provider read, and says which of them there were, and which the backup has. A restore waits for those
+	// that there were.
+	FieldInputs = "velero.crossplane.io/inputs"
 )
 
 // Annotations that make Velero take what an action asks for with an object also where the filters of the backup or restore leave it out. Anybody who

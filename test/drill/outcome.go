@@ -2,6 +2,7 @@ package drill
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -118,15 +119,24 @@ func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
 	return holds, nil
 }
 
-// Held tells whether an XR or a claim has a mark of the plugin.
+// Held tells whether an object has a mark of the plugin that is its own. A Composition can copy that of an XR onto what it composes.
 func Held(u *unstructured.Unstructured) bool {
-	for annotation := range u.GetAnnotations() {
-		if strings.HasPrefix(annotation, "velero.crossplane.") {
+	for annotation, value := range u.GetAnnotations() {
+		if strings.HasPrefix(annotation, "velero.crossplane.") && !isCopied(value, u.GetName()) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// isCopied tells whether a mark says that it is of an object of another name.
+func isCopied(mark, name string) bool {
+	var m struct {
+		Of string `json:"of"`
+	}
+
+	return json.Unmarshal([]byte(mark), &m) == nil && m.Of != "" && !strings.HasSuffix(m.Of, "/"+name)
 }
 
 // AwaitReads waits until the cloud was asked for every external resource of the record since the given entry of its journal: each MR has

@@ -22,7 +22,8 @@ func (s *suite) fillControl(t *testing.T) *control {
 }
 
 // testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of Velero alone, and that Velero alone restores what is damaged.
-func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging) {
+// Before Velero has the plugin again, others are asked for their controls.
+func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging, others func()) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	outcomes := map[*tenant]drill.Outcome{}
 	for _, n := range []*tenant{c.alone, c.reverse} {
@@ -39,6 +40,7 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *dam
 	if damaged != nil {
 		s.restoreDamaged(t, damaged.alone)
 	}
+	others()
 	must(t, s.target.UsePlugin(t.Context(), true))
 
 	alone, reverse := outcomes[c.alone], outcomes[c.reverse]

@@ -79,29 +79,36 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Run("Observed", func(t *testing.T) { s.testKept(t, since, "observed", "kept-observed", []any{"Observe"}) })
 	t.Run("DifferentName", func(t *testing.T) { s.testKept(t, since, "other", "kept-by-another-name", []any{"*"}) })
 	t.Run("InFlight", func(t *testing.T) { s.testInFlight(t) })
+	t.Run("Informed", func(t *testing.T) { s.testInformed(t, since) })
 	if version != stack.V1 {
 		t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
 		t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t) })
 		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
 		t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
+		t.Run("ProviderHeedless", func(t *testing.T) { s.testHeedless(t) })
 	}
 }
 
 func identityScenes(version stack.Version) map[string]*shape {
 	scenes := map[string]*shape{
-		"lost":    {reason: "Velero alone has the provider make a second external resource."},
-		"pending": {reason: "Velero alone brings back what its provider will never go on with."},
-		"dropped": {reason: "Velero alone has Crossplane delete what a function finds no status for.", Scene: drill.Scene{Dir: "gated"}},
-		"proven":  {reason: "An external-name that is missing is the ID in the status, if that is so for others of the kind."},
-		"chosen":  {reason: "A person can say that it is so for a kind."},
-		"flight":  {reason: "Whether there is an external resource that was being created only a person can find out."},
-		"gated":   {reason: "A function that reads status must find it at the first reconcile, or Crossplane deletes what it leaves out."},
-		"kept":    {reason: "External-names and policies are what they were."},
-		"first":   {reason: "Nothing but observing happens until a provider has found the external resource."},
+		"lost":       {reason: "Velero alone has the provider make a second external resource."},
+		"pending":    {reason: "Velero alone brings back what its provider will never go on with."},
+		"dropped":    {reason: "Velero alone has Crossplane delete what a function finds no status for.", Scene: drill.Scene{Dir: "gated"}},
+		"proven":     {reason: "An external-name that is missing is the ID in the status, if that is so for others of the kind."},
+		"chosen":     {reason: "A person can say that it is so for a kind."},
+		"flight":     {reason: "Whether there is an external resource that was being created only a person can find out."},
+		"gated":      {reason: "A function that reads status must find it at the first reconcile, or Crossplane deletes what it leaves out."},
+		"kept":       {reason: "External-names and policies are what they were."},
+		"uninformed": {reason: "Velero alone has Crossplane delete what a function leaves out that misses an EnvironmentConfig."},
+		"awaited":    {reason: "An XR waits for the EnvironmentConfig that its pipeline names.", Scene: drill.Scene{Dir: "informed"}},
+		"carried":    {reason: "An EnvironmentConfig comes with the namespace of an XR whose pipeline names it.", Scene: drill.Scene{Dir: "informed"}},
+		"first":      {reason: "Nothing but observing happens until a provider has found the external resource."},
 	}
 	if version == stack.V1 {
 		scenes["dropped"].Dir = ""
 	} else {
+		scenes["uninformed"].Dir = "informed"
+		scenes["heedless"] = &shape{reason: "What a provider creates for a held MR, since it does not heed the pause, must not go unnoticed."}
 		scenes["old"] = &shape{reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}}
 		scenes["arn"] = &shape{reason: "The ID in the status of a kind whose external-names are not that must not become one."}
 		scenes["gone"] = &shape{reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."}
@@ -112,7 +119,7 @@ func identityScenes(version stack.Version) map[string]*shape {
 }
 
 // alone are the scenes that Velero alone backs up. It restores all of them but old.
-func alone() []string { return []string{"lost", "pending", "dropped", "old"} }
+func alone() []string { return []string{"lost", "pending", "dropped", "uninformed", "old"} }
 
 func newIdentity(t *testing.T, version stack.Version, dir string) *identity {
 	t.Helper()
@@ -280,7 +287,7 @@ func (s *identity) backUpAll(t *testing.T) {
 	ctx := t.Context()
 	args := []string{"--include-namespaces", strings.Join(alone(), ",")}
 	if s.version == stack.V1 {
-		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite=dropped-00"}
+		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite=dropped-00 or crossplane.io/composite=uninformed-00"}
 	}
 	backupWith(t, s.source, "alone", args...)
 	must(t, s.source.UsePlugin(ctx, true))
@@ -314,14 +321,11 @@ func (s *identity) restoreAlone(t *testing.T) {
 	s.awaitCompleted(t, "alone")
 	// The provider is down, so nothing has a status when Crossplane looks at it.
 	s.eventually(t, "Crossplane to delete what the function leaves out", func(ctx context.Context) error {
-		deleted := 0
-		for _, u := range s.managed(ctx, t, s.target, "dropped") {
-			if u.GetDeletionTimestamp() != nil {
-				deleted++
+		for scene, want := range leftOut() {
+			deleted := slices.DeleteFunc(s.managed(ctx, t, s.target, scene), func(u unstructured.Unstructured) bool { return u.GetDeletionTimestamp() == nil })
+			if len(deleted) != want {
+				return fmt.Errorf("%d of %d of %s are being deleted: %v", len(deleted), want, scene, names(deleted))
 			}
-		}
-		if deleted != 2 {
-			return fmt.Errorf("%d of 2 are being deleted", deleted)
 		}
 
 		return nil
@@ -336,12 +340,14 @@ func (s *identity) restoreAll(t *testing.T) {
 	s.startRestore(t, "chosen", "all", "--include-namespaces", "chosen", "--annotations", "velero.crossplane.io/external-name-from-id="+kind)
 	s.startRestore(t, "first", "all", "--include-namespaces", "first", "--annotations", observeFirst)
 	s.startRestore(t, "flight", "all", "--include-namespaces", "flight")
-	restores := []string{"sound", "chosen", "first", "flight"}
+	s.startRestore(t, "awaited", "all", "--include-namespaces", "awaited", "--exclude-resources", "environmentconfigs.apiextensions.crossplane.io")
+	restores := []string{"sound", "chosen", "first", "flight", "awaited"}
 	if s.version != stack.V1 {
 		s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
 		s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
 		s.startRestore(t, "old", "alone", "--include-namespaces", "old")
-		restores = append(restores, "held", "gone", "old")
+		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
+		restores = append(restores, "held", "gone", "old", "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))

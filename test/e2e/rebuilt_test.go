@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
@@ -318,6 +320,28 @@ func (s *suite) xrd() *unstructured.Unstructured {
 	}
 
 	return u
+}
+
+// testTunedAlone is the control: what Velero alone brings back has an owner that is not there, so it is deleted, with all that somebody had put on it.
+func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
+	const restore = "accounts"
+	must(t, drill.Platform{}.StartRestore(t.Context(), s.target, restore, backup, "--include-namespaces", "crossplane-system", "--include-resources", "serviceaccounts"))
+	s.awaitCompleted(t, restore)
+	details := s.details(t, restore)
+	for _, u := range r.tuned {
+		wantTold(t, "the details of the restore", details, u.GetNamespace()+"/"+u.GetName(), "created")
+		s.eventually(t, "what Velero alone has brought back to be lost, without which the other tests prove nothing", func(ctx context.Context) error {
+			live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			if err == nil {
+				err = fmt.Errorf("%s is there: %v", live.GetName(), live.GetAnnotations())
+			}
+
+			return err
+		})
+	}
 }
 
 // testRebuilt checks what a restore of everything has left to the control plane, and that it says so.

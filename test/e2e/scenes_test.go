@@ -66,6 +66,9 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Count: 4, Size: 16},
 			last:   addDetails,
 		},
+		"heedless": {
+			reason: "What a provider reconciles in spite of its hold comes back too, and people are told.", Scene: drill.Scene{Count: 2, Size: 4}, check: wantHeedless,
+		},
 		"config": {
 			reason: "EnvironmentConfigs come back if the backup includes cluster-scoped resources.",
 			Scene:  drill.Scene{Count: 2, Size: 6, BackupArgs: selected("config")},
@@ -162,9 +165,36 @@ func shapesV1() map[string]*shape {
 			check:  wantRival,
 		},
 	}
+	shapes["copied"] = &shape{
+		reason: "A Composition that copies all annotations of an XR onto what it composes puts no hold on that.", Scene: drill.Scene{Count: 2, Size: 8}, check: wantCopied,
+	}
 	maps.Copy(shapes, shapesOfSecrets())
+	maps.Copy(shapes, shapesOfInputs())
 
 	return shapes
+}
+
+// wantCopied wants a scene to be what it was, but for the mark of its XRs on what they compose: that it is there is the control.
+func wantCopied(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	marked := 0
+	after = maps.Clone(after)
+	for name, l := range after {
+		if _, ok := l.Annotations[annotationHold]; ok {
+			marked++
+			l.Annotations = maps.Clone(l.Annotations)
+			delete(l.Annotations, annotationHold)
+		}
+		l.Managers = n.picture[name].Managers // Of the annotation, too.
+		after[name] = l
+	}
+	if marked != 2*n.Count {
+		t.Errorf("The marks of XRs were copied onto %d objects, so the test proves nothing", marked)
+	}
+	wantSame(t, n, n.picture, after)
 }
 
 // ownTwice gives each composed object of a kind a second owner, which is not its controller.

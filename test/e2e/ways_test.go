@@ -63,13 +63,14 @@ func testWays(t *testing.T, version stack.Version) {
 	ways := waysOf(version)
 	whole := s.fill(t, ways)
 	control := s.fillControl(t)
-	rebuilt := s.makeRebuilt(t)
+	rebuilt, parted := s.makeRebuilt(t), s.fillSplit(t)
 	for _, w := range ways {
 		if !w.first && !w.last && !w.alone {
 			s.backUpWay(t, w)
 		}
 	}
 	s.backUp(t, s.source, control.reverse)
+	s.backUpSplit(t, parted)
 	s.remember(t, s.source, whole)
 	backupWith(t, s.source, "whole", clusterResources+"=true")
 	var damaged *damaging
@@ -88,8 +89,14 @@ func testWays(t *testing.T, version stack.Version) {
 	must(t, s.source.UsePlugin(t.Context(), false))
 	s.backUpWaysAlone(t, ways)
 	s.backUp(t, s.source, control.alone)
+	s.backUpSplitAlone(t, parted)
+	network := ""
+	if version == stack.V2 {
+		network = s.makeTwice(t)
+		backupWith(t, s.source, twice, "--include-namespaces", twice)
+	}
 
-	tenants := []*tenant{whole, control.alone, control.reverse}
+	tenants := []*tenant{whole, control.alone, control.reverse, parted.narrowed, parted.sifted, parted.alone}
 	if damaged != nil {
 		tenants = append(tenants, damaged.with, damaged.alone)
 	}
@@ -97,7 +104,15 @@ func testWays(t *testing.T, version stack.Version) {
 		tenants = append(tenants, w.tenant)
 	}
 	s.loseSource(t, tenants...)
-	t.Run("RestoredWithoutThePlugin", func(t *testing.T) { s.testRestoredWithoutPlugin(t, control, damaged) })
+	t.Run("RestoredWithoutThePlugin", func(t *testing.T) {
+		s.testRestoredWithoutPlugin(t, control, damaged, func() {
+			t.Run("Split", func(t *testing.T) { s.testSplitAlone(t, parted) })
+			t.Run("Tuned", func(t *testing.T) { s.testTunedAlone(t, rebuilt, whole.Namespace) })
+			if network != "" {
+				t.Run("Twice", func(t *testing.T) { s.testTwiceAlone(t, network) })
+			}
+		})
+	})
 	if damaged != nil {
 		t.Run("Damaged", func(t *testing.T) { s.testDamaged(t, damaged) })
 	}
@@ -111,7 +126,12 @@ func testWays(t *testing.T, version stack.Version) {
 			}
 		})
 	}
+	t.Run("Split", func(t *testing.T) { s.testSplit(t, parted) })
+	if network != "" {
+		t.Run("MovedBack", func(t *testing.T) { s.testMovedBack(t, ways["Moved"]) })
+	}
 	t.Run("WholeCluster", func(t *testing.T) { s.testWholeCluster(t, whole, rebuilt) })
+	t.Run("SplitWhole", func(t *testing.T) { s.testSplitWhole(t, parted) })
 	must(t, s.target.Destroy())
 	t.Run("EmptyCluster", func(t *testing.T) { s.testEmptyCluster(t, whole) })
 }

@@ -18,6 +18,11 @@ import (
 //	- resource: network
 //	  after: database                    # the name of a composed resource; none stands for the XR
 //	  field: status.atProvider.endpoint  # none stands for the condition Ready
+//	- resource: bucket
+//	  environment: shared                # the name of an EnvironmentConfig that must be there
+//	environmentConfigs:                  # those that are asked for, as in the input of function-environment-configs
+//	- type: Reference
+//	  ref: {name: shared}
 //
 // Templates that ask for what was observed do the same, and so did function-sequencer before it left alone what exists already.
 type gate struct {
@@ -31,23 +36,51 @@ func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*
 		Desired: in.GetDesired(),
 		Context: in.GetContext(),
 	}
+	if wanted := environments(in.GetInput()); len(wanted) > 0 {
+		out.Requirements = &v1beta1.Requirements{ExtraResources: wanted}
+	}
 	for _, v := range in.GetInput().GetFields()["gates"].GetListValue().GetValues() {
 		fields := v.GetStructValue().GetFields()
 		resource, after, field := fields["resource"].GetStringValue(), fields["after"].GetStringValue(), fields["field"].GetStringValue()
+		if name := fields["environment"].GetStringValue(); name != "" {
+			if len(in.GetExtraResources()[name].GetItems()) == 0 {
+				shut(out, resource, "the EnvironmentConfig "+name)
+			}
+
+			continue
+		}
 		observed := in.GetObserved().GetComposite().GetResource()
 		if after != "" {
 			observed = in.GetObserved().GetResources()[after].GetResource()
 		}
 		if !has(observed, field) {
-			delete(out.GetDesired().GetResources(), resource)
-			out.Results = append(out.Results, &v1beta1.Result{
-				Severity: v1beta1.Severity_SEVERITY_NORMAL,
-				Message:  fmt.Sprintf("%s waits for %q of %q", resource, field, after),
-			})
+			shut(out, resource, fmt.Sprintf("%q of %q", field, after))
 		}
 	}
 
 	return out, nil
+}
+
+// shut takes a resource out of the desired ones, and says what it waits for.
+func shut(out *v1beta1.RunFunctionResponse, resource, until string) {
+	delete(out.GetDesired().GetResources(), resource)
+	out.Results = append(out.Results, &v1beta1.Result{
+		Severity: v1beta1.Severity_SEVERITY_NORMAL, Message: resource + " waits for " + until,
+	})
+}
+
+// environments selects the EnvironmentConfigs that an input asks for, by their names. What there is not is no error.
+func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
+	wanted := map[string]*v1beta1.ResourceSelector{}
+	for _, v := range input.GetFields()["environmentConfigs"].GetListValue().GetValues() {
+		if name := v.GetStructValue().GetFields()["ref"].GetStructValue().GetFields()["name"].GetStringValue(); name != "" {
+			wanted[name] = &v1beta1.ResourceSelector{
+				ApiVersion: "apiextensions.crossplane.io/v1beta1", Kind: "EnvironmentConfig", Match: &v1beta1.ResourceSelector_MatchName{MatchName: name},
+			}
+		}
+	}
+
+	return wanted
 }
 
 // has tells whether an object has the field, or is Ready if there is no field to look for.

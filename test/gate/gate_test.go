@@ -18,6 +18,7 @@ func TestRunFunction(t *testing.T) {
 		gate      map[string]any
 		composite map[string]any
 		composed  map[string]map[string]any
+		extra     map[string]*v1beta1.Resources
 		want      []string
 	}{
 		"NotThere": {
@@ -55,14 +56,28 @@ func TestRunFunction(t *testing.T) {
 			composite: endpoint,
 			want:      []string{"a", "b"},
 		},
+		"NoEnvironment": {
+			reason: "What needs an EnvironmentConfig must wait for it.",
+			gate:   map[string]any{"resource": "b", "environment": "shared"},
+			extra:  map[string]*v1beta1.Resources{"shared": {}},
+			want:   []string{"a"},
+		},
+		"Environment": {
+			reason: "What needs an EnvironmentConfig that is there is desired.",
+			gate:   map[string]any{"resource": "b", "environment": "shared"},
+			extra:  map[string]*v1beta1.Resources{"shared": {Items: []*v1beta1.Resource{{}}}},
+			want:   []string{"a", "b"},
+		},
 	}
 
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := &v1beta1.RunFunctionRequest{
-				Input:    object(t, map[string]any{"gates": []any{tc.gate}}),
-				Observed: &v1beta1.State{Composite: &v1beta1.Resource{Resource: object(t, tc.composite)}, Resources: map[string]*v1beta1.Resource{}},
-				Desired:  &v1beta1.State{Resources: map[string]*v1beta1.Resource{"a": {}, "b": {}}},
+				Input:          object(t, map[string]any{"gates": []any{tc.gate}}),
+				Observed:       &v1beta1.State{Composite: &v1beta1.Resource{Resource: object(t, tc.composite)}, Resources: map[string]*v1beta1.Resource{}},
+				ExtraResources: tc.extra,
+
+				Desired: &v1beta1.State{Resources: map[string]*v1beta1.Resource{"a": {}, "b": {}}},
 			}
 			for name, o := range tc.composed {
 				in.Observed.Resources[name] = &v1beta1.Resource{Resource: object(t, o)}
@@ -75,6 +90,18 @@ func TestRunFunction(t *testing.T) {
 				t.Errorf("%s Want %v, got %v", tc.reason, tc.want, got)
 			}
 		})
+	}
+}
+
+func TestRequirements(t *testing.T) {
+	input := map[string]any{"environmentConfigs": []any{map[string]any{"type": "Reference", "ref": map[string]any{"name": "shared"}}}}
+	out, err := (&gate{}).RunFunction(t.Context(), &v1beta1.RunFunctionRequest{Input: object(t, input)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := out.GetRequirements().GetExtraResources()
+	if len(got) != 1 || got["shared"].GetKind() != "EnvironmentConfig" || got["shared"].GetMatchName() != "shared" {
+		t.Errorf("An EnvironmentConfig that the input names must be asked for. Got %v", got)
 	}
 }
 

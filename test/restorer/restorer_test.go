@@ -158,10 +158,10 @@ func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	asks, doom := &restoreitem.Asks{}, restoreitem.NewDoom(known)
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {
-		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, asks, log).Minding(doom), r})
+		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, asks, log).Sparing(known).Minding(doom), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom).Knowing(asks), r})
 	}
 
 	return all

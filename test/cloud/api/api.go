@@ -52,11 +52,15 @@ type Spec struct {
 	CIDR   string            `json:"cidr,omitempty"`   // Network
 	Engine string            `json:"engine,omitempty"` // Database
 	SizeGB int               `json:"sizeGB,omitempty"` // Database
+
+	// Password that the caller has chosen, of a Database.
+	Password string `json:"password,omitempty"`
 }
 
 // Equal tells whether both ask for the same. No tags and nil tags are the same.
 func (s Spec) Equal(o Spec) bool {
-	return s.Region == o.Region && maps.Equal(s.Tags, o.Tags) && s.CIDR == o.CIDR && s.Engine == o.Engine && s.SizeGB == o.SizeGB
+	return s.Region == o.Region && maps.Equal(s.Tags, o.Tags) && s.CIDR == o.CIDR && s.Engine == o.Engine && s.SizeGB == o.SizeGB &&
+		s.Password == o.Password
 }
 
 // A Caller is who a call says it comes from.

@@ -112,7 +112,7 @@ func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.Extern
 func (e *AsyncExternal) Create(ctx context.Context, mg Managed) (managed.ExternalCreation, error) {
 	mg.SetConditions(xpv2.Creating())
 
-	uid, kind, spec := mg.GetUID(), mg.CloudKind(), mg.Desired()
+	uid, kind, spec := mg.GetUID(), mg.CloudKind(), e.desired(mg)
 	e.tracker.set(uid, creation{running: true})
 
 	go func() {

@@ -49,6 +49,7 @@ type Connector struct {
 	typer   runtime.ObjectTyper
 	mode    Mode
 	tracker *tracker
+	secrets secrets
 }
 
 // NewConnector returns a Connector that says it calls from the cluster, and knows kinds from the typer.
@@ -65,13 +66,18 @@ func (c *Connector) In(mode Mode) *Connector {
 }
 
 // Connect to the cloud.
-func (c *Connector) Connect(_ context.Context, mg Managed) (managed.TypedExternalClient[Managed], error) {
+func (c *Connector) Connect(ctx context.Context, mg Managed) (managed.TypedExternalClient[Managed], error) {
 	caller, err := c.callerFor(mg)
 	if err != nil {
 		return nil, err
 	}
 
-	e := External{cloud: c.cloud.As(caller), arn: c.mode == AsyncARN}
+	password, err := c.secrets.password(ctx, mg)
+	if err != nil {
+		return nil, err
+	}
+
+	e := External{cloud: c.cloud.As(caller), arn: c.mode == AsyncARN, password: password}
 	if c.mode == Sync {
 		return &e, nil
 	}
@@ -103,6 +109,16 @@ func (c *Connector) callerFor(mg Managed) (api.Caller, error) {
 type External struct {
 	cloud *api.Client
 	arn   bool // The ID in the status is not the external name.
+
+	password string // The one that the managed resource names.
+}
+
+// desired is what to ask the cloud for.
+func (e *External) desired(mg Managed) api.Spec {
+	spec := mg.Desired()
+	spec.Password = e.password
+
+	return spec
 }
 
 // Observe the resource that the external name means. There is none without an external name.
@@ -136,7 +152,7 @@ func (e *External) Observe(ctx context.Context, mg Managed) (managed.ExternalObs
 
 	return managed.ExternalObservation{
 		ResourceExists:    true,
-		ResourceUpToDate:  r.Spec.Equal(mg.Desired()),
+		ResourceUpToDate:  r.Spec.Equal(e.desired(mg)),
 		ConnectionDetails: connectionDetails(r),
 	}, nil
 }
@@ -150,7 +166,7 @@ func (e *External) Create(ctx context.Context, mg Managed) (managed.ExternalCrea
 		id = meta.GetExternalName(mg)
 	}
 
-	r, err := e.cloud.Create(ctx, mg.CloudKind(), id, mg.Desired())
+	r, err := e.cloud.Create(ctx, mg.CloudKind(), id, e.desired(mg))
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -162,7 +178,7 @@ func (e *External) Create(ctx context.Context, mg Managed) (managed.ExternalCrea
 
 // Update the resource to what is desired.
 func (e *External) Update(ctx context.Context, mg Managed) (managed.ExternalUpdate, error) {
-	_, err := e.cloud.Update(ctx, mg.CloudKind(), meta.GetExternalName(mg), mg.Desired())
+	_, err := e.cloud.Update(ctx, mg.CloudKind(), meta.GetExternalName(mg), e.desired(mg))
 	return managed.ExternalUpdate{}, err
 }
 

@@ -40,6 +40,8 @@ type Options struct {
 	Timeout time.Duration
 
 	Modes Modes
+
+	secrets secrets
 }
 
 // Setup adds a controller of the kind to the manager, whose scheme must know the kind.
@@ -54,6 +56,7 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 		return fmt.Errorf("cannot reconcile %s: %T is not a managed resource of this provider", gvk.GroupKind(), obj)
 	}
 
+	o.secrets = secrets{reader: mgr.GetAPIReader(), writer: mgr.GetClient()}
 	name := managed.ControllerName(gvk.GroupKind().String())
 	recorder := mgr.GetEventRecorderFor(name) //nolint:staticcheck // The recorder of crossplane-runtime v2.3 is made from this one.
 	r := newReconciler(mgr, gvk, ownsName(mg), event.NewAPIRecorder(recorder), o)
@@ -73,6 +76,8 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 // newReconciler returns the managed reconciler of the kind. Its connection publishers are the defaults, for either scope:
 // crossplane-runtime v2.3 has no option for others.
 func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool, rec event.Recorder, o Options) *managed.Reconciler {
+	mgr = heedless{mgr}
+
 	// Without initializers there is no external name until the cloud has chosen one. The default would be the object's name.
 	initializers := []managed.Initializer{}
 	if ownsName {
@@ -80,6 +85,8 @@ func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool,
 	}
 
 	connector := NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme()).In(o.Modes[gvk.GroupKind()])
+
+	connector.secrets = o.secrets
 
 	options := []managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector),

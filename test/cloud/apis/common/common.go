@@ -40,6 +40,23 @@ type DatabaseParameters struct {
 	// +kubebuilder:default=10
 	// +optional
 	SizeGB int `json:"sizeGB,omitempty"`
+
+	// PasswordSecretRef names the key of a Secret that has the password of the database. Where there is none the provider makes one, as upjet's does.
+	// +optional
+	PasswordSecretRef *SecretKey `json:"passwordSecretRef,omitempty"`
+}
+
+// A SecretKey is a key of a Secret.
+type SecretKey struct {
+	// Namespace of the Secret; that of the resource, if it has one.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the Secret.
+	Name string `json:"name"`
+
+	// Key in the Secret.
+	Key string `json:"key"`
 }
 
 // Spec is what to ask the cloud for.

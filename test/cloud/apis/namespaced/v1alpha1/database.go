@@ -45,6 +45,9 @@ func (mg *Database) CloudKind() api.Kind { return api.Database }
 // Desired is what to ask the cloud for.
 func (mg *Database) Desired() api.Spec { return mg.Spec.ForProvider.Spec() }
 
+// PasswordKey is where its password is; nil if the cloud alone knows it.
+func (mg *Database) PasswordKey() *common.SecretKey { return mg.Spec.ForProvider.PasswordSecretRef }
+
 // SetObserved records what was seen of the resource in the cloud.
 func (mg *Database) SetObserved(r api.Resource) { mg.Status.AtProvider = common.ObserveDatabase(r) }
 

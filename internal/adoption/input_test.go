@@ -1,0 +1,101 @@
+package adoption
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+const (
+	inputMissing = "Secret infra/password, which its provider reads, is missing: without it the provider fails, or makes another password than the one that is in " +
+		"use; "
+	inputNowhere = inputMissing + "it is not in the backup; make it, with what the external resource has"
+)
+
+// reading is u on hold until the Secrets that its provider reads are there, changed by the options after that.
+func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonInput(in), Inputs: []Input{in}}); err != nil {
+		panic(err) // The test is wrong.
+	}
+
+	return xptest.With(u, o...)
+}
+
+// A provider that makes passwords makes another where the Secret with that of a database is missing, and changes the password of the database that is there.
+func TestNextAwaitsWhatAProviderReads(t *testing.T) {
+	mr, local, x := xptest.MR("db"), xptest.NamespacedMR("db"), xptest.XR("x")
+	input := Input{Namespace: "infra", Name: "password"}
+	stored, left := input, input
+	stored.Stored = true
+	left.Stored, left.By = true, bringSecret
+	password := xptest.Object("v1", "Secret", "infra", "password")
+	letGo := func(target string) outcome { return outcome{Step: stepLetGo, Target: target, Moving: true} }
+	composed, revision := xptest.MR("db", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
+	paused := held(xptest.XR("x", xptest.Refs(mr)), xptest.SeenPaused())
+	waits := func(why string) outcome { return outcome{Waiting: []string{"Bucket db: " + why}} }
+	runPlans(t, map[string]planCase{
+		"Missing": {reason: "It is nowhere.", world: world(reading(mr, input)), ref: xp.RefTo(mr), want: waits(inputNowhere)},
+		"Failed": {
+			reason: "The restore has failed to bring it.", world: world(reading(mr, stored)), ref: xp.RefTo(mr),
+			want: waits(inputMissing + "it is in the backup, and was not restored; restore again"),
+		},
+		"LeftOut": {
+			reason: "The filters of the restore leave it out.", world: world(reading(mr, left)), ref: xp.RefTo(mr),
+			want: waits(inputMissing + "it is in the backup, and the restore has left it out; bring it back: " + bringSecret),
+		},
+		"There": {reason: "Whoever has brought it.", world: world(reading(mr, left), password), ref: xp.RefTo(mr), want: letGo("Bucket db")},
+		"Elsewhere": {
+			reason: "One of the name in another namespace is another.", world: world(reading(mr, input), xptest.Object("v1", "Secret", "team-a", "password")),
+			ref: xp.RefTo(mr), want: waits(inputNowhere),
+		},
+		"Unreadable": {
+			reason: "Nobody is let go because somebody may not look.", world: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
+			want: waits("whether Secret infra/password is there, which its provider reads, can't be read: forbidden. If not, without it the provider fails, or makes " +
+				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
+				"list Secrets"),
+		},
+		"NotLookedFor": {
+			reason: "Who does not look can't say.", world: func() *World {
+				w := world(reading(mr, input))
+				w.WithoutSecrets()
+
+				return w
+			}(), ref: xp.RefTo(mr), want: letGo("Bucket db"),
+		},
+		"NotLookedForByTheXR": {
+			reason: "And does not say that it is there.", world: func() *World {
+				w := world(paused, reading(composed, input), revision)
+				w.WithoutSecrets()
+
+				return w
+			}(), ref: xp.RefTo(x), want: outcome{Total: 1, Moving: true, Also: []string{"Bucket db"}, Waiting: []string{"Bucket db: " + waitInput}},
+		},
+		"Composed": {
+			reason: "Its XR waits with it, and says so.", world: world(paused, reading(composed, input), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Waiting: []string{"Bucket db: " + inputNowhere}},
+		},
+		"LetGo": {
+			reason: "A person has taken its pause off.", world: world(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
+			want: letGo("Bucket db"),
+		},
+		"Namespaced": {
+			reason: "A mark on what is in a namespace reaches for nothing outside of that.", ref: xp.RefTo(local),
+			world: world(reading(local, input), xptest.Object("v1", "Secret", "team-a", "password")), want: letGo("Bucket team-a/db"),
+		},
+	})
+}
+
+// Whoever lets it go by force is told what may come of it.
+func TestForceSaysWhatAProviderReads(t *testing.T) {
+	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
+	f := Force(world(mr), xp.RefTo(mr))
+	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool { return strings.Contains(risk, inputNowhere) }) {
+		t.Errorf("got %v and risks %q", f.Patch, f.Risks)
+	}
+}

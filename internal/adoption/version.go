@@ -1,0 +1,52 @@
+package adoption
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// AddRetired says that the API server does not serve a kind in a version, and in which it does. An object is the same in each.
+func (w *World) AddRetired(version, served schema.GroupVersionKind) {
+	if w.retired[version] == served {
+		return
+	}
+	w.noteAll()
+	w.retired[version] = served
+}
+
+// served returns the kind of what r names in the version in which it is served, if it is known to be in another than r says.
+func (w *World) served(r xp.Ref) schema.GroupVersionKind {
+	gvk := r.GroupVersionKind()
+	if served, ok := w.retired[gvk]; ok {
+		return served
+	}
+
+	return gvk
+}
+
+// checkVersions waits until the XR names what it composes in versions that are served: Crossplane reads each in the version of the reference, and reconciles
+// nothing of the XR if there is none (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). That it could not when it was backed
+// up is as it was.
+func (t *tree) checkVersions() {
+	if t.hold.Failing != "" {
+		return
+	}
+	refs, err := t.xr.ResourceRefs()
+	if err != nil {
+		return // checkRefs says so.
+	}
+	for _, r := range refs {
+		served := t.w.served(r)
+		if served == r.GroupVersionKind() || !t.w.Has(r) {
+			continue
+		}
+		xr := xp.RefTo(t.xr.Unstructured)
+		edit := xp.NewCommand("kubectl", "edit").On(xr.GroupVersionKind().GroupKind().String(), xr.Name)
+		if xr.Namespace != "" {
+			edit = edit.With("--namespace", xr.Namespace)
+		}
+		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, as its Composition must have it too: %s",
+			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), edit)
+	}
+}

@@ -1,0 +1,66 @@
+package adoption
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Crossplane reads what an XR composes in the version of the reference, and reconciles nothing of the XR if that is not served.
+func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
+	x := xptest.XR("x")
+	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
+	old := xptest.With(mr, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
+	version := func(v string) schema.GroupVersionKind { return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"} }
+	retired := func(objects ...*unstructured.Unstructured) *World {
+		w := world(objects...)
+		w.AddRetired(version("v1alpha0"), version("v1alpha1"))
+
+		return w
+	}
+	lists := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", append(o, xptest.Refs(u))...), xptest.SeenPaused())
+	}
+	const say = "Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
+		"cloud.example.org/v1alpha1 there, as its Composition must have it too: kubectl edit XOrder.example.org x"
+	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	corrected := xptest.With(lists(old), xptest.Refs(mr))
+	unreadable := retired(lists(old), revision)
+	unreadable.AddUnreadable(version("v1alpha1"), "forbidden")
+	runPlans(t, map[string]planCase{
+		"Named": {
+			reason: "It is there, and nothing but the reference is wrong.", world: retired(lists(old), mr, revision), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say}},
+		},
+		"Corrected": {reason: "The mark has the old version for ever.", world: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
+		"Served":    {reason: "The version is served again.", world: world(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},
+		"OwnPause": {
+			reason: "Crossplane is not to read it.", world: retired(lists(old, xptest.Annotated(xp.AnnotationPaused, "true")), mr, revision), ref: xp.RefTo(x),
+			want: outcome{Step: stepRelease, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"AsBroken": {
+			reason: "Crossplane could not read it in the source either.", ref: xp.RefTo(x), want: unpauses,
+			world: retired(func() *unstructured.Unstructured {
+				u := xptest.XR("x", xptest.Refs(old))
+				if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}); err != nil {
+					t.Fatal(err)
+				}
+
+				return xptest.With(u, xptest.SeenPaused())
+			}(), mr, revision),
+		},
+		"Missing": {
+			reason: "It has not come back at all.", world: retired(lists(old), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew"}},
+		},
+		"Unreadable": {
+			reason: "What is served can't be read.", world: unreadable, ref: xp.RefTo(x),
+			want: outcome{Total: 1, Waiting: []string{"Bucket b: it can't be read, so nobody knows whether it is there: forbidden; have the API server answer for its " +
+				"kind, and run this with the right to list and patch Bucket.cloud.example.org"}},
+		},
+	})
+}

@@ -1,0 +1,68 @@
+package live
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// inServed returns refs with the versions in which what they name can be read: that of the ref, or else one in which the same kind is served.
+func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
+	for n, r := range refs {
+		gvk := r.GroupVersionKind()
+		if o.cluster.isKnown(gvk) {
+			continue
+		}
+		other, looked := o.others[gvk]
+		if !looked {
+			if err := o.discover(gvk); err != nil {
+				return nil, err
+			}
+			if !o.cluster.isKnown(gvk) {
+				var err error
+				if other, err = o.otherVersion(gvk); err != nil {
+					return nil, err
+				}
+			}
+			o.others[gvk] = other
+		}
+		if !other.Empty() {
+			o.world.AddRetired(gvk, other)
+			refs[n].APIVersion = other.GroupVersion().String()
+		}
+	}
+
+	return refs, nil
+}
+
+// otherVersion returns a kind in the version in which it is served if it is not in the given one, an empty one if it is in that or in none. Of a group of which
+// a version gives no answer the others are looked at.
+func (o *observer) otherVersion(gvk schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	groups, err := o.cluster.groupList()
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	for _, version := range versionsOf(groups, gvk.Group) {
+		other := gvk.GroupKind().WithVersion(version)
+		gv := other.GroupVersion()
+		if o.unanswered[gv] != nil {
+			continue
+		}
+		list, err := o.cluster.kindsOf(gv)
+		if err != nil {
+			o.unanswered[gv] = err
+
+			continue
+		}
+		if _, ok := find(list, gvk.Kind); !ok {
+			continue
+		}
+		if other == gvk {
+			return schema.GroupVersionKind{}, nil
+		}
+
+		return other, nil
+	}
+
+	return schema.GroupVersionKind{}, nil
+}

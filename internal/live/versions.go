@@ -1,0 +1,120 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Versions returns what the CRD of a kind says of its versions, and asks once for each kind. It is the zero value if there is no CRD of the kind, or it may
+// not be read.
+func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error) {
+	c.mu.Lock()
+	v, known := c.versions[gk]
+	c.mu.Unlock()
+	if known {
+		return v, nil
+	}
+	gvk, ok, err := c.Served(gk)
+	if err != nil || !ok {
+		return xp.Versions{}, err // It may come yet.
+	}
+	gvr, _, err := c.Resource(gvk)
+	if err != nil {
+		return xp.Versions{}, err
+	}
+	crd, err := c.Get(ctx, xp.Ref{APIVersion: xp.KindCRD.GroupVersion().String(), Kind: xp.KindCRD.Kind, Name: gvr.GroupResource().String()})
+	switch {
+	case isUnserved(err), apierrors.IsForbidden(err): // Another API server than that of CRDs may have the kind.
+	case err != nil:
+		return xp.Versions{}, err
+	default:
+		v = xp.VersionsFrom(crd)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.versions[gk] = v
+
+	return v, nil
+}
+
+// Convert has the API server convert an object to the version in which it stores the kind, as if it were created in the namespace, and creates nothing. It
+// fails if that can't be done, and not for other reasons for which the object may not be created.
+func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error {
+	gvr, namespaced, err := c.Resource(u.GroupVersionKind())
+	if err != nil {
+		return nil //nolint:nilerr // Whoever creates it is told.
+	}
+	if !namespaced {
+		namespace = ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	began := time.Now()
+	_, err = c.client.Resource(gvr).Namespace(namespace).Create(ctx, bare(u, namespace), metav1.CreateOptions{
+		DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager,
+	})
+	switch {
+	case xp.IsConversion(err):
+		return err //nolint:wrapcheck // Whoever asks names the object.
+	case isTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("there was no answer for %s", time.Since(began).Round(time.Second))
+	default:
+		return nil
+	}
+}
+
+// bare returns what of an object of a backup can be created.
+func bare(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+	object := maps.Clone(u.Object)
+	delete(object, "status")
+	object["metadata"] = map[string]any{}
+	b := &unstructured.Unstructured{Object: object}
+	b.SetName(u.GetName())
+	b.SetNamespace(namespace)
+	b.SetLabels(u.GetLabels())
+	b.SetAnnotations(u.GetAnnotations())
+
+	return b
+}
+
+// unconvertedFor is for how long nobody lists a kind again that could not be converted: there may be thousands of it to restore, and a webhook may take 30 s to
+// give no answer.
+const unconvertedFor = 10 * time.Second
+
+// An unread kind is one that could not be converted when it was listed.
+type unread struct {
+	err error
+	at  time.Time
+}
+
+// unread takes note of why a kind can't be listed, if that is for long, and returns it.
+func (c *Cluster) unread(gvk schema.GroupVersionKind, err error) error {
+	if xp.IsConversion(err) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.conversions[gvk] = unread{err: err, at: c.now()}
+	}
+
+	return err
+}
+
+// unconverted returns why a kind could not be listed a moment ago.
+func (c *Cluster) unconverted(gvk schema.GroupVersionKind) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedFor {
+		return u.err
+	}
+
+	return nil
+}

@@ -1,0 +1,96 @@
+package restoreitem
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Velero restores Secrets, ConfigMaps and some other kinds first. What these ask for comes back before what it may need, so that a provider makes anew what it
+// does not find, and Velero leaves that as it is when it comes to it.
+
+// A placed name is that of an item in its group, whatever its kind.
+type placed struct{ group, namespace, name string }
+
+// withoutClaims leaves the claim out of what a connection secret names: a claim asks for its whole tree. The Secret comes back without it, and is made its own
+// again before it is released.
+func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
+	if o.claims == nil || !xp.IsConnectionSecret(item) {
+		return refs
+	}
+
+	return slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		if !o.isClaim(r) {
+			return false
+		}
+		o.asks.claimed.Store(xp.RefTo(item).ID(), true)
+
+		return true
+	})
+}
+
+// isClaim tells whether a reference is to a claim. Of a kind that can't be read nothing is known, and asking for it says so.
+func (o *Order) isClaim(r xp.Ref) bool {
+	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
+
+	return err == nil && claim
+}
+
+// claimsOf returns the claims that a connection secret names.
+func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
+	if o.claims == nil || !xp.IsConnectionSecret(item) {
+		return nil
+	}
+	var items []xp.Item
+	for _, r := range xp.Owners(item) {
+		if gvr, _, err := o.mapper.Resource(r.GroupVersionKind()); err == nil && o.isClaim(r) {
+			items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: item.GetNamespace(), Name: r.Name})
+		}
+	}
+
+	return items
+}
+
+// noteEarly takes note of what an item asks for, if the item comes before the turn of custom resources.
+func (o *Order) noteEarly(item *unstructured.Unstructured, asked []xp.Item) {
+	if len(asked) == 0 || !o.asks.isEarly(item) && !o.isFirst(item) {
+		return
+	}
+	for _, i := range asked {
+		o.asks.early.Store(placed{i.Group, i.Namespace, i.Name}, true)
+	}
+}
+
+// isFirst tells whether Velero restores an item's kind before custom resources.
+func (o *Order) isFirst(item *unstructured.Unstructured) bool {
+	gvk := item.GroupVersionKind()
+	if xp.IsCustom(gvk.Group) {
+		return false
+	}
+	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
+		return true
+	}
+	gvr, _, err := o.mapper.Resource(gvk)
+
+	return err != nil || turn(xp.Item{GroupResource: gvr.GroupResource()}) < len(high)
+}
+
+// isEarly tells whether an item was asked for before the turn of custom resources.
+func (a *Asks) isEarly(item *unstructured.Unstructured) bool {
+	if a == nil {
+		return false
+	}
+	_, ok := a.early.Load(placed{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
+
+	return ok
+}
+
+// isBeforeClaim tells whether a connection secret comes back before its claim.
+func (a *Asks) isBeforeClaim(secret *unstructured.Unstructured) bool {
+	_, ok := a.claimed.Load(xp.RefTo(secret).ID())
+
+	return ok
+}

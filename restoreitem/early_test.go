@@ -1,0 +1,212 @@
+package restoreitem
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// claimKinds are the kinds of package xptest of which claims are.
+type claimKinds struct{ err error }
+
+func (c claimKinds) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	return gvk.Kind == xptest.ClaimKind, c.err
+}
+
+// A provider that reconciles before all is back makes anew what it does not find, and Velero leaves that as it is.
+func TestRehearseBringsNothingAhead(t *testing.T) {
+	s := newShop()
+	ofClaim := xptest.Labelled(xp.LabelClaimNamespace, xptest.Namespace)
+	s.mr = xptest.With(s.mr, ofClaim)
+	free := xptest.MR("free", xptest.ControlledBy(s.xr), ofClaim)
+	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"), xptest.Tree("xorders.example.org//x", "buckets.cloud.example.org//b", "buckets.cloud.example.org//free"))
+	loose := xptest.MR("loose")
+	cases := map[string]struct {
+		reason string
+		backup []*unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+	}{
+		"Claim": {
+			reason: "The secret of a claim does not bring its tree.", backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))},
+		},
+		"Namespace": {
+			reason: "Nor does it in a restore of its namespace, in which nothing else would bring what is of none.",
+			backup: []*unstructured.Unstructured{claim, xptest.Secret("c", xptest.ControlledBy(claim))}, spec: teamA(),
+		},
+		"Unlisted": {
+			reason: "An XR of a backup without lists brings what it composes, so an MR's secret brings that too.",
+			backup: []*unstructured.Unstructured{
+				xptest.With(s.claim, xptest.Without("metadata", xp.FieldTree)), xptest.With(s.xr, xptest.Without("metadata", xp.FieldTree), xptest.Refs(s.mr, free)),
+			},
+			spec: teamA(),
+		},
+		"Labels": {
+			reason: "So does one in a restore by labels.", backup: []*unstructured.Unstructured{
+				xptest.XR("x", xptest.Refs(s.mr, free), xptest.PublishesTo(xptest.Namespace, "x")), xptest.Secret("x", xptest.ControlledBy(xptest.XR("x"))),
+			},
+			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}},
+		},
+		"NotAnyMore": {
+			reason: "An MR can control a secret that it does not publish in any more.",
+			backup: []*unstructured.Unstructured{loose, xptest.Secret("old", xptest.ControlledBy(loose))},
+		},
+		"ConfigMap": {
+			reason: "What is composed asks for its owners, of any kind.",
+			backup: []*unstructured.Unstructured{
+				loose, xptest.Object("v1", "ConfigMap", "team-a", "a", xptest.ControlledBy(s.xr), xptest.OwnedBy(metav1.OwnerReference{
+					APIVersion: loose.GetAPIVersion(), Kind: loose.GetKind(), Name: loose.GetName(), UID: loose.GetUID(),
+				})),
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			last := xptest.Object("v1", "ConfigMap", "team-a", "zz")
+			backup := slices.Concat(tc.backup, []*unstructured.Unstructured{s.xr, s.mr, s.secret, free, last})
+			seen := map[string]bool{}
+			backup = slices.DeleteFunc(backup, func(u *unstructured.Unstructured) bool {
+				again := seen[xp.String(u)]
+				seen[xp.String(u)] = true
+
+				return again
+			})
+			restore := restoreOf(nil)
+			restore.Spec = tc.spec
+			fates, err := rehearsed(t.Context(), packed(t, backup...), &scene{cluster: live(), resources: anything}, restore)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := told(fates)
+			at := slices.Index(said, "create ConfigMap team-a/zz")
+			if at < 0 {
+				t.Fatalf("it is not restored: %v", said)
+			}
+			for _, f := range fates[:at] {
+				if kind := f.Item.Kind; kind == xptest.ManagedKind && f.Outcome.Action != "hold" {
+					t.Errorf("%s\n%s is not held and comes before a ConfigMap: %v", tc.reason, f.Item, said)
+				}
+			}
+		})
+	}
+}
+
+// A claim is made the controller of its secret before it is released, and other publishers come back before theirs.
+func TestOrderSparesClaims(t *testing.T) {
+	xr := xptest.XR("x")
+	claim := xptest.Claim("o", xptest.OfXR(xr))
+	cases := map[string]struct {
+		reason string
+		secret *unstructured.Unstructured
+		claims claimKinds
+		first  []velero.ResourceIdentifier
+		info   string
+	}{
+		"Claim": {reason: "Its claim takes it over.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), info: "Restored before its owner, which takes it over"},
+		"XR": {
+			reason: "An XR comes back held and brings nothing that is not.", secret: xptest.Secret("s", xptest.ControlledBy(xr)),
+			first: []velero.ResourceIdentifier{id("example.org", "xorders", "", "x")}, info: "Restored without an owner that it had",
+		},
+		"Unread": {
+			reason: "Of a kind that can't be read nobody knows what it is.", secret: xptest.Secret("s", xptest.ControlledBy(claim)), claims: claimKinds{err: errAPI},
+			first: []velero.ResourceIdentifier{id("example.org", "orderclaims", "team-a", "o")}, info: "Restored without an owner that it had",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, hook := logtest.NewNullLogger()
+			asks := &Asks{}
+			in := inputFor(tc.secret, restoreOf(nil))
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Sparing(tc.claims).Execute(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.first, out.AdditionalItems); diff != "" {
+				t.Errorf("%s\nfirst: -want, +got:\n%s", tc.reason, diff)
+			}
+			adopted, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := &unstructured.Unstructured{Object: adopted.UpdatedItem.UnstructuredContent()}
+			if said := hook.LastEntry(); said.Message != tc.info || len(got.GetOwnerReferences()) > 0 {
+				t.Errorf("%s\nsaid %q, and it has the owners %v", tc.reason, said.Message, got.GetOwnerReferences())
+			}
+		})
+	}
+}
+
+// Velero restores what was not asked for in the order of the alphabet, and filters can leave out the claim of a secret.
+func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	restore := restoreOf(nil)
+	restore.Spec = velerov1.RestoreSpec{IncludedResources: []string{"secrets"}}
+	log, _ := logtest.NewNullLogger()
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Sparing(claimKinds{}).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.OperationID == "" || len(out.AdditionalItems) > 0 {
+		t.Errorf("That its claim is left out is told, and it is not asked for: %+v", out)
+	}
+}
+
+func TestHeldWhileEarly(t *testing.T) {
+	mr := xptest.MR("b")
+	owner := metav1.OwnerReference{APIVersion: mr.GetAPIVersion(), Kind: mr.GetKind(), Name: mr.GetName(), UID: mr.GetUID()}
+	composed := func(apiVersion, kind string) *unstructured.Unstructured {
+		return xptest.Object(apiVersion, kind, "team-a", "c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))
+	}
+	mapper := func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		if gvk.Kind == "Lease" {
+			return schema.GroupVersionResource{}, false, errAPI
+		}
+
+		return anything(gvk)
+	}
+	cases := map[string]struct {
+		reason string
+		asker  *unstructured.Unstructured
+		want   string
+	}{
+		"Secret":     {reason: "Velero restores Secrets first.", asker: xptest.Secret("s", xptest.ControlledBy(mr)), want: adoption.ReasonEarly},
+		"ConfigMap":  {reason: "ConfigMaps come early too.", asker: composed("v1", "ConfigMap"), want: adoption.ReasonEarly},
+		"Deployment": {reason: "By then it is the turn of all.", asker: composed("apps/v1", "Deployment")},
+		"Unread":     {reason: "What can't be read may come early.", asker: composed("coordination.k8s.io/v1", "Lease"), want: adoption.ReasonEarly},
+		"Custom":     {reason: "An MR comes after what owns it.", asker: xptest.MR("c", xptest.ControlledBy(xptest.XR("x")), xptest.OwnedBy(owner))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			asks := &Asks{}
+			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), asks, log).Execute(inputFor(tc.asker, restoreOf(nil))); err != nil {
+				t.Fatal(err)
+			}
+			out, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(inputFor(mr, restoreOf(nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if out.UpdatedItem != nil {
+				h, err := adoption.HoldOf(&unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = h.Reason
+			}
+			if got != tc.want {
+				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}

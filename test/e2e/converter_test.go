@@ -1,0 +1,216 @@
+package e2e
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// A mood is how a conversion webhook is.
+type mood string
+
+const (
+	up mood = "up"
+	// slow takes two seconds.
+	slow mood = "slow"
+	// silent gives no answer.
+	silent mood = "silent"
+	// broken says that it can't convert.
+	broken mood = "broken"
+	// expired has a certificate that has expired.
+	expired mood = "expired"
+	// down takes no connection.
+	down mood = "down"
+)
+
+// A converter is a conversion webhook that changes nothing but the version.
+type converter struct {
+	address  string
+	ca       []byte
+	certs    map[mood]tls.Certificate
+	mu       sync.Mutex
+	mood     mood
+	accepted int
+	// revision makes each URL another, so that the API server has no list of the kind any more.
+	revision int
+}
+
+// newConverter starts one, which ends with the test.
+func newConverter(t *testing.T) *converter {
+	t.Helper()
+	c := &converter{mood: up, certs: map[mood]tls.Certificate{}}
+	c.certify(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	c.address = l.Addr().String()
+	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		cert, ok := c.certs[c.is()]
+		if !ok {
+			cert = c.certs[up]
+		}
+
+		return &cert, nil
+	}}
+	server := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	server.SetKeepAlivesEnabled(false) // Else the API server would go on with a connection of before.
+	go func() { _ = server.Serve(tls.NewListener(&door{Listener: l, of: c}, config)) }()
+	t.Cleanup(func() { must(t, server.Close()) })
+
+	return c
+}
+
+// A door closes what it takes while the converter is down.
+type door struct {
+	net.Listener
+
+	of *converter
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		conn, err := d.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // The server wants it as it is.
+		}
+		d.of.mu.Lock()
+		d.of.accepted++
+		closed := d.of.mood == down
+		d.of.mu.Unlock()
+		if !closed {
+			return conn, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (c *converter) is() mood {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.mood
+}
+
+// asked returns how often somebody has connected.
+func (c *converter) asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.accepted
+}
+
+func (c *converter) be(m mood) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mood = m
+}
+
+// certify makes a CA, and certificates of it that are valid and that are not any more.
+func (c *converter) certify(t *testing.T) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
+	must(t, err)
+	c.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for m, until := range map[mood]time.Time{up: time.Now().Add(24 * time.Hour), expired: time.Now().Add(-time.Hour)} {
+		leaf := &x509.Certificate{
+			SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
+			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		}
+		der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
+		must(t, err)
+		c.certs[m] = tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	}
+}
+
+// ServeHTTP converts.
+func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+
+		return
+	}
+	request, _ := review["request"].(map[string]any)
+	response := map[string]any{"uid": request["uid"], "result": map[string]any{"status": "Success"}}
+	switch c.is() {
+	case slow:
+		select {
+		case <-time.After(2 * time.Second):
+		case <-r.Context().Done():
+		}
+	case silent:
+		<-r.Context().Done()
+
+		return
+	case broken:
+		response["result"] = map[string]any{"status": "Failure", "message": "it has no opinion"}
+	default:
+	}
+	objects, _ := request["objects"].([]any)
+	for _, o := range objects {
+		if m, ok := o.(map[string]any); ok {
+			m["apiVersion"] = request["desiredAPIVersion"]
+		}
+	}
+	response["convertedObjects"] = objects
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
+}
+
+// convert has a CRD serve versions, the first of which is stored, and this convert between them. What the API server knows of the kind it reads anew.
+func (c *converter) convert(t *testing.T, on *stack.Cluster, crd string, versions ...string) {
+	t.Helper()
+	u, err := get(t.Context(), on, crdKind, "", crd)
+	must(t, err)
+	all, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
+	must(t, err)
+	schema, _ := all[0].(map[string]any)
+	var list []any
+	served := map[string]bool{}
+	for n, v := range versions {
+		version := (&unstructured.Unstructured{Object: schema}).DeepCopy().Object
+		version["name"], version["served"], version["storage"] = v, true, n == 0
+		list, served[v] = append(list, version), true
+	}
+	for _, entry := range all { // What was stored in it has to stay.
+		if m, ok := entry.(map[string]any); ok && !served[fmt.Sprint(m["name"])] {
+			m["served"], m["storage"] = false, false
+			list = append(list, m)
+		}
+	}
+	c.mu.Lock()
+	c.revision++
+	url := fmt.Sprintf("https://%s/convert/%d", c.address, c.revision)
+	c.mu.Unlock()
+	u.Object["spec"].(map[string]any)["versions"] = list
+	u.Object["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+		"conversionReviewVersions": []any{"v1"},
+		"clientConfig":             map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(c.ca)},
+	}}
+	u.Object["metadata"] = map[string]any{"name": crd}
+	delete(u.Object, "status")
+	must(t, on.ApplyObjects(t.Context(), u))
+}

@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// The twice tenant has one network, which Velero alone restores to another namespace and then to its own.
+const (
+	twice   = "twice"
+	twiceTo = "twice-elsewhere"
+)
+
+var kindNetwork = schema.GroupVersionKind{Group: "cloud.m.example.org", Version: "v1alpha1", Kind: "Network"}
+
+// makeTwice makes a network that nothing composes, and returns its external-name.
+func (s *suite) makeTwice(t *testing.T) string {
+	t.Helper()
+	must(t, drill.Platform{Crossplane: s.version, Namespace: twice}.Make(t.Context(), s.source, 0))
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"forProvider": map[string]any{"cidr": "10.0.0.0/16"}}}}
+	u.SetGroupVersionKind(kindNetwork)
+	u.SetNamespace(twice)
+	u.SetName(twice + "-network")
+	must(t, s.source.ApplyObjects(t.Context(), u))
+	name := ""
+	must(t, s.source.Wait(t.Context(), patience, "the network", func(ctx context.Context) error {
+		live, err := get(ctx, s.source, kindNetwork, twice, u.GetName())
+		if err != nil {
+			return err
+		}
+		name = live.GetAnnotations()[externalName]
+
+		return stack.HasCondition(live, "Ready", "True")
+	}))
+
+	return name
+}
+
+// testTwiceAlone is the control: Velero alone has two MRs manage one external resource, and the end of one is the end of what the other has.
+func (s *suite) testTwiceAlone(t *testing.T, external string) {
+	ctx := t.Context()
+	n := drill.Platform{Crossplane: s.version, Namespace: twice}
+	for name, args := range map[string][]string{"twice-moved": {"--namespace-mappings", twice + ":" + twiceTo}, "twice-back": nil} {
+		must(t, n.StartRestore(ctx, s.target, name, twice, args...))
+		s.awaitCompleted(t, name)
+	}
+	s.eventually(t, "two MRs to manage one network, without which the other tests prove nothing", func(ctx context.Context) error {
+		entries, err := s.cloud.Journal(ctx, 0, api.Read)
+		if err != nil {
+			return err
+		}
+		managers := map[string]bool{}
+		for _, e := range entries {
+			if e.Cluster == "target" && e.ID == external {
+				managers[e.ManagedBy] = true
+			}
+		}
+		if len(managers) != 2 {
+			return fmt.Errorf("it is managed by %v", managers)
+		}
+
+		return nil
+	})
+	r, err := s.target.Resource(ctx, kindNetwork, twice)
+	must(t, err)
+	must(t, r.Delete(ctx, twice+"-network", metav1.DeleteOptions{}))
+	s.eventually(t, "the network of both to be deleted in the cloud", func(ctx context.Context) error {
+		entries, err := s.cloud.Journal(ctx, 0, api.Delete)
+		for _, e := range entries {
+			if e.ID == external {
+				return nil
+			}
+		}
+
+		return fmt.Errorf("it is there: %w", err)
+	})
+}
+
+// testMovedBack restores a namespace beside itself that was moved by a restore, and wants what would manage the external resources of what was moved to be held, and
+// its end to be nothing to these.
+func (s *suite) testMovedBack(t *testing.T, w *way) {
+	ctx := t.Context()
+	live, back := w.restored(), *w.tenant
+	seq := s.last(t)
+	s.start(t, &back, "moved-back", "--item-operation-timeout=15s")
+	s.wantPhase(t, "moved-back", "PartiallyFailed")
+	mrs, err := back.Managed(ctx, s.target)
+	must(t, err)
+	if len(mrs) != 3*w.size {
+		t.Errorf("there are %v", names(mrs))
+	}
+	details := s.details(t, "moved-back")
+	for _, u := range mrs {
+		if other := w.to + "/" + u.GetName(); !paused(&u) || !strings.Contains(markOf(&u), other) || linesWith(details, other) == 0 {
+			t.Errorf("%s %s/%s is not held because of %s, or the restore does not name that: %v\n%s", u.GetKind(), u.GetNamespace(), u.GetName(), other, u.GetAnnotations(), details)
+		}
+		s.delete(t, &u, metav1.DeletePropagationBackground)
+	}
+	s.eventually(t, "what came back to be gone", func(ctx context.Context) error {
+		mrs, err := back.Managed(ctx, s.target)
+		if err == nil && len(mrs) > 0 {
+			err = fmt.Errorf("there are %v", names(mrs))
+		}
+
+		return err
+	})
+	entries, err := s.cloud.Journal(ctx, seq)
+	must(t, err)
+	for _, e := range entries {
+		if strings.Contains(e.ManagedBy, ", "+w.namespace+"/") {
+			t.Errorf("the cloud was told to %s %s %s by what came back: %s", e.Op, e.Kind, e.ID, e.ManagedBy)
+		}
+	}
+	s.settle(t, live)
+	s.wantSound(t, live)
+}
