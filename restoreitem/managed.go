@@ -92,6 +92,19 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	return h
 }
 
+// holdOwnerless returns the hold that an MR must come back with if it comes without its controller.
+func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
+	if i.ownerless == nil {
+		return h
+	}
+	if h == nil {
+		h = &adoption.Hold{Reason: adoption.ReasonOwnerless, ByHand: i.settings.ByHand}
+	}
+	h.Owner = i.ownerless
+
+	return h
+}
+
 // unsafe returns the identity of an MR that could make a second external resource; "" if it can't.
 func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
 	switch identity := i.identity(); {
