@@ -97,8 +97,8 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there, and so are those that
-// its provider reads -> observed, if it is to be observed first -> its own settings back.
+// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there, and so are those
+// that its provider reads -> observed, if it is to be observed first -> its own settings back.
 func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.Freed {
 		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
