@@ -31,11 +31,13 @@ func (i *item) recover(s setting.Settings) {
 
 // identity of an MR, as it is restored.
 func (i *item) identity() xp.Identity {
-	if i.recovered {
+	identity := xp.IdentityOf(i.original)
+	nameless := (identity == xp.Recoverable || identity == xp.Unknown) && slices.Contains(i.settings.Unnamed, i.GroupVersionKind().GroupKind())
+	if i.recovered || nameless {
 		return xp.Named
 	}
 
-	return xp.IdentityOf(i.original)
+	return identity
 }
 
 // asOwned is the item as it was before an earlier hold that it brings along.

@@ -33,6 +33,12 @@ func TestInspectBackup(t *testing.T) {
 	lists := xptest.With(x, xptest.Refs(mr))
 	held := xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"restore":"velero/monday","reason":"waiting"}`))
 	reads := xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password"}}}}`)
+	noted := func(exists bool) *unstructured.Unstructured {
+		u := xptest.MR("alone", reads)
+		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(xptest.Secret("password", xptest.In("infra"))), Exists: exists}})
+
+		return u
+	}
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -47,6 +53,20 @@ func TestInspectBackup(t *testing.T) {
 		},
 		"Input": {
 			reason: "It is there.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
+		},
+		"LocalInput": {
+			reason: "Those of what is in a namespace can be left out by their labels.", want: []string{"warning InputMissing Secret team-a/password"},
+			objects: []*unstructured.Unstructured{xptest.NamespacedMR("alone", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))},
+		},
+		"OptionalInput": {reason: "The source did not have it either, and a restore does not wait for it.", objects: []*unstructured.Unstructured{noted(false)}},
+		"LostInput": {
+			reason: "The source had it.", objects: []*unstructured.Unstructured{noted(true)}, want: []string{"warning InputMissing Secret infra/password"},
+		},
+		"Unnamed": {
+			reason: "A person knows that the kind has no names.",
+			objects: []*unstructured.Unstructured{
+				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), xptest.Field(true, "metadata", xp.FieldUnnamed)),
+			},
 		},
 		"Tuned": {
 			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},

@@ -55,7 +55,7 @@ var (
 	}
 	shapeInput = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only:   []string{"metadata", "spec"},
-		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace"}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
+		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace", xp.FieldInputs}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
 	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},
