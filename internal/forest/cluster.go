@@ -197,7 +197,9 @@ func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool,
 
 // IsClaimKind tells whether claims are of a kind.
 func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
-	return gvk.GroupKind() == claimKind.GroupKind(), nil
+	k, _ := KindOf(gvk.GroupKind())
+
+	return k.Category() == xp.CategoryClaim, nil
 }
 
 // MarkKey signs marks.
