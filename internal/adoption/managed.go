@@ -111,7 +111,7 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		return end{why: by.why, cause: causeUnheeded, failed: by.created}
 	}
 	e := endOfHeld(w, u, h)
-	if ok && e.Patch != nil && e.Lifts() {
+	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark goes at once or after that.
 		e.Warning = by.why
 	}
 
