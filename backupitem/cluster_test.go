@@ -25,7 +25,7 @@ var errAPI = errors.New("the API server is on holiday")
 type cluster struct {
 	// versions are those of each kind.
 	versions xp.Versions
-	objects map[xp.ID]*unstructured.Unstructured
+	objects  map[xp.ID]*unstructured.Unstructured
 	// broken are the objects that the API server fails to give.
 	broken map[xp.ID]bool
 	// asked counts the requests for one object, and lists are those for several: kind, namespace and selectors.

@@ -19,10 +19,15 @@ import (
 // A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and meta.IsNoMatchError know.
 type Reader interface {
 	setting.Source
+	Kinds
 
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
 	// Each calls the function with what the options select of a kind, in the namespace or, if that is "", in all of them.
 	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
+}
+
+// Kinds are those that a cluster serves.
+type Kinds interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
@@ -75,7 +80,8 @@ const (
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
 	return &Links{
-		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), proven: lru.New(failures), keptOut: lru.New(counted),
+		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures),
+		proven: lru.New(failures), keptOut: lru.New(counted),
 		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, packer: pack.New(),
 	}
 }
