@@ -56,6 +56,11 @@ func (c *Cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 	return k.GroupVersionKind, ok && !c.unserved[gk], nil
 }
 
+// Versions says that nothing is converted.
+func (c *Cluster) Versions(context.Context, schema.GroupKind) (xp.Versions, error) {
+	return xp.Versions{}, nil
+}
+
 // Settings are those of the plugin.
 func (c *Cluster) Settings(context.Context, string) (map[string]string, error) {
 	return c.settings, nil
