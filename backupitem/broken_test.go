@@ -248,3 +248,57 @@ func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
 		t.Errorf("A warning says what was not looked at; got %v", hook.AllEntries())
 	}
 }
+
+// A listedOnly cluster can list MRs, from memory, and not convert one that is asked for by itself.
+type listedOnly struct {
+	*cluster
+
+	tries int
+}
+
+func (l *listedOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	if r.Kind == xptest.ManagedKind {
+		l.tries++
+
+		return nil, errConversion
+	}
+
+	return l.cluster.Get(ctx, r)
+}
+
+func TestWhatIsListedFromMemoryIsTriedOnce(t *testing.T) {
+	converted := xp.Versions{Stored: "v0", Served: []string{"v0", "v1"}, Webhook: "Service a/b"}
+	cases := map[string]struct {
+		reason   string
+		versions xp.Versions
+		tries    int
+		asked    bool
+	}{
+		"Converted": {reason: "Velero would leave out the XR with it.", versions: converted, tries: 1},
+		"Stored":    {reason: "Nothing has to be converted.", versions: xp.Versions{Stored: "v1", Webhook: "Service a/b"}, asked: true},
+		"None":      {reason: "There is no webhook.", asked: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			runsOn, _ := platform()
+			xr := xptest.XR("x")
+			a, b := xptest.MR("a", xptest.ControlledBy(xr)), xptest.MR("b", xptest.ControlledBy(xr))
+			xr = xptest.With(xr, xptest.Refs(a, b))
+			c := &listedOnly{cluster: clusterOf(append(runsOn, a, b)...)}
+			c.versions = tc.versions
+			log, hook := logtest.NewNullLogger()
+			stored, items, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{})
+			if err != nil || stored == nil {
+				t.Fatalf("%s: the XR is stored: %v", tc.reason, err)
+			}
+			for _, name := range []string{"a", "b"} {
+				if slices.Contains(items, bucket(name)) != tc.asked {
+					t.Errorf("%s: got %v", tc.reason, items)
+				}
+			}
+			if c.tries != tc.tries || len(hook.AllEntries()) > 0 == tc.asked {
+				t.Errorf("%s: tried %d times, said %v", tc.reason, c.tries, hook.AllEntries())
+			}
+		})
+	}
+}

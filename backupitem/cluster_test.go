@@ -23,7 +23,9 @@ var errAPI = errors.New("the API server is on holiday")
 
 // A cluster is one that is backed up.
 type cluster struct {
-	objects map[xp.ID]*unstructured.Unstructured
+	// versions are those of each kind.
+	versions xp.Versions
+	objects  map[xp.ID]*unstructured.Unstructured
 	// broken are the objects that the API server fails to give.
 	broken map[xp.ID]bool
 	// asked counts the requests for one object, and lists are those for several: kind, namespace and selectors.
@@ -124,6 +126,10 @@ func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 	}
 
 	return gk.WithVersion(version), ok, nil
+}
+
+func (c *cluster) Versions(context.Context, schema.GroupKind) (xp.Versions, error) {
+	return c.versions, nil
 }
 
 func (c *cluster) Settings(context.Context, string) (map[string]string, error) {

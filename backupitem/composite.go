@@ -119,6 +119,9 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unst
 		if err == nil {
 			u, err = l.listed(ctx, kind.at(r), options)
 		}
+		if err == nil && u != nil {
+			err = l.prove(ctx, kind.at(r))
+		}
 		if err != nil {
 			f.lose(r, err)
 

@@ -57,7 +57,8 @@ type found struct {
 
 func newFound(of *unstructured.Unstructured) *found {
 	return &found{
-		of: of, published: map[xp.Item]bool{}, activating: map[xp.Item]bool{}, lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
+		of: of, published: map[xp.Item]bool{}, activating: map[xp.Item]bool{},
+		lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
 	}
 }
 

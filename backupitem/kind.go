@@ -131,6 +131,29 @@ func (l *Links) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return u, err
 }
 
+// prove fails if Velero can't read what r names, which exists, by itself: an API server lists from memory what it can't convert any more. It is tried once for
+// each kind that a webhook converts.
+func (l *Links) prove(ctx context.Context, r xp.Ref) error {
+	gvk := r.GroupVersionKind()
+	gk := gvk.GroupKind()
+	if err := l.failure(gk); err != nil {
+		return err
+	}
+	if _, tried := l.proven.Get(gk); tried || !xp.IsCustom(gk.Group) || xp.IsOwn(gk.Group) {
+		return nil
+	}
+	l.proven.Add(gk, true)
+	v, err := l.reader.Versions(ctx, gk)
+	if err != nil || !v.Converts(gvk.Version) {
+		return nil //nolint:nilerr // It is as good as what was listed.
+	}
+	if _, err := l.reader.Get(ctx, r); xp.IsConversion(err) {
+		return l.failing(gk, err)
+	}
+
+	return nil
+}
+
 // isAbsent tells whether an error says that there is no such object, or no object of the kind at all.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err)

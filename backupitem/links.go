@@ -19,13 +19,20 @@ import (
 // A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and meta.IsNoMatchError know.
 type Reader interface {
 	setting.Source
+	Kinds
 
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
 	// Each calls the function with what the options select of a kind, in the namespace or, if that is "", in all of them.
 	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
+}
+
+// Kinds are those that a cluster serves.
+type Kinds interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
+	// Versions returns what the CRD of a kind says of its versions, the zero value if there is none.
+	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
 }
 
 // Links finds what belongs to an item. It remembers what it has read for a while: the action for item blocks and the one that backs up
@@ -38,6 +45,8 @@ type Links struct {
 	missed *lru.Cache
 	// failed is why something could not be read, and keptOut tells of namespaces whether they have the label that keeps what is in them out of backups.
 	failed, keptOut *lru.Cache
+	// proven are the kinds of which it was tried whether one object can be read by itself.
+	proven *lru.Cache
 	// asked counts how often Velero was asked for what many objects run on.
 	asked map[xp.Item]int
 	// begun are the items that Velero has begun to back up.
@@ -76,7 +85,8 @@ const (
 // NewLinks returns Links that read from the cluster that is backed up.
 func NewLinks(reader Reader) *Links {
 	return &Links{
-		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures), keptOut: lru.New(counted),
+		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures),
+		proven: lru.New(failures), keptOut: lru.New(counted),
 		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, inputsIn: map[string]bool{},
 		packer: pack.New(), active: map[schema.GroupKind]activation{},
 	}

@@ -21,48 +21,59 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	}
 	identity := xp.IdentityOf(u)
 	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
-	const danger = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. "
-	const needed = "Set its annotation " + xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 	switch identity { //nolint:exhaustive // The others are safe.
 	case xp.InFlight:
 		log.Warn(xp.String(u) + " is being created, so a restore of this backup will hold it and ask a person to look for its external resource. Back up again " +
 			"when it is created; if it stays like that, look for the external resource yourself, and remove its annotation " + xp.AnnotationCreatePending)
-	case xp.Unknown:
-		if !xp.MayCreate(u) {
-			return
-		}
-		log.Warn(xp.String(u) + " has no external-name, so nothing says which external resource it manages. " + danger + needed)
-	case xp.Recoverable:
-		id, _ := xp.ProviderID(u)
-		why := t.mistrust(ctx, u, id, backup)
-		if why == "" {
-			xp.SetExternalName(u, id)
-			log.WithField("externalName", id).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id. Its provider, when it is " +
-				"restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + id)
-
-			return
-		}
-		if xp.MayCreate(u) {
-			kind := u.GroupVersionKind().GroupKind().String()
-			log.WithField("reason", why).Warn(xp.String(u) + " has no external-name, and that its status.atProvider.id " + id + " would be it is not known: " + why +
-				". " + danger + needed + "; or, if the id is the external-name of all of its kind, add " + kind + " to the setting " + setting.NameFromID)
-		}
+	case xp.Unknown, xp.Recoverable:
+		t.identifyUnnamed(ctx, u, identity, backup)
 	}
 }
 
-// mistrust tells why the id of an MR can't be taken for its external-name, "" if it can: the settings say so of its kind, or all others of the kind
-// that have both have the same for both.
-func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, backup *velerov1.Backup) string {
+// identifyUnnamed is identify for an MR without an external-name, of which there may be an external resource.
+func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured, identity xp.Identity, backup *velerov1.Backup) {
+	gk := u.GroupVersionKind().GroupKind()
 	settings, err := t.settings(backup)
 	if err != nil {
 		gap{
-			of: xp.RefTo(u), what: "the setting " + setting.NameFromID,
-			why: err.Error() + ". It is stored as without the setting. Correct the settings, then back up again",
+			of: xp.RefTo(u), what: "the settings " + setting.NameFromID + " and " + setting.NameUnnamed,
+			why: err.Error() + ". It is stored as without them. Correct the settings, then back up again",
 		}.warn(t.log)
 	}
-	if slices.Contains(settings.FromID, u.GroupVersionKind().GroupKind()) {
-		return ""
+	id, _ := xp.ProviderID(u)
+	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
+	fromID := slices.Contains(settings.FromID, gk)
+	why := ""
+	switch {
+	case slices.Contains(settings.Unnamed, gk) && !fromID:
+		xp.SetUnnamed(u)
+
+		return
+	case identity == xp.Recoverable && !fromID:
+		why = t.mistrust(ctx, u, id)
 	}
+	switch {
+	case identity == xp.Recoverable && why == "":
+		xp.SetExternalName(u, id)
+		log.WithField("externalName", id).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id. Its provider, when it is " +
+			"restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + id)
+	case !xp.MayCreate(u):
+	case identity == xp.Recoverable:
+		log.WithField("reason", why).Warn(xp.String(u) + " has no external-name, and that its status.atProvider.id " + id + " would be it is not known: " + why +
+			". " + unidentified + "; or, if the id is the external-name of all of its kind, add " + gk.String() + " to the setting " + setting.NameFromID +
+			", or, if none of its kind ever has one, to " + setting.NameUnnamed)
+	default:
+		log.Warn(xp.String(u) + " has no external-name, so nothing says which external resource it manages. " + unidentified + "; or, if none of its kind ever has " +
+			"one, add " + gk.String() + " to the setting " + setting.NameUnnamed)
+	}
+}
+
+// unidentified is what comes of an MR without a sure identity, and what to do.
+const unidentified = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
+	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
+
+// mistrust tells why the id of an MR can't be taken for its external-name, "" if it can: all others of the kind that have both have the same for both.
+func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string) string {
 	p, err := t.links.peersOf(ctx, u)
 	if err != nil {
 		return "the others of its kind can't be read: " + err.Error()

@@ -40,6 +40,17 @@ func named(object, externalName, id string, o ...xptest.Option) *unstructured.Un
 // fromID has the setting name the kind.
 func fromID(kinds string) map[string]string { return map[string]string{"external-name-from-id": kinds} }
 
+// isNoted tells whether the stored copy of an MR is noted to need no name.
+func isNoted(u *unstructured.Unstructured) bool {
+	noted, _, _ := unstructured.NestedBool(u.Object, "metadata", xp.FieldUnnamed)
+
+	return noted
+}
+
+func withoutName(kinds string) map[string]string {
+	return map[string]string{"without-external-name": kinds}
+}
+
 // An MR of which nothing says which external resource it manages is named, and its stored copy has what is known for sure.
 func TestTreeIdentifies(t *testing.T) {
 	type want struct {
@@ -47,6 +58,8 @@ func TestTreeIdentifies(t *testing.T) {
 		Name  string
 		Warns []string
 		Lists int
+		// Unnamed says that the stored copy is noted to need no name.
+		Unnamed bool
 	}
 	const sure, unsure = "its stored copy has it from status.atProvider.id", "is not known"
 	observes := xptest.JSON(`{"spec":{"managementPolicies":["Observe"]}}`)
@@ -118,6 +131,28 @@ func TestTreeIdentifies(t *testing.T) {
 			reason: "For one backup.", mr: unnamed("vpc-1"), annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "Bucket.cloud.example.org"},
 			want: want{Name: "vpc-1", Warns: []string{sure}},
 		},
+		"Unnamed": {
+			reason: "A person knows that the kind has no names.", mr: unnamed(""), settings: withoutName("Zone.example.org, Bucket.cloud.example.org"), want: want{Unnamed: true},
+		},
+		"UnnamedID": {reason: "Whatever its provider calls it.", mr: unnamed("vpc-1"), settings: withoutName("Bucket.cloud.example.org"), want: want{Unnamed: true}},
+		"UnnamedOfTheBackup": {
+			reason: "For one backup.", mr: unnamed(""), annotations: map[string]string{"velero.crossplane.io/without-external-name": "Bucket.cloud.example.org"},
+			want: want{Unnamed: true},
+		},
+		"UnnamedOfAnother": {
+			reason: "A kind of another group is another.", mr: unnamed(""), settings: withoutName("Bucket.example.org"),
+			want: want{Warns: []string{"if none of its kind ever has one, add Bucket.cloud.example.org to the setting without-external-name"}},
+		},
+		"UnnamedInFlight": {
+			reason: "Whether it was created nobody knows all the same.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending),
+			settings: withoutName("Bucket.cloud.example.org"), want: want{Warns: []string{"is being created"}},
+		},
+		"UnnamedAndFromID": {
+			reason: "A name is safer than none.", mr: unnamed("vpc-1"),
+			settings: map[string]string{"external-name-from-id": "Bucket.cloud.example.org", "without-external-name": "Bucket.cloud.example.org"},
+			want:     want{Name: "vpc-1", Warns: []string{sure}},
+		},
+		"UnnamedAndNamed": {reason: "It has one.", mr: xptest.MR("b"), settings: withoutName("Bucket.cloud.example.org"), want: want{Name: "b"}},
 		"SettingOfAnother": {
 			reason: "A kind of another group is another.", mr: unnamed("vpc-1"), settings: fromID("Bucket.example.org"),
 			want: want{Warns: []string{"add Bucket.cloud.example.org to the setting external-name-from-id"}, Lists: 1},
@@ -137,7 +172,7 @@ func TestTreeIdentifies(t *testing.T) {
 				t.Fatal(err)
 			}
 			u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
-			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Lists: len(c.lists)}
+			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Lists: len(c.lists), Unnamed: isNoted(u)}
 			for i, e := range hook.AllEntries() {
 				got.Warns = append(got.Warns, e.Message)
 				if i < len(tc.want.Warns) && strings.Contains(e.Message, tc.want.Warns[i]) && strings.HasPrefix(e.Message, xp.String(tc.mr)+" ") {
@@ -147,7 +182,8 @@ func TestTreeIdentifies(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			without := xptest.With(u, xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Without("metadata", xp.FieldTree))
+			without := xptest.With(u, xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Without("metadata", xp.FieldTree),
+				xptest.Without("metadata", xp.FieldUnnamed))
 			if diff := cmp.Diff(xptest.With(tc.mr, xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), without); diff != "" {
 				t.Errorf("Nothing else is written: -want, +got:\n%s", diff)
 			}
@@ -194,7 +230,7 @@ func TestTreeWarnsOfBadSettings(t *testing.T) {
 	c := clusterOf(named("o", "vpc-2", "vpc-2"))
 	c.settings = fromID("vpcs")
 	got := backUp(c, unnamed("vpc-1"), &velerov1.Backup{})
-	if got.Err != nil || got.Stored == nil || len(got.Left) != 2 || !strings.HasPrefix(got.Left[0], "the setting external-name-from-id: cannot read the ConfigMap of settings: ") {
+	if got.Err != nil || got.Stored == nil || len(got.Left) != 2 || !strings.HasPrefix(got.Left[0], "the settings external-name-from-id and without-external-name: cannot read the ConfigMap of settings: ") {
 		t.Errorf("It is named: got error %v, warnings %q", got.Err, got.Left)
 	} else if name := got.Stored.GetAnnotations()[xp.AnnotationExternalName]; name != "vpc-1" {
 		t.Errorf("What the others of the kind say counts all the same; got the name %q", name)

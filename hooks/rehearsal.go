@@ -100,7 +100,7 @@ func reason(u *unstructured.Unstructured) string {
 	case xp.IsUsage(u):
 		return "after what they protect"
 	case xp.IsConnectionSecret(u):
-		return "after what publishes them"
+		return "after what publishes them, but before claims"
 	case xp.IsComposed(u):
 		return "after the XRs that compose them"
 	case xp.IsManaged(u):

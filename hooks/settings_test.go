@@ -139,6 +139,7 @@ hold                   all        Restore velero/nightly  restore
 observe-first          false      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore
+without-external-name  -          default                 backup, restore
 
 1 fault:
   Restore velero/nightly, velero.crossplane.io/release: release is automatic or by-hand, not "manual"

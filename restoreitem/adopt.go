@@ -240,6 +240,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
+	held = i.holdOwnerless(held)
 	i.keepGenerateName()
 	operation, err := a.prepare(i, held)
 	if err != nil {

@@ -36,12 +36,58 @@ type owner struct {
 	Controller bool
 }
 
+// Crossplane deletes what is not wanted any more before it takes that off the list of its XR.
+func TestAdoptHoldsWhatAnXRAtWorkLists(t *testing.T) {
+	old := xptest.XR("x", xptest.UID("old"))
+	bucket := xptest.MR("b", xptest.ControlledBy(old), xptest.Annotated(xp.AnnotationExternalName, "external"))
+	x := xptest.XR("x", xptest.UID("new"), xptest.Refs(bucket))
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		hold   string
+		held   bool
+	}{
+		"AtWork": {reason: "Nobody knows whether it is still wanted.", live: live(x), held: true},
+		"Paused": {reason: "Crossplane does nothing with it.", live: live(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true")))},
+		"Held":   {reason: "Its XR waits for it.", live: live(heldWith(x))},
+		"NoHold": {reason: "Its person wants no hold.", live: live(x), hold: "none"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			tc.live.config = map[string]string{"hold": tc.hold}
+			if tc.hold == "" {
+				tc.live.config = nil
+			}
+			out := adopt(t, tc.live, bucket, restoreOf(nil))
+			if out.err != nil {
+				t.Fatal(out.err)
+			}
+			h, err := adoption.HoldOf(out.object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var owner *xp.Ref
+			if h != nil {
+				owner = h.Owner
+			}
+			var want *xp.Ref
+			if tc.held {
+				want = new(xp.RefTo(x))
+			}
+			if diff := cmp.Diff(want, owner); diff != "" || xp.IsPaused(out.object) != tc.held || (out.OperationID != "") != tc.held || (len(out.object.GetOwnerReferences()) == 0) != tc.held {
+				t.Errorf("%s\n%v, operation %q\n-want, +got:\n%s", tc.reason, out.object, out.OperationID, diff)
+			}
+		})
+	}
+}
+
 func TestAdoptOwners(t *testing.T) {
 	const oldUID, newUID = types.UID("old"), types.UID("new")
 	old := xptest.XR("x", xptest.UID(oldUID))
 	local := xptest.ModernXR("x", xptest.UID(oldUID))
 	bucket, namespaced := xptest.MR("b", xptest.ControlledBy(old)), xptest.NamespacedMR("b", xptest.ControlledBy(local))
-	x := xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))
+	paused := xptest.Annotated(xp.AnnotationPaused, "true")
+	x := xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket), paused)
 	helper := xptest.Object("v1", "ConfigMap", "team-a", "helper", xptest.UID(newUID))
 	helperRef := xptest.OwnedBy(metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: oldUID})
 	controller := []owner{{Name: "x", UID: newUID, Controller: true}}
@@ -59,13 +105,16 @@ func TestAdoptOwners(t *testing.T) {
 		want    want
 	}{
 		"Composed": {reason: "Its XR has another UID now.", live: live(x), item: bucket, want: want{Owners: controller}},
+		"AtWork": {
+			reason: "Crossplane makes its XR its controller, if it is still wanted.", live: live(xptest.XR("x", xptest.UID(newUID), xptest.Refs(bucket))), item: bucket,
+		},
 		"ComposedInXR2": {
-			reason: "The same in a namespace.", live: live(xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced))), item: namespaced,
+			reason: "The same in a namespace.", live: live(xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
 		"Mapped": {
 			reason: "The owner is looked for where both are restored to.", mapping: map[string]string{"team-a": "copy"},
-			live: live(xptest.ModernXR("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced))), item: namespaced,
+			live: live(xptest.ModernXR("x", xptest.In("copy"), xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: namespaced,
 			want: want{Owners: controller},
 		},
 		"NestedXR": {
@@ -91,7 +140,7 @@ func TestAdoptOwners(t *testing.T) {
 		"Passing": {reason: "An owner that can't be found for now must not be lost.", live: nobody(errAPI), item: bucket, want: want{Err: errAPI}},
 		"Helper": {
 			reason: "An owner that is not the controller is kept in the item's own namespace.",
-			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced))), item: xptest.With(namespaced, helperRef),
+			live:   live(helper, xptest.ModernXR("x", xptest.UID(newUID), xptest.Refs(namespaced), paused)), item: xptest.With(namespaced, helperRef),
 			want: want{Owners: append(controller[:1:1], owner{Name: "helper", UID: newUID})},
 		},
 		"HelperElsewhere": {

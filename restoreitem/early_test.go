@@ -210,3 +210,20 @@ func TestHeldWhileEarly(t *testing.T) {
 		})
 	}
 }
+
+// Without a cluster the CRDs of the backup say of which kinds claims are.
+func TestRehearseSparesClaimsOffline(t *testing.T) {
+	s := newShop()
+	claim := xptest.With(s.claim, xptest.PublishesTo(xptest.Namespace, "c"))
+	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "orderclaims.example.org", xptest.JSON(
+		`{"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"OrderClaim","plural":"orderclaims","categories":["claim"]},
+		"versions":[{"name":"v1alpha1","served":true}]}}`))
+	fates, err := rehearsed(t.Context(), packed(t, crd, claim, s.xr, s.mr, s.secret, xptest.Secret("c", xptest.ControlledBy(claim))), nil, restoreOf(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := told(fates)
+	if secret, held := slices.Index(said, "create Secret team-a/c"), slices.Index(said, "hold OrderClaim team-a/c"); secret < 0 || held < secret {
+		t.Errorf("The claim comes at its own turn: %v", said)
+	}
+}

@@ -12,8 +12,8 @@ import (
 )
 
 // findInputs finds the Secrets that an MR has its provider read and that are not there. The MR is held for those that there were when it was backed up, and the
-// others are named, unless the backup says that there were none. What its person has paused is not held: its provider does not look. Velero restores Secrets before custom resources, but for those that something among the
-// Secrets has asked for.
+// others are named, unless the backup says that there were none. What its person has paused is not held: its provider does not look. Velero restores Secrets
+// before custom resources, but for those that something among the Secrets has asked for.
 func (a *Adopt) findInputs(i *item) {
 	if !i.isManaged() {
 		return

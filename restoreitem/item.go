@@ -34,6 +34,8 @@ type item struct {
 	recovered bool
 	// inputs are the Secrets that its provider reads and that it must be held for.
 	inputs []adoption.Input
+	// ownerless is the XR that its controller was, and that it comes back without, since that is at work.
+	ownerless *xp.Ref
 	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger

@@ -31,11 +31,13 @@ func (i *item) recover(s setting.Settings) {
 
 // identity of an MR, as it is restored.
 func (i *item) identity() xp.Identity {
-	if i.recovered {
+	identity := xp.IdentityOf(i.original)
+	nameless := (identity == xp.Recoverable || identity == xp.Unknown) && slices.Contains(i.settings.Unnamed, i.GroupVersionKind().GroupKind())
+	if i.recovered || nameless {
 		return xp.Named
 	}
 
-	return xp.IdentityOf(i.original)
+	return identity
 }
 
 // asOwned is the item as it was before an earlier hold that it brings along.
@@ -88,6 +90,19 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 		// A later backup must find it there too.
 		h.Status = append(h.Status, "atProvider")
 	}
+
+	return h
+}
+
+// holdOwnerless returns the hold that an MR must come back with if it comes without its controller.
+func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
+	if i.ownerless == nil {
+		return h
+	}
+	if h == nil {
+		h = &adoption.Hold{Reason: adoption.ReasonOwnerless, ByHand: i.settings.ByHand}
+	}
+	h.Owner = i.ownerless
 
 	return h
 }

@@ -98,6 +98,7 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 	pending, failed := xptest.Annotated(xp.AnnotationCreatePending, created), xptest.Annotated(xp.AnnotationCreateFailed, created)
 	pause := xptest.Annotated(xp.AnnotationPaused, "true")
 	setting := map[string]string{"external-name-from-id": "Bucket.cloud.example.org"}
+	nameless := map[string]string{"without-external-name": "Bucket.cloud.example.org"}
 	held := func(i xp.Identity) returned {
 		return returned{Op: bucketOp, Identity: i, Paused: true, Logged: []string{"warning"}}
 	}
@@ -127,6 +128,14 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		},
 		"SettingOfAnother": {
 			reason: "And not this.", item: unnamed(id), config: map[string]string{"external-name-from-id": "Bucket.example.org"}, want: heldWithStatus,
+		},
+		"Unnamed":          {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
+		"UnnamedID":        {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
+		"UnnamedInFlight":  {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.InFlight)},
+		"UnnamedOfAnother": {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
+		"UnnamedPaused":    {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
+		"UnnamedInTheBackup": {
+			reason: "The settings of the source said so.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
 		},
 		"SettingUnknown":  {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
 		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.InFlight)},

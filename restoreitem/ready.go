@@ -60,8 +60,11 @@ const (
 
 // NewReadiness returns a Readiness that has asked nothing yet.
 func NewReadiness(c Converter) *Readiness {
-	return &Readiness{converter: c, settings: setting.Of(c), sleep: time.Sleep, now: time.Now, webhooks: map[string]*webhook{}}
+	return &Readiness{converter: c, settings: setting.Of(c), sleep: pause, now: time.Now, webhooks: map[string]*webhook{}}
 }
+
+// pause waits, as an action of Velero's does: it gets no context.
+func pause(d time.Duration) { <-time.After(d) }
 
 // within returns for how long a restore waits for a kind.
 func (r *Readiness) within(restore *velerov1.Restore) time.Duration {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -34,7 +35,15 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		if reason == "" {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
-			i.owners = append(i.owners, ref)
+			without, err := a.comesWithout(owner, ref, i)
+			if err != nil {
+				return false, err
+			}
+			if without && !left {
+				i.ownerless = new(xp.RefTo(owner))
+			} else {
+				i.owners = append(i.owners, ref)
+			}
 
 			continue
 		}
@@ -63,6 +72,16 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil
+}
+
+// comesWithout tells whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before
+// it takes it off the list, and nobody sees that it is about to. It makes the XR the controller of what it wants.
+func (a *Adopt) comesWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
+		return false, nil
+	}
+
+	return a.isAtWorkWithout(owner, ref, i)
 }
 
 // comesLater tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that

@@ -123,12 +123,13 @@ func TestAdoptBesideSquatters(t *testing.T) {
 func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
-	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))))
+	xr := xptest.ModernXR("x", xptest.In("copy"), xptest.UID("new"), xptest.Refs(xptest.With(mr, xptest.In("copy"))),
+		xptest.Annotated(xp.AnnotationPaused, "true"))
 	out := adopt(t, live(squatter, xr), mr, restoreOf(toCopy()))
 	if out.err != nil || out.object == nil || len(out.object.GetOwnerReferences()) != 1 || out.object.GetOwnerReferences()[0].UID != "new" {
 		t.Errorf("It has no owner: %v, %v", out.object, out.err)
 	}
-	out = adopt(t, live(squatter, xptest.With(xr, xptest.Refs())), mr, restoreOf(toCopy()))
+	out = adopt(t, live(squatter, xptest.With(xr, xptest.Refs(), xptest.Without("metadata", "annotations"))), mr, restoreOf(toCopy()))
 	if out.err != nil || !out.SkipRestore {
 		t.Errorf("Its XR does not list it any more: %v, %v", out.object, out.err)
 	}

@@ -22,7 +22,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 	if !ok {
 		u := claim.Unstructured
 
-		return letGoWith(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
+		return w.letGoWith(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
 	if t := (tree{w: w}); t.awaitKnown(r) {
 		return t.plan

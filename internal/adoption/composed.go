@@ -112,7 +112,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 // checkBelow tells whether a composed XR is adopted.
 func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.w.holdOf(u); {
-	case errors.Is(err, errCopied) && !xp.IsPaused(u), err == nil && h == nil:
+	case HoldsNothing(u, err), err == nil && h == nil:
 		return true
 	case errors.Is(err, ErrForged):
 		t.wait(false, "%s: %s; %s", r, err, howToClear(u))

@@ -76,8 +76,8 @@ func (t *tree) handedOver(p Plan) Plan {
 }
 
 // letGoWith is the Plan for something that waits for nothing but, maybe, a person.
-func letGoWith(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
-	t := tree{}
+func (w *World) letGoWith(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+	t := tree{w: w}
 	if t.awaitHand(xp.RefTo(u), h) {
 		return t.handedOver(t.plan)
 	}

@@ -63,6 +63,8 @@ type Hold struct {
 	SecretBy string `json:"secretBy,omitempty"`
 	// Inputs are the Secrets that the provider of an MR reads, that there were when it was backed up, and that were missing when it was restored.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Owner is the XR that composed an MR, if it was at work when that came back: whether it still does is not known before Crossplane makes it the controller.
+	Owner *xp.Ref `json:"owner,omitempty"`
 	// Status are the fields of the status that Velero was asked to restore, and RestoreStatus the person's own value of the annotation that asks
 	// for it; nil if they had none.
 	Status        []string `json:"status,omitempty"`
@@ -96,14 +98,14 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Inputs, Status and Reason; an
-// empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings along means
-// that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark would be too
-// large to be stored.
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Inputs, Owner, Status and
+// Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings
+// along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark
+// would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
-		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy, Inputs: of.Inputs,
-		Reason: cmp.Or(of.Reason, reasonRestored),
+		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
+		Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
 	h.keepFor(of)
 	earlier, err := HoldOf(u)

@@ -46,7 +46,7 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
 	}
 	if e.ready {
-		return letGoWith(u, h, Plan{})
+		return w.letGoWith(u, h, Plan{})
 	}
 	if e.Patch == nil {
 		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
@@ -69,6 +69,9 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	if h.Quarantine {
 		t.awaitEnd(r, h)
 
+		return true
+	}
+	if t.takeOwnerless(r, u, h) {
 		return true
 	}
 	e := endOf(t.w, u, h)
@@ -97,8 +100,8 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	return true
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its external resource is known -> its connection secret is there, and so are those that
-// its provider reads -> observed, if it is to be observed first -> its own settings back.
+// endOf plans the end of the hold of an MR, when all items are restored: its XR is its controller, if that was at work -> its external resource is known -> its
+// connection secret is there, and so are those that its provider reads -> observed, if it is to be observed first -> its own settings back.
 func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if h.Freed {
 		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
@@ -108,7 +111,7 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 		return end{why: by.why, cause: causeUnheeded, failed: by.created}
 	}
 	e := endOfHeld(w, u, h)
-	if ok && e.Patch != nil && e.Lifts() {
+	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark goes at once or after that.
 		e.Warning = by.why
 	}
 
@@ -117,6 +120,9 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 
 // endOfHeld is endOf for what nobody has reconciled meanwhile.
 func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
+	if e := w.endOfOwnerless(u, h); e.why != "" {
+		return e
+	}
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 

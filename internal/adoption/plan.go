@@ -174,7 +174,7 @@ func nextForOther(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	}
 	if h != nil && !xp.IsComposite(u) {
 		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
-		return letGoWith(u, h, Plan{
+		return w.letGoWith(u, h, Plan{
 			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}

@@ -41,6 +41,11 @@ func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 			reason: "A provider takes less than the second that API servers count in.", mr: awaiting(publishing, synced("ReconcileSuccess", restoredAt)),
 			others: []*unstructured.Unstructured{secret}, warns: "the provider of cloud.example.org has reconciled it at " + restoredAt,
 		},
+		"ReconciledInTwoSteps": {
+			reason: "Where the mark goes after the pause, it is told with the first step.", warns: reconciled, others: []*unstructured.Unstructured{secret},
+			mr: awaiting(publishing, synced("ReconcileSuccess", later), xptest.JSON(`{"metadata":{"managedFields":[{"manager":"velero-server","operation":"Update",`+
+				`"apiVersion":"cloud.example.org/v1alpha1","time":"`+later+`","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{}}}]}}`)),
+		},
 		"CreatingAtOnce": {
 			reason: "So does one that creates.", failed: "the provider of cloud.example.org was about to create an external resource for it at " + restoredAt,
 			mr: heldFor(unnamed(created), Hold{Restore: restoreName, Since: restoredAt, Identity: xp.Unknown}, xptest.Annotated(xp.AnnotationCreatePending, restoredAt)),

@@ -15,7 +15,9 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()), xptest.Revision(xptest.RevisionName, x)
 	old := xptest.With(mr, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
-	version := func(v string) schema.GroupVersionKind { return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"} }
+	version := func(v string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"}
+	}
 	retired := func(objects ...*unstructured.Unstructured) *World {
 		w := world(objects...)
 		w.AddRetired(version("v1alpha0"), version("v1alpha1"))

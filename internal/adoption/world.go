@@ -324,6 +324,9 @@ func (w *World) named(f *fact) []xp.Ref {
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
 		refs := f.inputs()
+		if held && f.hold.Owner != nil {
+			refs = append(refs, *f.hold.Owner)
+		}
 		if f.secret != none && held && f.hold.Secret {
 			refs = append(refs, f.secret)
 		}

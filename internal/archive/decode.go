@@ -87,7 +87,7 @@ var (
 		Fields: map[string]*pack.Shape{"metadata": shapeMetadata, "spec": {
 			Only: []string{"group", "scope", "names", "versions"},
 			Fields: map[string]*pack.Shape{
-				"names": {Only: []string{"kind", "plural"}}, "versions": {Only: []string{"name", "served"}},
+				"names": {Only: []string{"kind", "plural", "categories"}}, "versions": {Only: []string{"name", "served"}},
 			},
 		}},
 	}

@@ -27,17 +27,19 @@ func (d *diagnosis) checkSecrets() {
 func (d *diagnosis) checkInputs() {
 	told := map[xp.Ref]bool{}
 	for _, o := range sorted(d.managed) {
-		if o.Namespace != "" {
-			continue
-		}
-		for _, r := range xp.InputSecrets(o.source.Part(shapeInput)) {
+		mr := o.source.Part(shapeInput)
+		noted := xp.Inputs(mr)
+		for _, r := range xp.InputSecrets(mr) {
+			if in, known := noted(r); known && !in.Exists {
+				continue // There was none when it was backed up, and nothing waits for it.
+			}
 			if d.get(r) != nil || d.IsUnread(r) || told[r] {
 				continue
 			}
 			told[r] = true
 			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
-				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use; back up its namespace "+
-					"too, or set provider-credentials to include")
+				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use, so a restore holds "+
+					"what names it until it is there; back up its namespace too, or set provider-credentials to include")
 		}
 	}
 }

@@ -38,6 +38,12 @@ func TestInspectBackup(t *testing.T) {
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", mrd.GetName(),
 		xptest.OwnedBy(metav1.OwnerReference{APIVersion: mrd.GetAPIVersion(), Kind: mrd.GetKind(), Name: mrd.GetName(), UID: mrd.GetUID()}),
 		xptest.JSON(`{"spec":{"group":"cloud.example.org","names":{"kind":"Bucket","plural":"buckets"}}}`))
+	noted := func(exists bool) *unstructured.Unstructured {
+		u := xptest.MR("alone", reads)
+		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(xptest.Secret("password", xptest.In("infra"))), Exists: exists}})
+
+		return u
+	}
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -52,6 +58,20 @@ func TestInspectBackup(t *testing.T) {
 		},
 		"Input": {
 			reason: "It is there.", objects: []*unstructured.Unstructured{lists, xptest.With(mr, reads), xptest.Secret("password", xptest.In("infra"))},
+		},
+		"LocalInput": {
+			reason: "Those of what is in a namespace can be left out by their labels.", want: []string{"warning InputMissing Secret team-a/password"},
+			objects: []*unstructured.Unstructured{xptest.NamespacedMR("alone", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"name":"password"}}}}`))},
+		},
+		"OptionalInput": {reason: "The source did not have it either, and a restore does not wait for it.", objects: []*unstructured.Unstructured{noted(false)}},
+		"LostInput": {
+			reason: "The source had it.", objects: []*unstructured.Unstructured{noted(true)}, want: []string{"warning InputMissing Secret infra/password"},
+		},
+		"Unnamed": {
+			reason: "A person knows that the kind has no names.",
+			objects: []*unstructured.Unstructured{
+				xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ago(0)), xptest.Field(true, "metadata", xp.FieldUnnamed)),
+			},
 		},
 		"Tuned": {
 			reason: "Another revision of the package does not run with it.", objects: []*unstructured.Unstructured{tuned("p-1"), tuned("provider"), lists, mr},

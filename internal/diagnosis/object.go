@@ -55,7 +55,7 @@ var (
 	}
 	shapeInput = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only:   []string{"metadata", "spec"},
-		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace"}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
+		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace", xp.FieldInputs}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
 	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},
@@ -184,11 +184,11 @@ func sorted(objects []*object) []*object {
 	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
 }
 
-// isHeld tells whether u has the mark of a hold, readable or not.
+// isHeld tells whether u has the mark of a hold, readable or not, and not just that of another object.
 func isHeld(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
-	return err != nil || h != nil
+	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
 }
 
 // isForged tells whether it says of itself that it is a claim and an XR, as nothing of Crossplane's does.

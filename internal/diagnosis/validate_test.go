@@ -37,7 +37,16 @@ func TestValidate(t *testing.T) {
 		change  func(o *Objects)
 		want    []string
 	}{
-		"Dangling":      {reason: "What an XR lists and is not there Crossplane makes anew.", objects: all(lists), want: []string{"problem Dangling Bucket b"}},
+		"Dangling": {reason: "What an XR lists and is not there Crossplane makes anew.", objects: all(lists), want: []string{"problem Dangling Bucket b"}},
+		"CopiedMark": {
+			reason:  "What a function has copied onto what it composes holds nothing.",
+			objects: all(lists, xptest.With(mine, xptest.Annotated(adoption.AnnotationHold, xp.Annotation(heldAs(x, adoption.Hold{}), adoption.AnnotationHold)))),
+		},
+		"CopiedMarkPaused": {
+			reason: "What is paused besides is somebody's to look at.", want: []string{"problem Malformed Bucket b"},
+			objects: all(lists, xptest.With(mine, xptest.Annotated(xp.AnnotationPaused, "true"),
+				xptest.Annotated(adoption.AnnotationHold, xp.Annotation(heldAs(x, adoption.Hold{}), adoption.AnnotationHold)))),
+		},
 		"DanglingYoung": {reason: "Crossplane lists what it is about to make.", objects: all(xptest.With(lists, changed(time.Second))), want: []string{"warning Dangling Bucket b"}},
 		"DanglingUnserved": {
 			reason: "Of a kind that is not served nothing is there.", objects: all(xptest.With(lists, changed(time.Second))), change: func(o *Objects) { o.AddUnserved(bucket) },

@@ -133,18 +133,18 @@ func TestExplorerFindsNoneWithOneRule(t *testing.T) {
 	}
 }
 
-// What nothing helps against is found too: otherwise it could be left out of the worlds by mistake.
-func TestExplorerFindsOpenRaces(t *testing.T) {
+// A restore of an old backup can come to an item in the very moment in which Crossplane deletes it, since a person has taken it out of a Composition. What comes
+// back then is not wanted, and makes nothing.
+func TestExplorerFindsNothingMadeForWhatVanishes(t *testing.T) {
 	t.Parallel()
-	for _, w := range []*world{flat(v23).in(inTheOpen), flat(v23).in(inTheOpen, inMoments)} {
+	for _, w := range []*world{flat(v23).in(inTheOpen), flat(v23).in(inTheOpen, inMoments), flat(v120).in(inTheOpen)} {
 		x, err := explore(w, created)
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, ok := x.found[created]
-		if !ok {
-			t.Fatalf("%s: it was not found that %s", w, damages[created])
+		t.Log(x)
+		if at, ok := x.found[created]; ok {
+			t.Errorf("%s: %s:\n%s", w, damages[created], x.tell(at))
 		}
-		t.Logf("%s, which is open:\n%s", w, x.tell(at))
 	}
 }

@@ -137,8 +137,8 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 }
 
 // isVanishing tells whether Velero comes to an item in the very moment in which Crossplane deletes it, because a person has taken it out of a Composition: it is
-// gone and still listed, or what composed it was there when the same restore came to that, and is gone since. What comes back then is made anew or nobody's, and
-// nothing in a plugin's reach keeps from it; a world that is open has that too.
+// gone and still listed, or what composed it was there when the same restore came to that, and is gone since. What comes back then is nobody's, and stays held; only
+// a world that is open has that, since there is no end then in which all is as it was.
 func (w *world) isVanishing(s *state, i instance) bool {
 	by := w.ownerOf(i)
 	if i == theClaim || by < 0 || !w.isRemoved(s, nodeOf(i)) {

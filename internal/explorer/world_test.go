@@ -74,7 +74,7 @@ type world struct {
 	tenants set
 	// labels has the tenant also change the label that says which restore an object is from.
 	labels bool
-	// open has Velero restore what Crossplane is deleting at that moment, against which nothing helps.
+	// open has Velero restore what Crossplane is deleting at that moment.
 	open bool
 	// judged has what is not held be judged, also what the plugin has released itself, and applied has somebody take holds off.
 	judged, applied bool

@@ -56,6 +56,11 @@ func (c *Cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 	return k.GroupVersionKind, ok && !c.unserved[gk], nil
 }
 
+// Versions says that nothing is converted.
+func (c *Cluster) Versions(context.Context, schema.GroupKind) (xp.Versions, error) {
+	return xp.Versions{}, nil
+}
+
 // Settings are those of the plugin.
 func (c *Cluster) Settings(context.Context, string) (map[string]string, error) {
 	return c.settings, nil
@@ -197,7 +202,9 @@ func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool,
 
 // IsClaimKind tells whether claims are of a kind.
 func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
-	return gvk.GroupKind() == claimKind.GroupKind(), nil
+	k, _ := KindOf(gvk.GroupKind())
+
+	return k.Category() == xp.CategoryClaim, nil
 }
 
 // MarkKey signs marks.

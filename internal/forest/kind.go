@@ -38,12 +38,19 @@ func (k Kind) Resource() schema.GroupResource {
 }
 
 // Reconciled tells whether Crossplane or a provider reconciles it.
-func (k Kind) Reconciled() bool {
+func (k Kind) Reconciled() bool { return k.Category() != "" }
+
+// Category is the one that Crossplane or a provider gives to it; "" if none of them reconciles it.
+func (k Kind) Category() string {
 	switch k {
-	case legacyXR, claimKind, modernXR, clusterXR, clusterMR, localMR:
-		return true
+	case claimKind:
+		return xp.CategoryClaim
+	case legacyXR, modernXR, clusterXR:
+		return xp.CategoryComposite
+	case clusterMR, localMR:
+		return xp.CategoryManaged
 	default:
-		return false
+		return ""
 	}
 }
 

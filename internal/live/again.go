@@ -85,9 +85,11 @@ func (c *Cluster) briefly(do func() error) error {
 	began := time.Now()
 
 	// One that hangs was waited for long enough.
-	return retry.OnError(pauses, func(err error) bool {
-		return isPassing(err) && !isTimeout(err) && !(xp.IsConversion(err) && time.Since(began) > conversionPatience)
-	}, do) //nolint:wrapcheck // It is what was done's.
+	isWorthwhile := func(err error) bool {
+		return isPassing(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionPatience)
+	}
+
+	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // It is what was done's.
 }
 
 // isTimeout tells whether an answer was waited for in vain.

@@ -274,7 +274,7 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))
 	gone := xptest.Object("cloud.example.org/v1alpha0", "Gone", "", "g")
 	for name, restore := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
-		"Restored": func(u *unstructured.Unstructured) *unstructured.Unstructured { return restored(u) },
+		"Restored": restored,
 		"Live":     func(u *unstructured.Unstructured) *unstructured.Unstructured { return u },
 	} {
 		t.Run(name, func(t *testing.T) {

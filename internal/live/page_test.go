@@ -169,7 +169,8 @@ func TestPagesAreAskedForAgain(t *testing.T) {
 			asked := 0
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				if asked++; asked > 1 {
+				asked++
+				if asked > 1 {
 					_, _ = w.Write([]byte(`{"apiVersion":"cloud.example.org/v1alpha1","kind":"BucketList","metadata":{"resourceVersion":"7"},"items":[]}`))
 
 					return

@@ -162,7 +162,8 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	lists := 0
 	for _, a := range s.Actions() {
 		if a, ok := a.(clienttesting.ListActionImpl); ok && a.GetResource() == secrets {
-			if lists++; a.GetNamespace() != "infra" {
+			lists++
+			if a.GetNamespace() != "infra" {
 				t.Errorf("listed in %q", a.GetNamespace())
 			}
 		}

@@ -52,7 +52,7 @@ func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Version
 func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error {
 	gvr, namespaced, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
-		return nil //nolint:nilerr // Whoever creates it is told.
+		return nil // Whoever creates it is told.
 	}
 	if !namespaced {
 		namespace = ""

@@ -126,7 +126,12 @@ func TestVersions(t *testing.T) {
 		},
 		"Broken": {
 			reason: "It is asked for again.", kind: bucket, asked: 2, fails: true,
-			server: func() *server { s := serverWithCRDs(crd); s.failOn("get", crds.Resource, 9, errors.New("no")); return s },
+			server: func() *server {
+				s := serverWithCRDs(crd)
+				s.failOn("get", crds.Resource, 9, errors.New("no"))
+
+				return s
+			},
 		},
 	}
 	for name, tc := range cases {
@@ -163,7 +168,7 @@ func TestConvert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
 			s.PrependReactor("create", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				create := a.(clienttesting.CreateActionImpl) //nolint:forcetypeassert // It is one.
+				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // It is one.
 				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
 				if u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil || len(u.GetOwnerReferences()) > 0 {
 					t.Errorf("An API server does not create this: %v", u.Object)

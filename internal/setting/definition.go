@@ -21,6 +21,7 @@ const (
 	NameCredentials = "provider-credentials"
 	NameRelease     = "release"
 	NameStatus      = "restore-status"
+	NameUnnamed     = "without-external-name"
 )
 
 // Values of settings that are either one or the other.
@@ -41,6 +42,7 @@ const (
 const (
 	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
 	formKind    = "a duration of more than 0, such as 30s or 10m"
+	formUnnamed = "a list of kinds with their groups, such as Attachment.iam.example.org,Rule.ec2.example.org"
 	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io"
 )
 
@@ -87,6 +89,10 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.ByHand = value == valueHand }, valueAutomatic, valueHand),
 		choice(NameStatus, ForRestore, "whether the status comes back that functions have written and may read",
 			func(s *Settings, value string) { s.WithoutStatus = value == valueNone }, valueNeeded, valueNone),
+		{
+			Name: NameUnnamed, For: []string{ForBackup, ForRestore}, Form: formUnnamed,
+			Meaning: "the kinds of MRs that never have an external-name", set: setUnnamed,
+		},
 	}
 }
 
@@ -163,13 +169,20 @@ func setKindTimeout(s *Settings, value string) error {
 
 func setFromID(s *Settings, value string) error {
 	var err error
-	s.FromID, err = kinds(value)
+	s.FromID, err = kinds(NameFromID, formKinds, value)
 
 	return err
 }
 
-// kinds reads a list of kinds.
-func kinds(value string) ([]schema.GroupKind, error) {
+func setUnnamed(s *Settings, value string) error {
+	var err error
+	s.Unnamed, err = kinds(NameUnnamed, formUnnamed, value)
+
+	return err
+}
+
+// kinds reads a list of kinds that a setting of the given name and form has.
+func kinds(name, form, value string) ([]schema.GroupKind, error) {
 	var list []schema.GroupKind
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
@@ -178,7 +191,7 @@ func kinds(value string) ([]schema.GroupKind, error) {
 		entry = strings.TrimSpace(entry)
 		gk := schema.ParseGroupKind(entry)
 		if !isKind(gk.Kind) || len(validation.IsDNS1123Subdomain(gk.Group)) > 0 {
-			return nil, fmt.Errorf("%s is %s; %q is none", NameFromID, formKinds, entry)
+			return nil, fmt.Errorf("%s is %s; %q is none", name, form, entry)
 		}
 		list = append(list, gk)
 	}

@@ -55,6 +55,8 @@ type Settings struct {
 	ObserveFirst bool
 	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says.
 	FromID []schema.GroupKind
+	// Unnamed are the kinds of MRs that never have an external-name, by which their providers can do without one.
+	Unnamed []schema.GroupKind
 	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is none.
 	AdoptionTimeout time.Duration
 	// KindTimeout is for how long a restore waits for a kind.

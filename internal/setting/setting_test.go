@@ -11,7 +11,7 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	const all = "adoption-timeout, clone, external-name-from-id, hold, kind-timeout, observe-first, provider-credentials, release and restore-status"
+	const all = "adoption-timeout, clone, external-name-from-id, hold, kind-timeout, observe-first, provider-credentials, release, restore-status and without-external-name"
 	type want struct {
 		Settings Settings
 		Err      string
@@ -53,6 +53,10 @@ func TestParse(t *testing.T) {
 		"FromID": {
 			reason: "Kinds have their groups with them; blanks don't matter.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io, Zone.example.org"},
 			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, FromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}, {Group: "example.org", Kind: "Zone"}}}},
+		},
+		"Unnamed": {
+			reason: "The same for kinds that have no names at all.", annotations: map[string]string{"velero.crossplane.io/without-external-name": "Rule.ec2.example.org"},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, Unnamed: []schema.GroupKind{{Group: "ec2.example.org", Kind: "Rule"}}}},
 		},
 		"NoneFromID": {
 			reason: "No kinds for this one, whatever the cluster says.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"},
@@ -131,6 +135,11 @@ func TestParse(t *testing.T) {
 			reason: "A resource is not a kind, and would never match one.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,vpcs.ec2.aws.upbound.io"},
 			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
 				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "vpcs.ec2.aws.upbound.io" is none`},
+		},
+		"UnnamedResource": {
+			reason: "The same for those that have no names.", config: map[string]string{"without-external-name": "rules.ec2.example.org"},
+			want: want{Err: `cannot read the ConfigMap of settings: without-external-name is a list of kinds with their groups, such as ` +
+				`Attachment.iam.example.org,Rule.ec2.example.org; "rules.ec2.example.org" is none`},
 		},
 		"FromKindWithoutGroup": {
 			reason: "Kinds of several groups have the same name.", annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "VPC"},

@@ -12,7 +12,7 @@ type Identity string
 
 // Identities.
 const (
-	// Named MRs have an external-name, and no create is in flight.
+	// Named MRs have an external-name, or are of a kind that never has one, and no create is in flight.
 	Named Identity = "named"
 	// InFlight MRs were being created: whether there is an external resource, and which, only the cloud knows.
 	InFlight Identity = "create in flight"
@@ -32,7 +32,7 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 	switch _, id := ProviderID(mr); {
 	case createIncomplete(mr):
 		return InFlight
-	case Annotation(mr, AnnotationExternalName) != "":
+	case Annotation(mr, AnnotationExternalName) != "", isUnnamed(mr):
 		return Named
 	case id:
 		return Recoverable
@@ -41,6 +41,20 @@ func IdentityOf(mr *unstructured.Unstructured) Identity {
 	default:
 		return Unborn
 	}
+}
+
+// SetUnnamed writes onto the backup's copy of an MR that it needs no external-name, as SetTree does.
+func SetUnnamed(mr *unstructured.Unstructured) {
+	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
+		metadata[FieldUnnamed] = true
+	}
+}
+
+// isUnnamed reads what SetUnnamed wrote.
+func isUnnamed(mr *unstructured.Unstructured) bool {
+	unnamed, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldUnnamed)
+
+	return unnamed
 }
 
 // wasCreated tells whether there may be an external resource of an MR without a name.

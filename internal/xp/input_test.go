@@ -81,7 +81,8 @@ func TestInputs(t *testing.T) {
 	if !xp.HasNotes(mr) {
 		t.Error("It is a note")
 	}
-	if xp.WithoutNotes(mr); xp.HasNotes(mr) {
+	xp.WithoutNotes(mr)
+	if xp.HasNotes(mr) {
 		t.Error("It comes off with the others")
 	}
 	xp.SetInputs(mr, nil)

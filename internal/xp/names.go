@@ -76,6 +76,8 @@ const (
 	FieldWell = "velero.crossplane.io/well"
 	// FieldPublished is true if the backup has the connection secret of the object, wherever that is. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
+	// FieldUnnamed is true if it was known that an MR has no external-name, and never will.
+	FieldUnnamed = "velero.crossplane.io/unnamed"
 	// FieldInputs lists the Secrets that an MR has its provider read, and says which of them there were, and which the backup has. A restore waits for those
 	// that there were.
 	FieldInputs = "velero.crossplane.io/inputs"

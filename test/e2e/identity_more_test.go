@@ -31,8 +31,8 @@ func (s *identity) testInformed(t *testing.T, since int64) {
 	})
 	s.eventually(t, "an XR to say that", func(context.Context) error {
 		xr := s.composites(t, "awaited")[0]
-		if mark := markOf(&xr); !paused(&xr) || !strings.Contains(mark, "identity-shared") || strings.Contains(mark, "Bucket") {
-			return fmt.Errorf("%s does not wait for the EnvironmentConfig, and for that alone: %v", xr.GetName(), xr.GetAnnotations())
+		if mark := markOf(&xr); !paused(&xr) || !strings.Contains(mark, "waiting for EnvironmentConfig identity-shared: ") {
+			return fmt.Errorf("%s does not wait for the EnvironmentConfig: %v", xr.GetName(), xr.GetAnnotations())
 		}
 
 		return nil
@@ -50,15 +50,15 @@ func (s *identity) testInformed(t *testing.T, since int64) {
 // testHeedless wants a restore to fail, and to say why, when a provider has not heeded that an MR is paused. No hold keeps it from the second external resource:
 // that there is one is the control.
 func (s *identity) testHeedless(t *testing.T) {
-	s.eventually(t, "a second database of a provider that does not heed the pause", func(ctx context.Context) error {
-		if n := len(s.creates(ctx, t, s.lost, s.called("Database", "heedless-00"))); n != 1 {
+	s.eventually(t, "a second network of a provider that does not heed the pause", func(ctx context.Context) error {
+		if n := len(s.creates(ctx, t, s.lost, ", Network, heedless-00")); n != 1 {
 			return fmt.Errorf("%d were made", n)
 		}
 
 		return nil
 	})
 	s.wantPhase(t, "heedless", "PartiallyFailed")
-	wantTold(t, "the details of the restore", s.details(t, "heedless"), "heedless-00", "cloud.m.example.org", annotationPaused, "second external resource", "release")
+	wantTold(t, "the details of the restore", s.details(t, "heedless"), "heedless-00", "cloud.example.org", annotationPaused, "second external resource", "release")
 	alone, err := drill.AwaitRestore(t.Context(), s.target, "alone")
 	must(t, err)
 	if drill.Phase(alone) != "Completed" {

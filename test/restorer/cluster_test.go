@@ -74,8 +74,8 @@ func crd(k forest.Kind) *unstructured.Unstructured {
 		scope = "Namespaced"
 	}
 	names := map[string]any{"kind": k.Kind, "plural": k.Plural, "singular": strings.ToLower(k.Kind), "listKind": k.Kind + "List"}
-	if k.Reconciled() {
-		names["categories"] = []any{"crossplane", "composite", "claim", "managed"}
+	if c := k.Category(); c != "" {
+		names["categories"] = []any{"crossplane", c}
 	}
 
 	return &unstructured.Unstructured{Object: map[string]any{

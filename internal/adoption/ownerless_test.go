@@ -1,0 +1,57 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Crossplane makes an XR the controller only of what is still wanted.
+func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
+	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
+	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
+	owner := xp.RefTo(xr)
+	ownerless := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner})
+	taken := xptest.With(ownerless, xptest.ControlledBy(xr))
+	cases := map[string]struct {
+		reason string
+		world  *World
+		ref    xp.Ref
+		want   string
+		step   string
+		failed bool
+	}{
+		"Listed": {
+			reason: "Crossplane may be about to take it off the list.", world: withRestored(world(xr), ownerless), ref: xp.RefTo(mr),
+			want: "Bucket b: XOrder x lists it, and Crossplane has not made that its controller again",
+		},
+		"Taken":   {reason: "It is wanted.", world: withRestored(world(xr), taken), ref: xp.RefTo(mr), step: "give its own settings back"},
+		"Dropped": {reason: "It was being deleted.", world: withRestored(world(xptest.With(xr, xptest.Refs())), ownerless), ref: xp.RefTo(mr), want: "Bucket b stays held: XOrder x does not list it any more", failed: true},
+		"Gone":    {reason: "Its XR was deleted too.", world: withRestored(world(), ownerless), ref: xp.RefTo(mr), want: "XOrder x, which composed it, has gone since", failed: true},
+		"Going": {
+			reason: "Its XR is being deleted too.", world: withRestored(world(xptest.With(xr, xptest.Deleting())), ownerless), ref: xp.RefTo(mr), want: "has gone since", failed: true,
+		},
+		"HeldSince": {
+			reason: "A hold that was put on its XR again does not wait for Crossplane.", ref: xp.RefTo(xr),
+			world: withRestored(world(xptest.Revision(xptest.RevisionName, xr)), held(xr, xptest.SeenPaused()), ownerless),
+			want:  "Bucket b: it came back without its XR, which is held since, and is being made its own again", step: "make XOrder x its controller again",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Next(tc.world, tc.ref)
+			said, step := strings.Join(p.Waiting, "; "), p.Step
+			if tc.failed {
+				said = p.Failed
+			}
+			if len(p.Also) > 0 {
+				step = p.Also[0].Step
+			}
+			if !strings.Contains(said, tc.want) || (p.Failed != "") != tc.failed || !strings.Contains(step, tc.step) || tc.step == "" && step != "" || p.Done {
+				t.Errorf("%s\ngot %+v", tc.reason, p)
+			}
+		})
+	}
+}
