@@ -67,23 +67,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	if s.Hold != setting.HoldNone {
 		h.Identity = i.unsafe(own)
 	}
-	switch {
-	case h.Identity != "":
-		id, _ := xp.ProviderID(i.original)
-		h.Reason = "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
-	case h.Observes:
-		h.Reason = adoption.ReasonObserve
-	case len(h.Inputs) > 0:
-		h.Reason = adoption.ReasonInput(h.Inputs[0])
-	case xp.Publishes(i.original):
-		h.Reason = adoption.ReasonSecret
-	case len(h.Status) > 0:
-		h.Reason = adoption.ReasonStatus
-	case adoption.IsMarked(i.original):
-		h.Reason = adoption.ReasonMarked
-	case i.early:
-		h.Reason = adoption.ReasonEarly
-	case !h.Quarantine:
+	if h.Reason = i.reasonOf(h); h.Reason == "" && !h.Quarantine {
 		return nil
 	}
 	if h.Identity == xp.Recoverable && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
@@ -92,6 +76,30 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	}
 
 	return h
+}
+
+// reasonOf returns why an MR must come back with a hold; "" if nothing but a quarantine has it held.
+func (i *item) reasonOf(h *adoption.Hold) string {
+	switch {
+	case h.Identity != "":
+		id, _ := xp.ProviderID(i.original)
+
+		return "restored from a backup; " + adoption.WhyHeld(h.Identity, id)
+	case h.Observes:
+		return adoption.ReasonObserve
+	case len(h.Inputs) > 0:
+		return adoption.ReasonInput(h.Inputs[0])
+	case xp.Publishes(i.original):
+		return adoption.ReasonSecret
+	case len(h.Status) > 0:
+		return adoption.ReasonStatus
+	case adoption.IsMarked(i.original):
+		return adoption.ReasonMarked
+	case i.early:
+		return adoption.ReasonEarly
+	default:
+		return ""
+	}
 }
 
 // holdOwnerless returns the hold that an MR must come back with if it comes without its controller.

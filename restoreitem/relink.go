@@ -35,14 +35,8 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		if reason == "" {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
-			without, err := a.comesWithout(owner, ref, i)
-			if err != nil {
+			if err := a.give(i, owner, ref, left); err != nil {
 				return false, err
-			}
-			if without && !left {
-				i.ownerless = new(xp.RefTo(owner))
-			} else {
-				i.owners = append(i.owners, ref)
 			}
 
 			continue
@@ -72,6 +66,21 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	xp.RenameOwners(i.Unstructured, uids)
 
 	return false, nil
+}
+
+// give gives an item an owner, unless it is to come without; left says that Velero writes those that it finds.
+func (a *Adopt) give(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
+	without, err := a.comesWithout(owner, ref, i)
+	switch {
+	case err != nil:
+		return err
+	case without && !left:
+		i.ownerless = new(xp.RefTo(owner))
+	default:
+		i.owners = append(i.owners, ref)
+	}
+
+	return nil
 }
 
 // comesWithout tells whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before

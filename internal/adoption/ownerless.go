@@ -11,8 +11,8 @@ import (
 
 // ReasonOwnerless is why an MR is held that an XR lists which is at work. Crossplane may be about to take it off that list: it deletes what a Composition does
 // not want any more before it replaces the resourceRefs.
-const ReasonOwnerless = "restored from a backup, without its XR as its controller; its provider is kept from creating anything until Crossplane has made the XR " +
-	"that again, which shows that it is still wanted. " + lifted
+const ReasonOwnerless = "restored from a backup, without its XR as its controller; its provider is kept from creating anything until Crossplane has made " +
+	"the XR that again, which shows that it is still wanted. " + lifted
 
 // causeOwnerless is the cause of what its XR does not have yet.
 const causeOwnerless = "its XR is not its controller"
@@ -62,4 +62,5 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 
 // whatOfUnwanted says what to do about an MR that nothing looks after.
 const whatOfUnwanted = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
-	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into the resourceRefs of its XR"
+	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into " +
+	"the resourceRefs of its XR"

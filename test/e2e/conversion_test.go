@@ -52,7 +52,7 @@ func conversionScenes() map[string]*shape {
 			reason: "What can't be listed is not missing.",
 			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3 * few, RestoreArgs: withoutCRDs},
 		},
-		withdrawn:      network("A version that is not served any more is an error with its cure."),
+		withdrawn: network("A version that is not served any more is an error with its cure."),
 		plain: {
 			reason: "What has nothing to do with a kind that can't be converted goes on.",
 			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2 * few, RestoreArgs: withoutCRDs},
@@ -166,7 +166,7 @@ func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
 	_, err = s.source.Velero(ctx, "backup", "download", name, "-o", file)
 	must(t, err)
 	r := run{}
-	r.stdout, r.stderr, r.code, err = s.source.Plugin(ctx, s.source.Kubeconfig(), "inspect", file, "-o", "wide")
+	r.stdout, r.stderr, _, err = s.source.Plugin(ctx, s.source.Kubeconfig(), "inspect", file, "-o", "wide")
 	must(t, err)
 	for i := range few {
 		for _, want := range []string{fmt.Sprintf("Order.%[1]s.example.org/%[1]s-%02[2]d", converted, i), fmt.Sprintf("Order.%[1]s.example.org/%[1]s-%02[2]d", plain, i)} {

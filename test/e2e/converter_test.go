@@ -58,7 +58,7 @@ func newConverter(t *testing.T) *converter {
 	t.Helper()
 	c := &converter{mood: up, certs: map[mood]tls.Certificate{}}
 	c.certify(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	must(t, err)
 	c.address = l.Addr().String()
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -88,7 +88,7 @@ func (d *door) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // The server wants it as it is.
+			return nil, err
 		}
 		d.of.mu.Lock()
 		d.of.accepted++
@@ -155,7 +155,7 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	request, _ := review["request"].(map[string]any)
 	response := map[string]any{"uid": request["uid"], "result": map[string]any{"status": "Success"}}
-	switch c.is() {
+	switch c.is() { //nolint:exhaustive // The others answer.
 	case slow:
 		select {
 		case <-time.After(2 * time.Second):
@@ -205,11 +205,11 @@ func (c *converter) convert(t *testing.T, on *stack.Cluster, crd string, version
 	c.revision++
 	url := fmt.Sprintf("https://%s/convert/%d", c.address, c.revision)
 	c.mu.Unlock()
-	u.Object["spec"].(map[string]any)["versions"] = list
-	u.Object["spec"].(map[string]any)["conversion"] = map[string]any{"strategy": "Webhook", "webhook": map[string]any{
+	must(t, unstructured.SetNestedSlice(u.Object, list, "spec", "versions"))
+	must(t, unstructured.SetNestedMap(u.Object, map[string]any{"strategy": "Webhook", "webhook": map[string]any{
 		"conversionReviewVersions": []any{"v1"},
 		"clientConfig":             map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(c.ca)},
-	}}
+	}}, "spec", "conversion"))
 	u.Object["metadata"] = map[string]any{"name": crd}
 	delete(u.Object, "status")
 	must(t, on.ApplyObjects(t.Context(), u))

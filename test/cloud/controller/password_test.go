@@ -66,8 +66,13 @@ func TestPasswords(t *testing.T) {
 	for what, lose := range map[string]func(client.Object) error{
 		"deleted": func(o client.Object) error { return kube.Delete(t.Context(), o) },
 		"emptied": func(o client.Object) error {
-			return kube.Update(t.Context(), &corev1.Secret{ObjectMeta: *o.(*corev1.Secret).ObjectMeta.DeepCopy()})
-		}, //nolint:forcetypeassert // It is one.
+			empty := &corev1.Secret{}
+			empty.SetNamespace(o.GetNamespace())
+			empty.SetName(o.GetName())
+			empty.SetResourceVersion(o.GetResourceVersion())
+
+			return kube.Update(t.Context(), empty)
+		},
 	} {
 		if err := kube.Get(t.Context(), types.NamespacedName{Namespace: "infra", Name: "password"}, secret); err != nil {
 			t.Fatal(err)
