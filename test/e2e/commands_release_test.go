@@ -60,6 +60,7 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 
 	t.Run("Adopts", func(t *testing.T) {
 		s.released(t, "--restore", "gone")
+		l.gone.unclaimed = s.version == stack.V1 // The role of release.yaml has no right to Secrets: docs/hooks.md.
 		s.settle(t, l.gone)
 		s.wantSound(t, l.gone)
 		s.wantStory(t, l.gone)

@@ -66,9 +66,6 @@ func shapesV2() map[string]*shape {
 			Scene:  drill.Scene{Count: 4, Size: 16},
 			last:   addDetails,
 		},
-		"heedless": {
-			reason: "What a provider reconciles in spite of its hold comes back too, and people are told.", Scene: drill.Scene{Count: 2, Size: 4}, check: wantHeedless,
-		},
 		"config": {
 			reason: "EnvironmentConfigs come back if the backup includes cluster-scoped resources.",
 			Scene:  drill.Scene{Count: 2, Size: 6, BackupArgs: selected("config")},
