@@ -55,6 +55,9 @@ func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string 
 	return name
 }
 
+// ofKind is inactive for a World, which outlives each context.
+func (a *activations) ofKind(gk schema.GroupKind) string { return a.inactive(context.Background(), gk) }
+
 // candidates returns what the MRD of a kind may be called.
 func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []string {
 	if _, served, err := a.cluster.Served(xp.KindManagedDefinition.GroupKind()); err != nil || !served {

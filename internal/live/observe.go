@@ -76,8 +76,7 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.world.Pack()
-	definitions := activationsIn(c)
-	o.world.Definitions(func(gk schema.GroupKind) string { return definitions.inactive(context.Background(), gk) }) //nolint:contextcheck // It outlives each of them.
+	o.world.Definitions(activationsIn(c).ofKind)
 
 	return o
 }
