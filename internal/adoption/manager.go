@@ -57,7 +57,7 @@ func heldPaths(u *unstructured.Unstructured) [][]string {
 // managedPaths are all fields that a hold changes; of a Secret, which none does, its data, whose manager has made its owner one.
 func managedPaths(u *unstructured.Unstructured) [][]string {
 	if xp.IsConnectionSecret(u) {
-		return [][]string{{"data"}}
+		return [][]string{{"data"}, {"type"}}
 	}
 	paths := heldPaths(u)
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus, xp.AnnotationReconcileRequested} {

@@ -70,14 +70,22 @@ func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstruct
 	return s
 }
 
-// takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
+// takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner. Of one
+// without data that is who has made it.
 func takeControl(u, s *unstructured.Unstructured) Change {
 	c := Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again"}
 	if !xp.IsConnectionSecret(s) {
 		return c
 	}
-	if of := managersOf(entriesOf(s), managedPaths(s)); len(of) == 1 && writesAs(s, of[0], managedPaths(s)) {
-		c.Manager, _ = of[0]["manager"].(string)
+	for _, path := range managedPaths(s) {
+		fields := [][]string{path}
+		of := managersOf(entriesOf(s), fields)
+		if len(of) == 1 && writesAs(s, of[0], fields) {
+			c.Manager, _ = of[0]["manager"].(string)
+		}
+		if len(of) > 0 {
+			break
+		}
 	}
 
 	return c
