@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -131,6 +132,13 @@ func (f *Forest) owner(o *Object) *Object {
 	return nil
 }
 
+// awaits tells whether an MR is held until Crossplane has made a live XR, which is at work, its controller.
+func awaits(u, xr *unstructured.Unstructured) bool {
+	h, err := adoption.HoldOf(u)
+
+	return err == nil && h != nil && xr != nil && xp.IsPaused(u) && h.Owner != nil && h.Owner.ID() == xp.RefTo(xr).ID() && !xp.IsPaused(xr)
+}
+
 // controllers judges who controls what was restored.
 func controllers(s *Scenario) []string {
 	var broken []string
@@ -151,6 +159,7 @@ func controllers(s *Scenario) []string {
 		case xr == nil || xr.GetDeletionTimestamp() != nil || s.anew():
 		case place[itemOf(o.Unstructured)] < place[itemOf(o.Composer.Unstructured)]:
 			// It came first, because the XR has asked for it or is below it. Then the XR is held, and takes it.
+		case awaits(u, xr):
 		default:
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its controller %s, which is live", xp.String(u), o.Shape, xp.String(xr)))
 		}
