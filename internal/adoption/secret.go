@@ -70,8 +70,8 @@ func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstruct
 	return s
 }
 
-// takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner. Of one
-// without data that is who has made it.
+// takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
+// Of one without data that is who has made it.
 func takeControl(u, s *unstructured.Unstructured) Change {
 	c := Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again"}
 	if !xp.IsConnectionSecret(s) {

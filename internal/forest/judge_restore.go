@@ -114,7 +114,8 @@ func namedInRestore(s *Scenario) []string {
 			for _, is := range u.GetOwnerReferences() {
 				kept = kept || is.Kind == was.Kind && is.Name == was.Name
 			}
-			if kept || !o.isOwned() || o.Composer != nil && awaits(u, s.First.After[s.at(o.Composer)]) || s.First.Said.Names("name="+xp.String(o.Unstructured), "owner="+was.Kind+" "+was.Name, "reason=") {
+			if kept || !o.isOwned() || o.Composer != nil && awaits(u, s.First.After[s.at(o.Composer)]) ||
+				s.First.Said.Names("name="+xp.String(o.Unstructured), "owner="+was.Kind+" "+was.Name, "reason=") {
 				continue
 			}
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its owner %s %s, and nothing says so", xp.String(u), o.Shape, was.Kind, was.Name))
