@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-const trees = 2000
+const trees = 1200
 
 // Random trees are restored and adopted against a Crossplane that does what matters of the real one, and whose every damage is seen.
 func TestRandomTreesAreAdopted(t *testing.T) {

@@ -124,7 +124,11 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 		s.mu.Unlock()
 		if silent {
 			<-r.Context().Done()
-			close(s.waited)
+			s.mu.Lock()
+			if !isClosed(s.waited) { // There are others who watch it.
+				close(s.waited)
+			}
+			s.mu.Unlock()
 
 			return
 		}

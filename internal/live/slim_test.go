@@ -42,8 +42,9 @@ func TestSlim(t *testing.T) {
 			slim: xptest.Secret("s", xptest.ControlledBy(mr), xptest.Field(map[string]any{"key": "dmFsdWU="}, "data")),
 		},
 		"LooseSecret": {
-			reason: "Whoever has written its data has made its publisher its owner.", want: xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}}}`)),
-			slim: xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:type":{}}`)),
+			reason: "Whoever has written its data, or made it without any, has made its publisher its owner.",
+			want:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:type":{}}`)),
+			slim:   xptest.Secret("s", managedBy(`{"f:data":{".":{},"f:key":{}},"f:immutable":{},"f:type":{}}`)),
 		},
 		"Native": {
 			reason: "What Kubernetes does with it is its own.", slim: xptest.Object("apps/v1", "Deployment", "team-a", "d", xptest.Field(int64(3), "spec", "replicas")),
