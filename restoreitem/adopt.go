@@ -55,6 +55,11 @@ type Mender interface {
 	// ReturnManagers writes back who manages what of the object that r names, which is there already, as the item says, if an earlier restore was stopped before
 	// it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
+	// TakeOver gives the live XR that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as Owner does
+	// from then on, nil if it is left as it is.
+	TakeOver(
+		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
+	) (*unstructured.Unstructured, error)
 }
 
 // Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection details on hold. It runs after Order, so an
@@ -75,6 +80,8 @@ type Adopt struct {
 	toldMisread bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
+	// remembered are the XRs of which nothing that they compose has come back yet, as they are in the backup.
+	remembered sync.Map
 	// lacking are the Secrets of which the restore was to tell that providers read them, and that they are missing.
 	lacking sync.Map
 	doom    *Doom
@@ -241,6 +248,9 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	held = i.holdOwnerless(held)
+	if err := a.remember(i); err != nil {
+		return nil, err
+	}
 	i.keepGenerateName()
 	operation, err := a.prepare(i, held)
 	if err != nil {

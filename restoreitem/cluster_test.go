@@ -32,6 +32,9 @@ type cluster struct {
 
 	// Errors of the questions that there are. Owners, what exists and names share one.
 	err, rankErr, configErr, reconciledErr, modifierErr error
+	// taken is the XR that was taken over.
+	taken    *unstructured.Unstructured
+	takenErr error
 
 	// key signs marks.
 	key    adoption.Key
@@ -225,4 +228,12 @@ func (c *cluster) ReturnManagers(_ context.Context, _ *unstructured.Unstructured
 	c.managed = append(c.managed, r.String())
 
 	return c.managedErr
+}
+
+func (c *cluster) TakeOver(
+	_ context.Context, _ adoption.Key, _ *unstructured.Unstructured, r xp.Ref, _ adoption.Hold, _ map[string]string,
+) (*unstructured.Unstructured, error) {
+	c.asked = append(c.asked, "take over "+r.String())
+
+	return c.taken, c.takenErr
 }

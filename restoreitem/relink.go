@@ -229,5 +229,11 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 		return owner, "", nil
 	}
 
+	if isTakeable(ref, i) {
+		if owner, err = a.takeOver(i, owner); err != nil {
+			return nil, "", err
+		}
+	}
+
 	return owner, xp.OwnedBothWays(owner, i.original, i.namespace), nil
 }

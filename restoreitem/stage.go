@@ -276,3 +276,10 @@ func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstruct
 
 // ReturnManagers would write.
 func (*stage) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
+
+// TakeOver would write.
+func (*stage) TakeOver(
+	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+) (*unstructured.Unstructured, error) {
+	return nil, nil //nolint:nilnil // Nothing is taken over.
+}

@@ -50,6 +50,19 @@ func (a *Adopt) returnStatus(i *item) error {
 	if !exists {
 		return nil
 	}
+	key, err := a.key(i)
+	if err != nil {
+		return err
+	}
+	if err := a.cluster.ReturnStatus(context.Background(), key, i.self(), i.returnedStatus(names)); err != nil {
+		return fmt.Errorf("cannot bring its status back: %w", err)
+	}
+
+	return nil
+}
+
+// returnedStatus returns those fields of the status that the item has in the backup and that must come back.
+func (i *item) returnedStatus(names []string) map[string]any {
 	status := map[string]any{}
 	for _, name := range names {
 		if value, ok, _ := unstructured.NestedFieldCopy(i.original.Object, "status", name); ok {
@@ -57,15 +70,7 @@ func (a *Adopt) returnStatus(i *item) error {
 		}
 	}
 
-	key, err := a.key(i)
-	if err != nil {
-		return err
-	}
-	if err := a.cluster.ReturnStatus(context.Background(), key, i.self(), status); err != nil {
-		return fmt.Errorf("cannot bring its status back: %w", err)
-	}
-
-	return nil
+	return status
 }
 
 // returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier restore has created it and was stopped before it wrote that

@@ -71,6 +71,8 @@ type Hold struct {
 	RestoreStatus *string  `json:"restoreStatus,omitempty"`
 	// Again says that it was put on again after somebody had taken it off, so that Refs are what the XR listed then.
 	Again bool `json:"again,omitempty"`
+	// TakenOver says that somebody else had made the XR, which was given its Refs. Until Crossplane has seen the pause it can write others.
+	TakenOver bool `json:"takenOver,omitempty"`
 	// Freed says that it has its own settings back and nothing keeps it from being reconciled, so that only the mark is left to take off; Managers are who has
 	// managed these settings until then, as Managers returns them.
 	Freed    bool  `json:"freed,omitempty"`

@@ -136,6 +136,9 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 // interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of its claim, or the pause; ok is false if nobody has, or it did
 // no harm.
 func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if p, ok = t.overtaken(); ok {
+		return p, ok
+	}
 	if p, ok = t.lostBefore(); ok {
 		return p, ok
 	}

@@ -81,12 +81,12 @@ func (w *world) isNamed(s *state) bool {
 	}
 	w.planFor(s)
 
-	return s.named || w.losses[v]
+	return s.named || s.applied && s.told || w.losses[v]
 }
 
 // mayFail returns the error of an item, unless it is one that is to be expected.
 func (w *world) mayFail(err error) error {
-	if err != nil && w.applied && strings.Contains(err.Error(), "was created since this restore began and is not held") {
+	if err != nil && (w.applied || w.git) && strings.Contains(err.Error(), "was created since this restore began and is not held") {
 		return nil
 	}
 

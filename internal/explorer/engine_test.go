@@ -91,6 +91,9 @@ func (w *world) successors(s *state, emit func(step)) {
 		if t.next.struck { // It is judged when nothing moves any more: then it is named.
 			t.damage &^= harmless | unproven
 		}
+		if t.next.applied {
+			t.damage &^= created // Of what Git has made Crossplane composes what there is not.
+		}
 		emit(t)
 	}
 	w.veleroSteps(s, tidy)
@@ -101,6 +104,7 @@ func (w *world) successors(s *state, emit func(step)) {
 	w.personSteps(s, tidy)
 	w.tenantSteps(s, tidy)
 	w.applierSteps(s, tidy)
+	w.gitSteps(s, tidy)
 }
 
 func (x *exploration) add(s state, from uint32, by label) uint32 {

@@ -17,8 +17,11 @@ func isIdle(s *state, steps []step) bool {
 // judge finds the damage of a state in which nothing moves any more.
 func (w *world) judge(s *state) damage {
 	var found damage
+	if w.git && w.isMisowned(s) {
+		found |= misowned
+	}
 	if w.isNamed(s) {
-		if !s.struck {
+		if !s.struck && !s.applied {
 			found |= alarmed
 		}
 
@@ -32,6 +35,21 @@ func (w *world) judge(s *state) damage {
 	}
 
 	return found
+}
+
+// isMisowned tells whether something that was restored has a live XR as its controller that does not list it.
+func (w *world) isMisowned(s *state) bool {
+	for i := range theClaim {
+		o := &s.objects[i]
+		if !o.live || !o.restored || o.deleting || o.controller == 0 {
+			continue
+		}
+		if by := &s.objects[o.controller.instance()]; by.live && by.life == o.controller.life() && !by.refs.has(i) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // hasOrphans tells whether there is an external resource of the backup that an MR manages and no XR has.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +38,9 @@ func (w *world) build(i instance, o *object) *unstructured.Unstructured {
 	u.SetUID(uid(i, o.life))
 	u.SetResourceVersion("1")
 	u.SetGeneration(2)
+	if w.git {
+		u.SetCreationTimestamp(metav1.NewTime(bornAt(o)))
+	}
 	if o.finalizer {
 		u.SetFinalizers([]string{w.finalizer(i)})
 	}
@@ -163,6 +167,18 @@ func (w *world) say(u *unstructured.Unstructured, o *object) {
 	}
 	if o.status {
 		xptest.Field("10.0.0.1", "status", "address")(u)
+	}
+}
+
+// bornAt is when an object was created: before the backup, by a restore, or since.
+func bornAt(o *object) time.Time {
+	switch {
+	case o.life == oldLife:
+		return noon.Add(-2 * time.Hour)
+	case o.restored:
+		return noon.Add(-time.Hour)
+	default:
+		return noon.Add(-time.Minute)
 	}
 }
 

@@ -84,7 +84,7 @@ func (w *world) write(s *state, emit func(step)) {
 		switch after := change.after; {
 		case before.mark != 0 && after.mark == 0:
 			verb = "releases"
-			if w.isXR(change.instance) && !w.isTenants(change.instance) && !w.proven(s, change.instance) {
+			if w.isXR(change.instance) && !w.isTenants(change.instance) && !w.proven(s, change.instance) && !w.isGivenUp(s, change.instance) {
 				harm = unproven
 			}
 		case before.paused && !after.paused:

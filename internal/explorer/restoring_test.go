@@ -28,7 +28,9 @@ type made struct {
 	leftOut bool
 	// failed says that it is left out with an error.
 	failed bool
-	asks   bool
+	// told says that a person is told that it is without its owner.
+	told bool
+	asks bool
 }
 
 // A sight is what the plugin looks at when it is asked for an item.
@@ -91,7 +93,7 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 // input is an item as Velero gives it to an action (velero pkg/restore/restore.go, resetMetadataAndStatus).
 func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	in := input(original)
-	if w.applied {
+	if w.applied || w.git {
 		in.Restore = theRestore
 	}
 
@@ -158,14 +160,15 @@ func (w *world) execute(look sight, by instance) made {
 		return made{leftOut: true, failed: true}
 	}
 	if out.SkipRestore {
-		return made{leftOut: true}
+		return made{leftOut: true, failed: strings.HasPrefix(out.OperationID, "failed: ")}
 	}
+	told := strings.Contains(out.OperationID, "Restored without an owner")
 	u := &unstructured.Unstructured{Object: input(item).Item.UnstructuredContent()}
 	if out.UpdatedItem != nil {
 		u = &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	}
 	w.mutate(u, item)
-	m := made{asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
+	m := made{told: told, asks: u.GetAnnotations()[xp.AnnotationRestoreStatus] == "true"}
 	m.object = w.decode(u, object{live: true, restored: true, finalizer: true})
 	if look.item != theClaim && !w.isXR(look.item) {
 		m.object.external = uint8(nodeOf(look.item) + 1)
@@ -274,4 +277,11 @@ func (cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Re
 
 func (cluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
 	return nil, nil //nolint:nilnil // There is none.
+}
+
+// TakeOver is not asked: no process here has seen the XR and what that composes (see takeOver).
+func (cluster) TakeOver(
+	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+) (*unstructured.Unstructured, error) {
+	return nil, nil //nolint:nilnil // Nothing is taken over.
 }

@@ -118,6 +118,8 @@ type state struct {
 	kept, done set
 	// struck says that somebody has taken a hold off, and named that an item has failed because of that.
 	struck, named bool
+	// applied says that somebody was first with what a restore was to bring back, and told that something is said to have come back without its owner.
+	applied, told bool
 }
 
 // An actor is who takes a step.
@@ -158,6 +160,7 @@ const (
 	swayed
 	endless
 	alarmed
+	misowned
 )
 
 var damages = map[damage]string{
@@ -172,6 +175,7 @@ var damages = map[damage]string{
 	seized:    "a plan for a tenant's tree changes what is not the tenant's",
 	swayed:    "the plan for somebody else's tree is another because of what a tenant has written",
 	alarmed:   "an XR is said to have lost something, of which nobody has taken the hold off",
+	misowned:  "what is restored is owned by a live XR that does not list it",
 	endless:   "one process of the plugin and a tenant undo each other's steps without end",
 }
 

@@ -5,6 +5,7 @@ const (
 	considers = iota
 	creates
 	writesStatus
+	awaitsPause
 )
 
 // veleroSteps are those of restores, one item at a time (velero pkg/restore/restore.go, restoreItem): the actions are asked, the item is created unless it
@@ -35,6 +36,8 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 		w.consider(s, i, emit)
 	case creates:
 		w.create(s, i, emit)
+	case awaitsPause:
+		w.endTakeOver(s, w.ownerOf(i), emit)
 	case writesStatus:
 		next := *s
 		if o := &next.objects[i]; o.live {
@@ -100,6 +103,11 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 		return
 	}
 	if !w.open && w.isVanishing(s, i) {
+		return
+	}
+	if w.takesOver(s, w.ownerOf(i)) {
+		w.takeOver(s, w.ownerOf(i), emit)
+
 		return
 	}
 	m := w.makeOf(s, i)
@@ -168,7 +176,7 @@ func (w *world) create(s *state, i instance, emit func(step)) {
 
 	o := m.object
 	o.life = s.objects[i].life + 1
-	next.objects[i] = o
+	next.objects[i], next.told = o, s.told || w.git && m.told
 	if m.asks {
 		next.velero.phase = writesStatus
 	} else {

@@ -47,6 +47,8 @@ type mutation struct {
 	unverified, gullible bool
 	// copied has Crossplane copy a claim's mark to its XR, and noOnce has a process take a step as often as somebody undoes it.
 	copied, noOnce bool
+	// noTakeOver leaves what somebody has made before a restore as it is.
+	noTakeOver bool
 }
 
 // A world is what is explored: a tree, as it was backed up, and the rules.
@@ -80,6 +82,8 @@ type world struct {
 	judged, applied bool
 	// often has somebody take holds off any number of times, and not once.
 	often bool
+	// git has somebody apply the manifest of an XR, or of a claim, that is not there.
+	git bool
 
 	backup  [theClaim + 1]*unstructured.Unstructured
 	order   []instance // What Velero restores, in its order; -1 - node is the revision of an XR's Composition.

@@ -49,6 +49,7 @@ var (
 	readyFirst  = way{"gated by Ready", func(w *world) { w.gates = [2]gate{gatedByReady, gatedByReady} }}
 	underJudge  = way{"judged", func(w *world) { w.judged = true }}
 	takenOff    = way{"with its hold taken off", func(w *world) { w.judged, w.applied, w.removable = true, true, 0 }}
+	gitFirst    = way{"applied from Git", func(w *world) { w.judged, w.git, w.removable = true, true, 0 }}
 	manyTimes   = way{"many times", func(w *world) { w.often = true }}
 	statusFirst = way{"gated by status", func(w *world) { w.gates = [2]gate{gatedByStatus, gatedByStatus} }}
 )
@@ -61,7 +62,8 @@ func small() []*world {
 			flat(r).in(readyFirst), flat(r).in(statusFirst), flat(r).in(underJudge))
 	}
 
-	return append(all, flat(v23).in(takenOff), flat(v120).in(claimed, underJudge), nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
+	return append(all, flat(v23).in(gitFirst, inMoments), flat(v120).in(gitFirst), flat(after7627).in(gitFirst), flat(v120).in(claimed, gitFirst),
+		flat(v23).in(takenOff), flat(v120).in(claimed, underJudge), nested(v120).in(), nested(v23).in(), nested(after7627).in(), flat(v120).in(claimed), flat(v120).in(claimed, inMoments, inIdleness),
 		flat(v120).in(backwards), flat(v23).in(backwards), flat(after7627).in(backwards), flat(v120).in(claimed, backwards),
 		alone(v23).in(), alone(v120).in(claimed), shared(v23).in(), shared(v120).in(claimed))
 }

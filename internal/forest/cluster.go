@@ -266,3 +266,10 @@ func (*view) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref)
 func (*view) ConfigMap(context.Context, string, string) (map[string]string, error) {
 	return nil, nil //nolint:nilnil // There is none.
 }
+
+// TakeOver is for what somebody else makes, and here is nobody else.
+func (*view) TakeOver(
+	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
+) (*unstructured.Unstructured, error) {
+	return nil, nil //nolint:nilnil // Nothing is taken over.
+}

@@ -56,6 +56,8 @@ type Cluster struct {
 	// conversions are the kinds that could not be converted.
 	conversions map[schema.GroupVersionKind]unread
 	owners      map[xp.ID][]byte
+	// deaf says that Crossplane did not say in time that it had seen a pause.
+	deaf        bool
 	inventories map[schema.GroupKind]inventory
 	// brought are what restores have created, by kind.
 	brought     map[schema.GroupKind]brought

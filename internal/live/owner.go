@@ -32,18 +32,25 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	if err != nil {
 		return nil, err
 	}
+
+	return u, c.keepOwner(u, r)
+}
+
+// keepOwner remembers an owner, and takes off it what Owner does not return.
+func (c *Cluster) keepOwner(u *unstructured.Unstructured, r xp.Ref) error {
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "annotations", corev1.LastAppliedConfigAnnotation}} {
 		unstructured.RemoveNestedField(u.Object, path...)
 	}
 	// A restore can have thousands of owners, and they are much smaller as bytes.
-	if kept, err = json.Marshal(u.Object); err != nil {
-		return nil, fmt.Errorf("cannot keep %s: %w", r, err)
+	kept, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("cannot keep %s: %w", r, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owners[r.ID()] = kept
 
-	return u, nil
+	return nil
 }
 
 // forgetOwners frees what was kept of owners.

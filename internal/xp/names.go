@@ -22,8 +22,9 @@ const (
 	LabelClaimNamespace  = "crossplane.io/claim-namespace"
 	// LabelInUse is on what a Usage protects: Crossplane's webhook is asked about the deletion of nothing else.
 	LabelInUse = "crossplane.io/in-use"
-	// LabelRestore is what Velero writes on what a restore creates.
+	// LabelRestore and LabelBackup are what Velero writes on what a restore creates.
 	LabelRestore = "velero.io/restore-name"
+	LabelBackup  = "velero.io/backup-name"
 
 	// FinalizerComposite is on every XR that was reconciled (crossplane internal/controller/apiextensions/composite).
 	FinalizerComposite = "composite.apiextensions.crossplane.io"

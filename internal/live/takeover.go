@@ -1,0 +1,119 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// pauseLasts is how long Crossplane is given to say that it has seen a pause, and pauseEvery how often it is asked.
+const (
+	pauseLasts = 10 * time.Second
+	pauseEvery = 200 * time.Millisecond
+)
+
+// TakeOver gives the live XR that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns the XR as Owner does from then on,
+// nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it was. The labels are
+// what Velero writes on what it creates.
+func (c *Cluster) TakeOver(
+	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
+) (*unstructured.Unstructured, error) {
+	var after *unstructured.Unstructured
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		u, err := c.Get(ctx, r)
+		if isUnserved(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if being, _ := key.IsBeingTakenOver(u); being {
+			after = u
+
+			return nil
+		}
+		if !adoption.CanTakeOver(u) {
+			return nil
+		}
+		change, err := key.TakeOver(u, item, of, labels)
+		if err != nil {
+			return err
+		}
+		after, err = c.change(ctx, change)
+
+		return err
+	})
+	if err != nil || after == nil {
+		return nil, err
+	}
+	after, err = c.awaitPause(ctx, after, r)
+	if err != nil {
+		return nil, err
+	}
+	if after == nil {
+		return nil, nil //nolint:nilnil // There is nothing left of it.
+	}
+	switch being, whole := key.IsBeingTakenOver(after); {
+	case being && whole:
+		return after, c.keepOwner(after, r)
+	case being:
+		return nil, c.giveUp(ctx, key, after)
+	default:
+		return nil, nil //nolint:nilnil // Somebody has taken the hold off.
+	}
+}
+
+// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling what that was, and what it composed it wrote with force. If it does
+// not say anything it is probably not running, and what it does all the same the polls find.
+func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	lasts := pauseLasts
+	if c.deaf {
+		lasts = 0
+	}
+	c.mu.Unlock()
+	err := wait.PollUntilContextTimeout(ctx, pauseEvery, lasts, false, func(ctx context.Context) (bool, error) {
+		now, err := c.Get(ctx, r)
+		if isUnserved(err) {
+			u = nil
+
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		u = now
+
+		return adoption.IsSeenPaused(u) || !xp.IsPaused(u), nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		c.mu.Lock()
+		c.deaf = true // Who waits for each of a thousand would wait for hours.
+		c.mu.Unlock()
+
+		return u, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot wait until Crossplane has seen that %s is paused: %w", r, err)
+	}
+
+	return u, nil
+}
+
+// giveUp takes the hold off what was not taken over.
+func (c *Cluster) giveUp(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+	change := key.GiveUp(u)
+	if change.Patch == nil {
+		return nil
+	}
+	_, err := c.Carry(ctx, change)
+
+	return err
+}

@@ -1,0 +1,75 @@
+package xp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// domain is that of the annotations, labels and finalizers that Crossplane reads and writes.
+const domain = "crossplane.io"
+
+// Inherit gives a live XR that somebody has made what the same XR had from Crossplane in a backup: what it composed, its Composition and the revision of that,
+// its finalizer, external-name and labels. What it has already stays, but for a revision that nobody has chosen. Whether it is paused is up to whoever has
+// made it. It fails if the one in the backup composed nothing, or the live one has something else where that belongs.
+func Inherit(live, backup *unstructured.Unstructured) error {
+	from := Instance{backup}
+	if refs, err := CompositeFrom(backup).ResourceRefs(); err != nil || len(refs) == 0 {
+		return fmt.Errorf("cannot give %s what it composed: there is nothing of that in the backup", String(live))
+	}
+	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)
+	for _, name := range []string{"resourceRefs", "compositionRef", "compositionRevisionRef"} {
+		value, ok, _ := unstructured.NestedFieldCopy(backup.Object, from.path(name)...)
+		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, from.path(name)...)
+		if !ok || has && (name == "compositionRef" || name == "compositionRevisionRef" && policy == UpdateManual) {
+			continue
+		}
+		if err := unstructured.SetNestedField(live.Object, value, from.path(name)...); err != nil {
+			return fmt.Errorf("cannot give %s what it composed: %w", String(live), err)
+		}
+	}
+	finalizers := live.GetFinalizers()
+	for _, f := range backup.GetFinalizers() {
+		if isCrossplanes(f) && !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	live.SetFinalizers(finalizers)
+	live.SetAnnotations(inherited(live.GetAnnotations(), backup.GetAnnotations()))
+	live.SetLabels(inherited(live.GetLabels(), backup.GetLabels()))
+	copyNotes(live, backup)
+
+	return nil
+}
+
+// inherited are labels or annotations with those of the backup that Crossplane reads.
+func inherited(own, backup map[string]string) map[string]string {
+	all := map[string]string{}
+	for name, value := range backup {
+		if isCrossplanes(name) && name != AnnotationPaused {
+			all[name] = value
+		}
+	}
+	maps.Copy(all, own)
+
+	return all
+}
+
+// isCrossplanes tells whether a qualified name is in Crossplane's domain, or in one below it.
+func isCrossplanes(name string) bool {
+	in, _, ok := strings.Cut(name, "/")
+
+	return ok && (in == domain || strings.HasSuffix(in, "."+domain))
+}
+
+// copyNotes gives an object what the backup's copy of it has that no live one has.
+func copyNotes(to, from *unstructured.Unstructured) {
+	for _, name := range notes {
+		if value, ok, _ := unstructured.NestedFieldCopy(from.Object, "metadata", name); ok {
+			_ = unstructured.SetNestedField(to.Object, value, "metadata", name) // Every live object has metadata.
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package restoreitem
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/label"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// remember keeps what an XR is in the backup until the first that it composes comes back. Velero leaves what is live as it is, and whoever applies XRs from Git can
+// be first. An XR with a claim Crossplane makes, under another name.
+func (a *Adopt) remember(i *item) error {
+	refs, err := xp.CompositeFrom(i.original).ResourceRefs()
+	_, claimed := xp.CompositeFrom(i.original).ClaimRef()
+	if err != nil || len(refs) == 0 || claimed || !xp.IsComposite(i.original) || i.settings.Hold == setting.HoldNone {
+		return nil //nolint:nilerr // Nothing can be held that can't be read.
+	}
+	kept := maps.Clone(i.original.Object)
+	kept["status"] = i.returnedStatus(i.neededStatus())
+	u := &unstructured.Unstructured{Object: kept}
+	metadata, _, _ := unstructured.NestedMap(kept, "metadata")
+	delete(metadata, "managedFields")
+	kept["metadata"] = metadata
+	unstructured.RemoveNestedField(metadata, "annotations", corev1.LastAppliedConfigAnnotation)
+	// There can be thousands of XRs, and they are much smaller as bytes.
+	b, err := json.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("cannot keep %s: %w", xp.String(i.original), err)
+	}
+	a.remembered.Store(i.self().ID(), b)
+
+	return nil
+}
+
+// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody else has made it before this restore and it has composed nothing
+// yet. It returns the XR as it is then, or the given one.
+func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	self := xp.RefTo(owner)
+	kept, ok := a.remembered.LoadAndDelete(self.ID())
+	b, isBytes := kept.([]byte)
+	if !ok || !isBytes {
+		return owner, nil
+	}
+	if h, err := a.liveHold(i, owner); err != nil || h == nil && !adoption.CanTakeOver(owner) || h != nil && !h.TakenOver {
+		return owner, err
+	}
+	original := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(b, &original.Object); err != nil {
+		return nil, fmt.Errorf("cannot read what was kept of %s: %w", self, err)
+	}
+	key, err := a.key(i)
+	if err != nil {
+		return nil, err
+	}
+	status, _, _ := unstructured.NestedMap(original.Object, "status")
+	held := adoption.Hold{
+		Restore: i.restoreName(), Since: a.now().UTC().Format(time.RFC3339), Failing: adoption.FailingOf(original),
+		Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+	}
+	for name := range status {
+		held.Status = append(held.Status, name)
+	}
+	taken, err := a.cluster.TakeOver(context.Background(), key, original, self, held, labelsOf(i.restore))
+	if err != nil {
+		return nil, fmt.Errorf("cannot take over %s: %w", self, err)
+	}
+	if taken == nil {
+		return owner, nil
+	}
+	i.warn(logrus.Fields{"xr": self.String()}, "Its XR was made by somebody else before this restore came to it, and had composed nothing yet. So it was given what "+
+		"it composed in the backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: "+
+		"docs/gitops.md")
+	if len(status) == 0 {
+		return taken, nil
+	}
+	if err := a.cluster.ReturnStatus(context.Background(), key, self, status); err != nil {
+		return nil, fmt.Errorf("cannot bring the status of %s back: %w", self, err)
+	}
+
+	return taken, nil
+}
+
+// labelsOf are those that Velero writes on what a restore creates (velero pkg/restore/restore.go, addRestoreLabels).
+func labelsOf(r *velerov1.Restore) map[string]string {
+	return map[string]string{
+		xp.LabelRestore: label.GetValidName(r.Name), xp.LabelBackup: label.GetValidName(r.Spec.BackupName),
+	}
+}
+
+// isTakeable tells whether an owner can be an XR that somebody has made before a restore: it is to be the controller of something that was composed.
+func isTakeable(ref metav1.OwnerReference, i *item) bool {
+	return isController(ref) && xp.IsComposed(i.original)
+}
