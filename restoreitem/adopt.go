@@ -36,6 +36,8 @@ type Cluster interface {
 type Inventory interface {
 	// Exists tells whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
+	// CanTakeOver tells whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
+	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
@@ -186,6 +188,9 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return a.leave(i), nil
 	}
 	if out, err := a.copy(i); err != nil || out != nil {
+		return out, err
+	}
+	if out, err := a.takeOverClaim(i); err != nil || out != nil {
 		return out, err
 	}
 

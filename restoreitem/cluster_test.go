@@ -32,6 +32,8 @@ type cluster struct {
 
 	// Errors of the questions that there are. Owners, what exists and names share one.
 	err, rankErr, configErr, reconciledErr, modifierErr error
+	// takeable are the claims that somebody has made.
+	takeable []string
 	// taken is the XR that was taken over.
 	taken    *unstructured.Unstructured
 	takenErr error
@@ -236,4 +238,8 @@ func (c *cluster) TakeOver(
 	c.asked = append(c.asked, "take over "+r.String())
 
 	return c.taken, c.takenErr
+}
+
+func (c *cluster) CanTakeOver(_ context.Context, r xp.Ref) (bool, error) {
+	return slices.Contains(c.takeable, r.String()), c.takenErr
 }

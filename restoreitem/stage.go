@@ -283,3 +283,6 @@ func (*stage) TakeOver(
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
+
+// CanTakeOver finds nothing: nobody else makes anything here.
+func (*stage) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -10,6 +10,7 @@ import (
 	"github.com/sirupsen/logrus"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/label"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,10 +67,8 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 		return nil, err
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
-	held := adoption.Hold{
-		Restore: i.restoreName(), Since: a.now().UTC().Format(time.RFC3339), Failing: adoption.FailingOf(original),
-		Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
-	}
+	held := a.holdOfTaken(i)
+	held.Failing = adoption.FailingOf(original)
 	for name := range status {
 		held.Status = append(held.Status, name)
 	}
@@ -80,9 +79,7 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	if taken == nil {
 		return owner, nil
 	}
-	i.warn(logrus.Fields{"xr": self.String()}, "Its XR was made by somebody else before this restore came to it, and had composed nothing yet. So it was given what "+
-		"it composed in the backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: "+
-		"docs/gitops.md")
+	i.warn(logrus.Fields{"object": self.String()}, saysTaken)
 	if len(status) == 0 {
 		return taken, nil
 	}
@@ -91,6 +88,48 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	}
 
 	return taken, nil
+}
+
+// saysTaken is what is told of an XR or a claim that was taken over.
+const saysTaken = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the backup, and is held " +
+	"until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
+
+// holdOfTaken is what an XR or a claim is held by that was taken over.
+func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
+	return adoption.Hold{
+		Restore: i.restoreName(), Since: a.now().UTC().Format(time.RFC3339), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
+	}
+}
+
+// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no XR yet, the XR of the backup. It returns nil if there is none.
+// Crossplane makes an XR for a claim at once, unless that is paused, its XRD is not there or Crossplane is not running.
+func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || i.settings.Hold == setting.HoldNone {
+		return nil, nil //nolint:nilnil // There is nothing to do.
+	}
+	can, err := a.cluster.CanTakeOver(context.Background(), i.self())
+	if err != nil && !isAbsent(err) {
+		return nil, fmt.Errorf("cannot find out whether somebody has made %s: %w", xp.String(i.original), err)
+	}
+	if !can {
+		return nil, nil //nolint:nilnil // Neither is here.
+	}
+	key, err := a.key(i)
+	if err != nil {
+		return nil, err
+	}
+	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), a.holdOfTaken(i), labelsOf(i.restore))
+	if err != nil {
+		return nil, fmt.Errorf("cannot take over %s: %w", i.self(), err)
+	}
+	if taken == nil {
+		return nil, nil //nolint:nilnil // Velero says that it exists.
+	}
+	i.warn(logrus.Fields{"object": i.self().String()}, saysTaken)
+	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
+	out.OperationID = operationID(i.self())
+
+	return out, nil
 }
 
 // labelsOf are those that Velero writes on what a restore creates (velero pkg/restore/restore.go, addRestoreLabels).

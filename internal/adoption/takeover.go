@@ -14,23 +14,20 @@ import (
 const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. Crossplane " +
 	"is kept from reconciling this until everything it composes is back. " + lifted
 
-// CanTakeOver tells whether a live XR, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has created it,
-// nothing holds it, it lists nothing, and Crossplane has not reconciled it with success. One that has and lists nothing wants nothing.
+// CanTakeOver tells whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
+// created it, nothing holds it, it has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and that lists nothing, wants
+// nothing.
 func CanTakeOver(live *unstructured.Unstructured) bool {
 	if live.GetDeletionTimestamp() != nil || xp.Label(live, xp.LabelRestore) != "" || xp.HasAnnotation(live, AnnotationHold) {
 		return false
 	}
-	if _, claimed := xp.CompositeFrom(live).ClaimRef(); claimed {
-		return false
-	}
-	refs, err := xp.CompositeFrom(live).ResourceRefs()
 	c, said := xp.ConditionOf(live, xp.ConditionSynced)
 
-	return err == nil && len(refs) == 0 && (!said || c.Status != "True")
+	return !xp.HasComposed(live) && (!said || c.Status != "True")
 }
 
-// TakeOver plans to give a live XR that CanTakeOver what the item of a backup composed, and to hold it as if a restore had created it: its references, its
-// revision, and what only Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels are what Velero writes on what it
+// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed, and to hold it as if a restore had created it: its references,
+// its revision, and what only Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels are what Velero writes on what it
 // creates. It fails if the item composes nothing, or what Put refuses.
 func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map[string]string) (Change, error) {
 	after := live.DeepCopy()
@@ -63,14 +60,19 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	return Change{Target: live, Patch: p}, nil
 }
 
-// IsBeingTakenOver returns whether an XR was taken over and Crossplane was not let go on with it yet, and whether it lists what it was given.
-func (k Key) IsBeingTakenOver(u *unstructured.Unstructured) (being, whole bool) {
+// IsBeingTakenOver returns whether an XR or a claim was taken over and Crossplane was not let go on with it yet, and whether it lists what the item composed.
+func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil || !h.isBeingTakenOver(u) {
 		return false, false
 	}
+	if !xp.IsClaim(item) {
+		return true, h.listsAll(u)
+	}
+	given, _ := xp.ClaimFrom(item).CompositeRef()
+	r, bound := xp.ClaimFrom(u).CompositeRef()
 
-	return true, h.listsAll(u)
+	return true, bound && r.ID() == given.ID()
 }
 
 func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {

@@ -39,7 +39,7 @@ func (w *world) takesOver(s *state, by instance) bool {
 	if !o.live || w.claimed {
 		return false
 	}
-	being, whole := w.key.IsBeingTakenOver(w.encode(by, o))
+	being, whole := w.key.IsBeingTakenOver(w.encode(by, o), w.backup[by])
 
 	return adoption.CanTakeOver(w.encode(by, o)) || being && (!whole || o.said != saysPaused || !o.current)
 }
@@ -49,7 +49,7 @@ func (w *world) takeOver(s *state, by instance, emit func(step)) {
 	next := *s
 	o := &next.objects[by]
 	live := w.encode(by, *o)
-	if being, _ := w.key.IsBeingTakenOver(live); being {
+	if being, _ := w.key.IsBeingTakenOver(live, w.backup[by]); being {
 		next.velero.phase = awaitsPause
 		emit(step{label: label{plugin, "goes on taking over", int8(by)}, next: next})
 

@@ -285,3 +285,6 @@ func (cluster) TakeOver(
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
+
+// CanTakeOver finds nothing: nobody else makes anything here.
+func (cluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -273,3 +273,6 @@ func (*view) TakeOver(
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
+
+// CanTakeOver finds nothing: nobody else makes anything here.
+func (*view) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

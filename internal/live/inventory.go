@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -19,6 +20,8 @@ type inventory struct {
 	objects map[xp.ID]bool
 	// deleting are those of the objects that are being deleted.
 	deleting map[xp.ID]bool
+	// takeable are those of the objects that have composed nothing yet, and are nobody's.
+	takeable map[xp.ID]bool
 	// named are the objects by external-name, or what their provider calls it if they have none.
 	named map[string][]xp.Managing
 }
@@ -35,6 +38,13 @@ func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.deleting[r.ID()], err
+}
+
+// CanTakeOver tells whether the XR or claim that r names had composed nothing and was nobody's when it was first asked about the kind, which it lists once.
+func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
+	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
+
+	return i.takeable[r.ID()], err
 }
 
 // Named returns the MRs of a kind that had the external-name when it was first asked about the kind, which it lists once.
@@ -55,12 +65,15 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		return inventory{}, err
 	}
 	accounts := map[xp.Ref]xp.Ref{} // Thousands share one, and one copy of its strings.
-	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
+	i = inventory{objects: map[xp.ID]bool{}, deleting: map[xp.ID]bool{}, takeable: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		r := xp.RefTo(u)
 		i.objects[r.ID()] = true
 		if u.GetDeletionTimestamp() != nil {
 			i.deleting[r.ID()] = true
+		}
+		if adoption.CanTakeOver(u) {
+			i.takeable[r.ID()] = true
 		}
 		name := u.GetAnnotations()[xp.AnnotationExternalName]
 		if name == "" {

@@ -19,8 +19,8 @@ const (
 	pauseEvery = 200 * time.Millisecond
 )
 
-// TakeOver gives the live XR that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns the XR as Owner does from then on,
-// nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it was. The labels are
+// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns it as Owner does from then
+// on, nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it was. The labels are
 // what Velero writes on what it creates.
 func (c *Cluster) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
@@ -34,7 +34,7 @@ func (c *Cluster) TakeOver(
 		if err != nil {
 			return err
 		}
-		if being, _ := key.IsBeingTakenOver(u); being {
+		if being, _ := key.IsBeingTakenOver(u, item); being {
 			after = u
 
 			return nil
@@ -60,7 +60,7 @@ func (c *Cluster) TakeOver(
 	if after == nil {
 		return nil, nil //nolint:nilnil // There is nothing left of it.
 	}
-	switch being, whole := key.IsBeingTakenOver(after); {
+	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
 		return after, c.keepOwner(after, r)
 	case being:

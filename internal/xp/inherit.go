@@ -12,19 +12,22 @@ import (
 // domain is that of the annotations, labels and finalizers that Crossplane reads and writes.
 const domain = "crossplane.io"
 
-// Inherit gives a live XR that somebody has made what the same XR had from Crossplane in a backup: what it composed, its Composition and the revision of that,
+// Inherit gives a live XR or claim that somebody has made what it had from Crossplane in a backup: what it composed, its Composition and the revision of that,
 // its finalizer, external-name and labels. What it has already stays, but for a revision that nobody has chosen. Whether it is paused is up to whoever has
 // made it. It fails if the one in the backup composed nothing, or the live one has something else where that belongs.
 func Inherit(live, backup *unstructured.Unstructured) error {
-	from := Instance{backup}
-	if refs, err := CompositeFrom(backup).ResourceRefs(); err != nil || len(refs) == 0 {
-		return fmt.Errorf("cannot give %s what it composed: there is nothing of that in the backup", String(live))
+	from, composed := Instance{backup}, "resourceRefs"
+	if IsClaim(backup) {
+		composed = "resourceRef"
 	}
 	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)
-	for _, name := range []string{"resourceRefs", "compositionRef", "compositionRevisionRef"} {
+	for _, name := range []string{composed, "compositionRef", "compositionRevisionRef"} {
 		value, ok, _ := unstructured.NestedFieldCopy(backup.Object, from.path(name)...)
 		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, from.path(name)...)
-		if !ok || has && (name == "compositionRef" || name == "compositionRevisionRef" && policy == UpdateManual) {
+		switch {
+		case !ok && name == composed:
+			return fmt.Errorf("cannot give %s what it composed: there is nothing of that in the backup", String(live))
+		case !ok, has && name == "compositionRef", has && name == "compositionRevisionRef" && policy == UpdateManual:
 			continue
 		}
 		if err := unstructured.SetNestedField(live.Object, value, from.path(name)...); err != nil {
@@ -43,6 +46,24 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	copyNotes(live, backup)
 
 	return nil
+}
+
+// HasComposed tells whether an XR lists anything or is a claim's, or a claim has an XR.
+func HasComposed(u *unstructured.Unstructured) bool {
+	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}, {"spec", "resourceRef"}, {"spec", "claimRef"}} {
+		switch v, ok, err := unstructured.NestedFieldNoCopy(u.Object, path...); list := v.(type) {
+		case []any:
+			if len(list) > 0 {
+				return true
+			}
+		default:
+			if ok && err == nil && v != nil {
+				return true
+			}
+		}
+	}
+
+	return false
 }
 
 // inherited are labels or annotations with those of the backup that Crossplane reads.

@@ -1,0 +1,157 @@
+package adoption
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestCanTakeOver(t *testing.T) {
+	fresh := xptest.Object("example.org/v1", "XOrder", "team-a", "x", xptest.Field("small", "spec", "size"))
+	cases := map[string]struct {
+		reason string
+		live   *unstructured.Unstructured
+		want   bool
+	}{
+		"Fresh":    {reason: "Nobody has looked at it yet.", live: fresh, want: true},
+		"Paused":   {reason: "Nobody may look at it.", live: xptest.With(fresh, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused()), want: true},
+		"Composed": {reason: "What it lists is made, or is about to be.", live: xptest.With(xptest.XR("x"), xptest.Refs(xptest.MR("b")))},
+		"Modern":   {reason: "Of any schema.", live: xptest.With(xptest.ModernXR("x"), xptest.Refs(xptest.NamespacedMR("b")))},
+		"Empty": {
+			reason: "It was reconciled and lists nothing, so it wants nothing, and what came back would be deleted.",
+			live:   xptest.With(fresh, xptest.Reconciled()),
+		},
+		"Claimed":  {reason: "Crossplane has made it.", live: xptest.With(fresh, xptest.ClaimedBy(xptest.Claim("o")))},
+		"Bound":    {reason: "The claim has an XR.", live: xptest.Claim("o", xptest.OfXR(xptest.XR("x")))},
+		"Deleting": {reason: "It will be gone.", live: xptest.With(fresh, xptest.Deleting())},
+		"Restored": {reason: "A restore has brought it back.", live: xptest.With(fresh, xptest.Labelled(xp.LabelRestore, "monday"))},
+		"Marked":   {reason: "It is held.", live: xptest.With(fresh, xptest.Annotated(AnnotationHold, "{}"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := CanTakeOver(tc.live); got != tc.want {
+				t.Errorf("%s\ngot %t", tc.reason, got)
+			}
+		})
+	}
+}
+
+// What was taken over is held like what a restore has created, and its spec is that of who has made it.
+func TestTakeOver(t *testing.T) {
+	key := Key("0123456789abcdef0123456789abcdef")
+	mr := xptest.NamespacedMR("b")
+	backup := xptest.ModernXR("x", xptest.Refs(mr), xptest.Field("small", "spec", "size"), xptest.Annotated(xp.AnnotationExternalName, "x-1"),
+		xptest.Annotated("team", "theirs"))
+	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "x", xptest.Field("large", "spec", "size"),
+		xptest.Annotated("team", "ours"))
+	live.SetResourceVersion("7")
+	change, err := key.TakeOver(live, backup, Hold{Restore: "velero/monday"}, map[string]string{xp.LabelRestore: "monday"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := xptest.Merge(live, change.Patch)
+	h, err := key.HoldOf(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, _, _ := unstructured.NestedString(after.Object, "spec", "size")
+	refs, err := xp.CompositeFrom(after).ResourceRefs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		Size, Team, Name, Version, Restore string
+		Refs, Held                         []xp.Ref
+		Paused, Being, Whole               bool
+	}
+	being, whole := key.IsBeingTakenOver(after, backup)
+	version, _, _ := unstructured.NestedString(change.Patch, "metadata", "resourceVersion")
+	got := result{
+		Size: size, Team: xp.Annotation(after, "team"), Name: xp.Annotation(after, xp.AnnotationExternalName), Version: version,
+		Restore: xp.Label(after, xp.LabelRestore), Refs: refs, Held: h.Refs, Paused: xp.IsPaused(after), Being: being, Whole: whole,
+	}
+	of := xp.RefTo(mr)
+	want := result{
+		Size: "large", Team: "ours", Name: "x-1", Version: "7", Restore: "monday", Refs: []xp.Ref{of}, Held: []xp.Ref{of}, Paused: true, Being: true, Whole: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	composed := xptest.With(after, xptest.Refs(xptest.NamespacedMR("anew")))
+	if _, whole := key.IsBeingTakenOver(composed, backup); whole {
+		t.Error("Crossplane has composed something else, and it is said to list what it was given")
+	}
+	back := xptest.Merge(composed, key.GiveUp(composed).Patch)
+	if xp.IsPaused(back) || xp.HasAnnotation(back, AnnotationHold) || xp.Label(back, xp.LabelRestore) != "" {
+		t.Errorf("something is left of what was given up: %v %v", back.GetAnnotations(), back.GetLabels())
+	}
+}
+
+// A claim gets the XR that it had.
+func TestTakeOverClaim(t *testing.T) {
+	backup := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	live := xptest.Object(backup.GetAPIVersion(), backup.GetKind(), backup.GetNamespace(), "o")
+	change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := xptest.Merge(live, change.Patch)
+	r, _ := xp.ClaimFrom(after).CompositeRef()
+	if being, whole := Unverified.IsBeingTakenOver(after, backup); r.Name != "x" || !being || !whole {
+		t.Errorf("it has the XR %q, is taken over: %t, as in the backup: %t", r.Name, being, whole)
+	}
+	other := xptest.With(after, xptest.OfXR(xptest.XR("another")))
+	if _, whole := Unverified.IsBeingTakenOver(other, backup); whole {
+		t.Error("it has another XR, and is said to have that of the backup")
+	}
+}
+
+func TestTakeOverRefuses(t *testing.T) {
+	live := xptest.Object("example.org/v1", "XOrder", "", "x")
+	if _, err := Unverified.TakeOver(live, xptest.XR("x"), Hold{}, nil); err == nil {
+		t.Error("there is nothing to give, and it was taken over")
+	}
+}
+
+func TestNextOfTakenOver(t *testing.T) {
+	mr := xptest.MR("b")
+	given := xptest.XR("x", xptest.Refs(mr))
+	live := xptest.XR("x", xptest.Without("spec", "resourceRefs"), xptest.Without("metadata", "finalizers"))
+	change, err := Unverified.TakeOver(live, given, Hold{Restore: "velero/monday"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := xptest.Merge(live, change.Patch)
+	type want struct{ Lost, Waits, Free bool }
+	cases := map[string]struct {
+		reason string
+		xr     *unstructured.Unstructured
+		want   want
+	}{
+		"Unseen": {reason: "Crossplane may be in the middle of it.", xr: taken, want: want{Waits: true}},
+		"Other": {
+			reason: "It was in the middle of it, and has composed it: nothing of that stays held.",
+			xr:     xptest.With(taken, xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))), want: want{Lost: true, Free: true},
+		},
+		"Seen": {reason: "From here on it is like any other.", xr: xptest.With(taken, xptest.SeenPaused())},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(Unverified)
+			w.AddRestored(tc.xr)
+			w.AddRestored(xptest.With(mr, xptest.ControlledBy(tc.xr), xptest.Reconciled()))
+			p := Next(w, xp.RefTo(tc.xr))
+			got := want{Lost: p.Lost, Waits: p.Patch == nil && p.Moving}
+			if p.Patch != nil && p.Lost {
+				got.Free = !xp.IsPaused(xptest.Merge(tc.xr, p.Patch))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package live
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestTakeOver(t *testing.T) {
+	mr := xptest.MR("b")
+	backup := xptest.XR("x", xptest.Refs(mr))
+	fresh := xptest.XR("x", xptest.Without("spec", "resourceRefs"))
+	type want struct{ Taken, Held, Paused bool }
+	cases := map[string]struct {
+		reason string
+		live   []*unstructured.Unstructured
+		// meanwhile is what Crossplane makes of it until it is looked at again.
+		meanwhile []xptest.Option
+		deaf      bool
+		want      want
+	}{
+		"Seen": {
+			reason: "Crossplane has said that it is paused, and writes nothing more.", live: []*unstructured.Unstructured{fresh},
+			meanwhile: []xptest.Option{xptest.SeenPaused()}, want: want{Taken: true, Held: true, Paused: true},
+		},
+		"Overtaken": {
+			reason: "Crossplane was in the middle of composing, so the XR is left to it.", live: []*unstructured.Unstructured{fresh},
+			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
+		},
+		"Deaf": {
+			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, deaf: true,
+			want: want{Taken: true, Held: true, Paused: true},
+		},
+		"Composed": {reason: "It lists what it has composed.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
+		"Gone":     {reason: "There is nothing to take over."},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.live...)
+			s.PrependReactor("get", "xorders", s.afterTheFirst(tc.meanwhile))
+			c := s.cluster()
+			c.deaf = tc.deaf
+			u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Taken: u != nil}
+			if tc.live != nil {
+				now := s.get(t, xorders, "", "x")
+				got.Held, got.Paused = xp.HasAnnotation(now, adoption.AnnotationHold), xp.IsPaused(now)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// afterTheFirst changes an object before all but the first time that it is read.
+func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFunc {
+	reads := 0
+
+	return func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if reads++; reads != 2 || change == nil {
+			return false, nil, nil
+		}
+		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts to nothing else.
+		o, err := s.Tracker().Get(a.GetResource(), a.GetNamespace(), get.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		u := xptest.With(o.(*unstructured.Unstructured), change...) //nolint:forcetypeassert // It is all that there is.
+
+		return false, nil, s.Tracker().Update(a.GetResource(), u, a.GetNamespace())
+	}
+}

@@ -1,0 +1,113 @@
+package restoreitem
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Whoever applies XRs from Git can be first. What has composed nothing yet gets what it composed, before that comes back.
+func TestAdoptTakesOver(t *testing.T) {
+	x := xptest.XR("x", xptest.UID("old"))
+	mr := xptest.MR("b", xptest.ControlledBy(x))
+	x = xptest.With(x, xptest.Refs(mr))
+	fresh := xptest.XR("x", xptest.UID("new"), xptest.Without("spec", "resourceRefs"))
+	taken := xptest.With(fresh, xptest.Refs(mr))
+	if _, err := adoption.Put(taken, adoption.Hold{Restore: "velero/monday"}); err != nil {
+		t.Fatal(err)
+	}
+	type want struct {
+		Asked, Skipped, Told bool
+		Owner                string
+	}
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		first  *unstructured.Unstructured
+		config map[string]string
+		want   want
+	}{
+		"Fresh": {
+			reason: "It has composed nothing.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, taken: taken}, first: x,
+			want: want{Asked: true, Told: true, Owner: "new"},
+		},
+		"Overtaken": {
+			reason: "Crossplane was in the middle of it: it is its own, and what it composed in the backup is left out.", first: x,
+			live: &cluster{objects: []*unstructured.Unstructured{fresh}}, want: want{Asked: true, Skipped: true, Told: true},
+		},
+		"AtWork": {
+			reason: "It has composed something else.", first: x, want: want{Skipped: true, Told: true},
+			live: &cluster{objects: []*unstructured.Unstructured{xptest.With(fresh, xptest.Refs(xptest.MR("anew")))}},
+		},
+		"NotInBackup": {
+			reason: "Nobody knows what it composed.", live: &cluster{objects: []*unstructured.Unstructured{fresh}}, first: xptest.XR("y"),
+			want: want{Skipped: true, Told: true},
+		},
+		"NoHold": {
+			reason: "Nothing is to be held.", live: &cluster{objects: []*unstructured.Unstructured{fresh}, config: map[string]string{"hold": "none"}}, first: x,
+			want: want{Skipped: true, Told: true},
+		},
+		"Restored": {reason: "The restore has created it.", live: &cluster{objects: []*unstructured.Unstructured{taken}}, first: x, want: want{Owner: "new"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			a := NewAdopt(Crossplane(), tc.live, nil, log)
+			for _, item := range []*unstructured.Unstructured{tc.first, mr} {
+				out, err := a.Execute(inputFor(item, restoreOf(nil)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if item != mr {
+					continue
+				}
+				got := want{Asked: slices.Contains(tc.live.asked, "take over "+xp.RefTo(x).String()), Skipped: out.SkipRestore, Told: out.OperationID != ""}
+				if out.UpdatedItem != nil {
+					u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+					c, _ := xp.Controller(u)
+					got.Owner = string(c.UID)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, out.OperationID)
+				}
+			}
+		})
+	}
+}
+
+// A claim that has no XR yet gets that of the backup, and goes on with it.
+func TestAdoptTakesClaimsOver(t *testing.T) {
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
+	name := xp.RefTo(claim).String()
+	type want struct{ Skipped, Operation bool }
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		want   want
+	}{
+		"Fresh":     {reason: "It has no XR.", live: &cluster{takeable: []string{name}, taken: claim}, want: want{Skipped: true, Operation: true}},
+		"Overtaken": {reason: "It has got another meanwhile.", live: &cluster{takeable: []string{name}}, want: want{Operation: true}},
+		"Other":     {reason: "There is none.", live: &cluster{}, want: want{Operation: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log).Execute(inputFor(claim, restoreOf(nil)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := want{Skipped: out.SkipRestore, Operation: strings.HasPrefix(out.OperationID, operationID(xp.RefTo(claim)))}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%s", tc.reason, diff, out.OperationID)
+			}
+		})
+	}
+}

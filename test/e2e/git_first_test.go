@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// gitFirst are those that somebody applies to the target before they are restored, without the plugin and with it.
+type gitFirst struct{ alone, taken *tenant }
+
+func (s *suite) fillGitFirst(t *testing.T, g *git) gitFirst {
+	t.Helper()
+	made := func(namespace string) *tenant {
+		n := s.applied(t, g, kubectlAsArgocd, drill.Platform{Namespace: namespace}, few)
+		s.backUp(t, s.source, n)
+
+		return n
+	}
+
+	return gitFirst{alone: made("firstalone"), taken: made("first")}
+}
+
+func (f gitFirst) tenants() []*tenant { return []*tenant{f.alone, f.taken} }
+
+// testAppliedFirst has a cluster filled from Git before Crossplane is there, and then from the backup.
+func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
+	ctx := t.Context()
+	must(t, s.target.Stop(string(s.version)))
+	for _, n := range f.tenants() {
+		must(t, g.kubectl(ctx, s.target, nil, nil, "create", "namespace", n.Namespace))
+		must(t, g.apply(ctx, s.target, kubectlAsArgocd, n.manifests()))
+	}
+	must(t, s.target.UsePlugin(ctx, false))
+	must(t, f.alone.StartRestore(ctx, s.target, f.alone.Namespace, f.alone.Namespace))
+	must(t, drill.AwaitItems(ctx, s.target, f.alone.Namespace))
+	must(t, s.target.UsePlugin(ctx, true))
+	must(t, f.taken.StartRestore(ctx, s.target, f.taken.Namespace, f.taken.Namespace))
+	must(t, drill.AwaitItems(ctx, s.target, f.taken.Namespace))
+	must(t, s.target.Start(ctx, string(s.version)))
+
+	s.settle(t, f.alone)
+	got, err := f.alone.Compare(ctx, s.target, s.cloud, f.alone.before)
+	must(t, err)
+	t.Logf("Velero alone: %+v", got)
+	if got.Creates == 0 || got.Orphans == 0 || got.Adopted == got.Total {
+		t.Errorf("Velero alone did no damage, so the other proves nothing: %+v", got)
+	}
+	s.awaitCompleted(t, f.taken.Namespace)
+	s.settle(t, f.taken)
+	s.wantSound(t, f.taken)
+	must(t, g.apply(ctx, s.target, kubectlAsArgocd, f.taken.manifests()))
+	s.settle(t, f.taken)
+	s.wantSound(t, f.taken)
+}
+
+func TestAppliedFirstV2(t *testing.T) { testAppliedFirstTmp(t, stack.V2) }
+func TestAppliedFirstV1(t *testing.T) { testAppliedFirstTmp(t, stack.V1) }
+
+func testAppliedFirstTmp(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	g := newGit(t)
+	f := s.fillGitFirst(t, g)
+	s.loseSource(t, f.tenants()...)
+	s.testAppliedFirst(t, g, f)
+}
