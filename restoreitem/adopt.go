@@ -36,8 +36,6 @@ type Cluster interface {
 type Inventory interface {
 	// Exists tells whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
-	// CanTakeOver tells whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
-	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
@@ -50,6 +48,8 @@ type Inventory interface {
 
 // A Mender changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
 type Mender interface {
+	Successor
+
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
@@ -57,8 +57,14 @@ type Mender interface {
 	// ReturnManagers writes back who manages what of the object that r names, which is there already, as the item says, if an earlier restore was stopped before
 	// it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
-	// TakeOver gives the live XR that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as Owner does
-	// from then on, nil if it is left as it is.
+}
+
+// A Successor takes over what somebody else has made before a restore could.
+type Successor interface {
+	// CanTakeOver tells whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
+	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
+	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as
+	// Owner does from then on, nil if it is left as it is.
 	TakeOver(
 		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
@@ -180,21 +186,30 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	if err := a.consider(i); err != nil {
 		return nil, fmt.Errorf("cannot restore %s: %w", xp.String(i.original), err)
 	}
-	live, err := a.isLive(i)
-	if err != nil {
-		return nil, err
-	}
-	if live {
-		return a.leave(i), nil
+	if out, err := a.findMade(i); err != nil || out != nil {
+		return out, err
 	}
 	if out, err := a.copy(i); err != nil || out != nil {
 		return out, err
 	}
+
+	return a.adopt(i)
+}
+
+// findMade returns what becomes of an item that is live already and that the restore does not leave to Velero, nil if it does.
+func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
+	if err := a.remember(i); err != nil {
+		return nil, err
+	}
 	if out, err := a.takeOverClaim(i); err != nil || out != nil {
 		return out, err
 	}
+	live, err := a.isLive(i)
+	if err != nil || !live {
+		return nil, err
+	}
 
-	return a.adopt(i)
+	return a.leave(i), nil
 }
 
 // isFresh tells whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
@@ -253,9 +268,6 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	held = i.holdOwnerless(held)
-	if err := a.remember(i); err != nil {
-		return nil, err
-	}
 	i.keepGenerateName()
 	operation, err := a.prepare(i, held)
 	if err != nil {

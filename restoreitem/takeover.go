@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -21,16 +22,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// remember keeps what an XR is in the backup until the first that it composes comes back. Velero leaves what is live as it is, and whoever applies XRs from Git can
-// be first. An XR with a claim Crossplane makes, under another name.
+// fieldConditions is where a status says how well an object is.
+const fieldConditions = "conditions"
+
+// remember keeps what an XR is in the backup until the first that it composes comes back. Velero leaves what is live as it is, and whoever applies XRs from
+// Git can be first. An XR with a claim Crossplane makes, under another name.
 func (a *Adopt) remember(i *item) error {
 	refs, err := xp.CompositeFrom(i.original).ResourceRefs()
 	_, claimed := xp.CompositeFrom(i.original).ClaimRef()
-	if err != nil || len(refs) == 0 || claimed || !xp.IsComposite(i.original) || i.settings.Hold == setting.HoldNone {
+	if err != nil || len(refs) == 0 || claimed || !xp.IsComposite(i.original) || !i.mayTakeOver() {
 		return nil //nolint:nilerr // Nothing can be held that can't be read.
 	}
 	kept := maps.Clone(i.original.Object)
-	kept["status"] = i.returnedStatus(i.neededStatus())
+	kept["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
 	u := &unstructured.Unstructured{Object: kept}
 	metadata, _, _ := unstructured.NestedMap(kept, "metadata")
 	delete(metadata, "managedFields")
@@ -46,8 +50,13 @@ func (a *Adopt) remember(i *item) error {
 	return nil
 }
 
-// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody else has made it before this restore and it has composed nothing
-// yet. It returns the XR as it is then, or the given one.
+// mayTakeOver tells whether what somebody has made in the item's place can be given what it composed: that is held, and comes back to where it was.
+func (i *item) mayTakeOver() bool {
+	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
+}
+
+// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody else has made it before this restore and it has composed
+// nothing yet. It returns the XR as it is then, or the given one.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
 	kept, ok := a.remembered.LoadAndDelete(self.ID())
@@ -58,9 +67,25 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	if h, err := a.liveHold(i, owner); err != nil || h == nil && !adoption.CanTakeOver(owner) || h != nil && !h.TakenOver {
 		return owner, err
 	}
+	taken, err := a.takeOverAs(i, self, b)
+	if err != nil {
+		a.remembered.Store(self.ID(), kept) // The next that it composed tries again.
+
+		return nil, fmt.Errorf("cannot take over %s: %w", self, err)
+	}
+	if taken == nil {
+		return owner, nil
+	}
+	i.warn(logrus.Fields{"object": self.String()}, saysTaken)
+
+	return taken, nil
+}
+
+// takeOverAs takes over the live XR that self names as what was kept of it. It returns nil if it is not taken over.
+func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Unstructured, error) {
 	original := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(b, &original.Object); err != nil {
-		return nil, fmt.Errorf("cannot read what was kept of %s: %w", self, err)
+	if err := utiljson.Unmarshal(kept, &original.Object); err != nil {
+		return nil, fmt.Errorf("cannot read what was kept of it: %w", err)
 	}
 	key, err := a.key(i)
 	if err != nil {
@@ -69,30 +94,22 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
 	held.Failing = adoption.FailingOf(original)
-	for name := range status {
-		held.Status = append(held.Status, name)
-	}
+	delete(status, fieldConditions)
+	held.Status = slices.Sorted(maps.Keys(status))
 	taken, err := a.cluster.TakeOver(context.Background(), key, original, self, held, labelsOf(i.restore))
-	if err != nil {
-		return nil, fmt.Errorf("cannot take over %s: %w", self, err)
-	}
-	if taken == nil {
-		return owner, nil
-	}
-	i.warn(logrus.Fields{"object": self.String()}, saysTaken)
-	if len(status) == 0 {
-		return taken, nil
+	if err != nil || taken == nil || len(status) == 0 {
+		return taken, err
 	}
 	if err := a.cluster.ReturnStatus(context.Background(), key, self, status); err != nil {
-		return nil, fmt.Errorf("cannot bring the status of %s back: %w", self, err)
+		return nil, fmt.Errorf("cannot bring its status back: %w", err)
 	}
 
 	return taken, nil
 }
 
 // saysTaken is what is told of an XR or a claim that was taken over.
-const saysTaken = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the backup, and is held " +
-	"until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
+const saysTaken = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the " +
+	"backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
 
 // holdOfTaken is what an XR or a claim is held by that was taken over.
 func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
@@ -101,10 +118,10 @@ func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
 	}
 }
 
-// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no XR yet, the XR of the backup. It returns nil if there is none.
-// Crossplane makes an XR for a claim at once, unless that is paused, its XRD is not there or Crossplane is not running.
+// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no XR yet, the XR of the backup. It returns nil if there is
+// none. Crossplane makes an XR for a claim at once, unless that is paused, its XRD is not there or Crossplane is not running.
 func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || i.settings.Hold == setting.HoldNone {
+	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
 	}
 	can, err := a.cluster.CanTakeOver(context.Background(), i.self())

@@ -11,8 +11,8 @@ import (
 )
 
 // reasonTakenOver is why an XR is held that somebody else had made before a restore could.
-const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. Crossplane " +
-	"is kept from reconciling this until everything it composes is back. " + lifted
+const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. " +
+	"Crossplane is kept from reconciling this until everything it composes is back. " + lifted
 
 // CanTakeOver tells whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
 // created it, nothing holds it, it has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and that lists nothing, wants
@@ -26,9 +26,9 @@ func CanTakeOver(live *unstructured.Unstructured) bool {
 	return !xp.HasComposed(live) && (!said || c.Status != "True")
 }
 
-// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed, and to hold it as if a restore had created it: its references,
-// its revision, and what only Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels are what Velero writes on what it
-// creates. It fails if the item composes nothing, or what Put refuses.
+// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed, and to hold it as if a restore had created it: its
+// references, its revision, and what only Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels are what Velero
+// writes on what it creates. It fails if the item composes nothing, or what Put refuses.
 func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map[string]string) (Change, error) {
 	after := live.DeepCopy()
 	if err := xp.Inherit(after, item); err != nil {
@@ -88,8 +88,8 @@ func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	})
 }
 
-// overtaken is the Plan for an XR that was taken over while Crossplane can still be writing what it was about to, or has; ok is false if it lists what it was given
-// and goes on doing so.
+// overtaken is the Plan for an XR that was taken over while Crossplane can still be writing what it was about to, or has; ok is false if it lists what it
+// was given and goes on doing so.
 func (t *tree) overtaken() (p Plan, ok bool) {
 	u := t.xr.Unstructured
 	switch {

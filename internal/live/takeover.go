@@ -19,9 +19,9 @@ const (
 	pauseEvery = 200 * time.Millisecond
 )
 
-// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns it as Owner does from then
-// on, nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it was. The labels are
-// what Velero writes on what it creates.
+// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns it as Owner does
+// from then on, nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it
+// was. The labels are what Velero writes on what it creates.
 func (c *Cluster) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
@@ -70,8 +70,8 @@ func (c *Cluster) TakeOver(
 	}
 }
 
-// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling what that was, and what it composed it wrote with force. If it does
-// not say anything it is probably not running, and what it does all the same the polls find.
+// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling what that was, and what it composed it wrote with force. If
+// it does not say anything it is probably not running, and what it does all the same the polls find.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	lasts := pauseLasts
@@ -79,7 +79,7 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 		lasts = 0
 	}
 	c.mu.Unlock()
-	err := wait.PollUntilContextTimeout(ctx, pauseEvery, lasts, false, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pauseEvery, lasts, false, func(context.Context) (bool, error) {
 		now, err := c.Get(ctx, r)
 		if isUnserved(err) {
 			u = nil

@@ -68,7 +68,8 @@ func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFun
 	reads := 0
 
 	return func(a clienttesting.Action) (bool, runtime.Object, error) {
-		if reads++; reads != 2 || change == nil {
+		reads++
+		if reads != 2 || change == nil {
 			return false, nil, nil
 		}
 		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts to nothing else.

@@ -1,0 +1,113 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// widgets is a kind that is stored in one version. What comes after it depends.
+const widgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: widgets.example.org
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  conversion: %s
+  versions:
+  - {name: v1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}}}
+`
+
+const (
+	unconverted = `{strategy: None}`
+	// convertedByNobody is a webhook that takes no connection.
+	convertedByNobody = `{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"}}}`
+)
+
+// TestMatrixVeleroWaits is the smallest reproduction of what docs/upstream.md reports: without any plugin for Crossplane a Restore waits for a kind that can't be
+// listed, for as long as it can't.
+func TestMatrixVeleroWaits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	o := stack.Options{Name: "only", Crossplane: stack.None, VeleroArgs: oftener}
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(o)...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	c, err := stack.NewCluster(ctx, host, o)
+	must(t, err)
+
+	define := func(conversion string, first bool) {
+		t.Helper()
+		u := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal(fmt.Appendf(nil, widgets, conversion, first, !first), &u.Object))
+		must(t, c.ApplyObjects(ctx, u))
+	}
+	widget := func(version, name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.org/" + version, "kind": "Widget", "metadata": map[string]any{"namespace": "demo", "name": name},
+		}}
+	}
+	define(unconverted, true)
+	must(t, c.ApplyObjects(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "demo"}}}))
+	must(t, c.ApplyObjects(ctx, widget("v1", "backed-up")))
+	must(t, drill.Platform{Namespace: "demo"}.Backup(ctx, c, "demo"))
+	remove(t, c, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, "demo", "backed-up")
+
+	define(unconverted, false)
+	must(t, c.ApplyObjects(ctx, widget("v2", "live")))
+	define(convertedByNobody, false)
+	must(t, drill.Platform{}.StartRestore(ctx, c, "waits", "demo"))
+	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { return inProgress(ctx, c, "waits") })
+	if err == nil {
+		t.Error("Velero does not wait any more for what can't be listed: docs/upstream.md and docs/limits.md say that it does")
+	}
+	t.Logf("After a minute: %v", err)
+	define(unconverted, false)
+	r, err := drill.AwaitRestore(ctx, c, "waits")
+	must(t, err)
+	t.Logf("When it can be listed: %s", drill.Phase(r))
+
+	remove(t, c, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, "demo", "backed-up")
+	define(convertedByNobody, false)
+	must(t, c.AddArgs(stack.Velero, "--disable-informer-cache=true"))
+	must(t, c.RestartVelero(ctx))
+	must(t, drill.Platform{}.StartRestore(ctx, c, "goes-on", "demo"))
+	r, err = drill.AwaitRestore(ctx, c, "goes-on")
+	must(t, err)
+	if phase := drill.Phase(r); phase != "PartiallyFailed" {
+		t.Errorf("with --disable-informer-cache it is %s", phase)
+	}
+	define(unconverted, false)
+}
+
+// inProgress returns an error as long as a restore has not come to an end of its items.
+func inProgress(ctx context.Context, c *stack.Cluster, name string) error {
+	r, err := get(ctx, c, schema.GroupVersionKind{Group: "velero.io", Version: "v1", Kind: "Restore"}, "velero", name)
+	if err != nil {
+		return err
+	}
+	if phase := drill.Phase(r); phase == "" || phase == "New" || phase == "InProgress" {
+		return errors.New("it is " + phase)
+	}
+
+	return nil
+}
