@@ -36,10 +36,8 @@ func (a *Adopt) remember(i *item) error {
 	kept := maps.Clone(i.original.Object)
 	kept["status"] = i.returnedStatus(append(i.neededStatus(), fieldConditions))
 	u := &unstructured.Unstructured{Object: kept}
-	metadata, _, _ := unstructured.NestedMap(kept, "metadata")
-	delete(metadata, "managedFields")
-	kept["metadata"] = metadata
-	unstructured.RemoveNestedField(metadata, "annotations", corev1.LastAppliedConfigAnnotation)
+	kept["metadata"], _, _ = unstructured.NestedMap(kept, "metadata")
+	unstructured.RemoveNestedField(kept, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
 	// There can be thousands of XRs, and they are much smaller as bytes.
 	b, err := json.Marshal(u.Object)
 	if err != nil {

@@ -60,6 +60,33 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	return Change{Target: live, Patch: p}, nil
 }
 
+// ReturnInherited is the patch that has those manage what an XR or a claim was given when it was taken over who did in the backup; ok is false if this plugin
+// manages nothing but the hold.
+func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
+	entries := entriesOf(u)
+	n := slices.IndexFunc(entries, func(m map[string]any) bool { return isOwn(m) && m["operation"] != operationApply })
+	if n < 0 {
+		return nil, false
+	}
+	ours := entries[n]
+	left := managedNow(u, ours)
+	if isEqual(left, ours) {
+		return nil, false
+	}
+	entries = slices.Delete(entries, n, n+1)
+	if left != nil {
+		entries = append(entries, left)
+	}
+	paths := xp.InheritedPaths(item)
+	for _, m := range entriesOf(item) {
+		if status, _ := m["subresource"].(string); status == "" && !isOwn(m) {
+			entries = manageAgain(entries, m, ours, paths)
+		}
+	}
+
+	return managersPatch(u, entries), true
+}
+
 // IsBeingTakenOver returns whether an XR or a claim was taken over and Crossplane was not let go on with it yet, and whether it lists what the item composed.
 func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)

@@ -155,3 +155,32 @@ func TestNextOfTakenOver(t *testing.T) {
 		})
 	}
 }
+
+// What was given is managed by who had it in the backup, and the hold by this plugin.
+func TestReturnInherited(t *testing.T) {
+	managers := func(entries string) xptest.Option { return xptest.JSON(`{"metadata":{"managedFields":` + entries + `}}`) }
+	item := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), managers(`[
+		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},
+		{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}},"f:other":{}}},
+		{"manager":"crossplane","operation":"Update","apiVersion":"v1","subresource":"status","fieldsV1":{"f:status":{}}}]`))
+	taken := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), xptest.Annotated(AnnotationHold, "{}"), xptest.Annotated(xp.AnnotationPaused, "true"), managers(`[
+		{"manager":"argocd","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:size":{}}}},
+		{"manager":"`+FieldManager+`","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}},
+			"f:finalizers":{".":{},"v:\"a\"":{}}},"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}}]`))
+	p, ok := ReturnInherited(taken, item)
+	if !ok {
+		t.Fatal("nothing is to be given back")
+	}
+	got := entriesOf(xptest.Merge(taken, p))
+	want := entriesOf(xptest.ModernXR("x", managers(`[
+		{"manager":"argocd","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:size":{}}}},
+		{"manager":"`+FieldManager+`","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}}}},
+		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},
+		{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}}}}]`)))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if _, again := ReturnInherited(xptest.Merge(taken, p), item); again {
+		t.Error("there is something left to give back")
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
@@ -62,12 +63,39 @@ func (c *Cluster) TakeOver(
 	}
 	switch being, whole := key.IsBeingTakenOver(after, item); {
 	case being && whole:
+		if err := c.returnInherited(ctx, after, item, r); err != nil {
+			return nil, err
+		}
+
 		return after, c.keepOwner(after, r)
 	case being:
 		return nil, c.giveUp(ctx, key, after)
 	default:
 		return nil, nil //nolint:nilnil // Somebody has taken the hold off.
 	}
+}
+
+// returnInherited has those manage what was given who did in the backup.
+func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Unstructured, r xp.Ref) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		p, ok := adoption.ReturnInherited(u, item)
+		if !ok {
+			return nil
+		}
+		_, err := c.Patch(ctx, u, p)
+		if apierrors.IsConflict(err) {
+			now, err := c.Get(ctx, r)
+			if isUnserved(err) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			u = now
+		}
+
+		return err
+	})
 }
 
 // awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling what that was, and what it composed it wrote with force. If

@@ -16,18 +16,15 @@ const domain = "crossplane.io"
 // its finalizer, external-name and labels. What it has already stays, but for a revision that nobody has chosen. Whether it is paused is up to whoever has
 // made it. It fails if the one in the backup composed nothing, or the live one has something else where that belongs.
 func Inherit(live, backup *unstructured.Unstructured) error {
-	from, composed := Instance{backup}, "resourceRefs"
-	if IsClaim(backup) {
-		composed = "resourceRef"
-	}
+	from, composed := Instance{backup}, composedBy(backup)
 	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)
-	for _, name := range []string{composed, "compositionRef", "compositionRevisionRef"} {
+	for _, name := range []string{composed, fieldComposition, fieldRevision} {
 		value, ok, _ := unstructured.NestedFieldCopy(backup.Object, from.path(name)...)
 		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, from.path(name)...)
 		switch {
 		case !ok && name == composed:
 			return fmt.Errorf("cannot give %s what it composed: there is nothing of that in the backup", String(live))
-		case !ok, has && name == "compositionRef", has && name == "compositionRevisionRef" && policy == UpdateManual:
+		case !ok, has && name == fieldComposition, has && name == fieldRevision && policy == UpdateManual:
 			continue
 		}
 		if err := unstructured.SetNestedField(live.Object, value, from.path(name)...); err != nil {
@@ -46,6 +43,35 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	copyNotes(live, backup)
 
 	return nil
+}
+
+// InheritedPaths are the fields that Inherit can write.
+func InheritedPaths(backup *unstructured.Unstructured) [][]string {
+	from := Instance{backup}
+	paths := [][]string{{"metadata", "finalizers"}, from.path(composedBy(backup)), from.path(fieldComposition), from.path(fieldRevision)}
+	for field, names := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
+		for name := range names {
+			if isCrossplanes(name) && name != AnnotationPaused {
+				paths = append(paths, []string{"metadata", field, name})
+			}
+		}
+	}
+
+	return paths
+}
+
+const (
+	fieldComposition = "compositionRef"
+	fieldRevision    = "compositionRevisionRef"
+)
+
+// composedBy is the field in which an XR or a claim names what it composed.
+func composedBy(u *unstructured.Unstructured) string {
+	if IsClaim(u) {
+		return "resourceRef"
+	}
+
+	return "resourceRefs"
 }
 
 // HasComposed tells whether an XR lists anything or is a claim's, or a claim has an XR.

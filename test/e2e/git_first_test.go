@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -51,23 +53,16 @@ func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 
 		return err
 	})
+	for name, m := range f.taken.managers {
+		if s.version.IsV1() && strings.HasPrefix(name, "Environment/") {
+			// Of a claim that it restores Velero also writes back who managed what did not come back of its status.
+			maps.DeleteFunc(m, func(manager string, _ []string) bool { return strings.HasSuffix(manager, " status") })
+		}
+	}
 	s.awaitCompleted(t, f.taken.Namespace)
 	s.settle(t, f.taken)
 	s.wantSound(t, f.taken)
 	must(t, g.apply(ctx, s.target, kubectlAsArgocd, f.taken.manifests()))
 	s.settle(t, f.taken)
 	s.wantSound(t, f.taken)
-}
-
-func TestAppliedFirstV2(t *testing.T) { testAppliedFirstTmp(t, stack.V2) }
-func TestAppliedFirstV1(t *testing.T) { testAppliedFirstTmp(t, stack.V1) }
-
-func testAppliedFirstTmp(t *testing.T, version stack.Version) {
-	t.Helper()
-	t.Parallel()
-	s := newSuite(t, version)
-	g := newGit(t)
-	f := s.fillGitFirst(t, g)
-	s.loseSource(t, f.tenants()...)
-	s.testAppliedFirst(t, g, f)
 }

@@ -29,10 +29,10 @@ spec:
   group: example.org
   scope: Namespaced
   names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
-  conversion: %s
+  conversion: %[1]s
   versions:
-  - {name: v1, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}}}
-  - {name: v2, served: true, storage: %t, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v1, served: true, storage: %[2]t, schema: {openAPIV3Schema: {type: object}}}
+  - {name: v2, served: %[3]t, storage: %[3]t, schema: {openAPIV3Schema: {type: object}}}
 `
 
 const (
@@ -61,12 +61,21 @@ func TestMatrixVeleroWaits(t *testing.T) {
 		must(t, yaml.Unmarshal(fmt.Appendf(nil, widgets, conversion, first, !first), &u.Object))
 		must(t, c.ApplyObjects(ctx, u))
 	}
+	unreadable := func(ctx context.Context) error {
+		_, err := get(ctx, c, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, "demo", "live")
+		if err == nil {
+			return errors.New("it can be read")
+		}
+
+		return nil
+	}
 	widget := func(version, name string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.org/" + version, "kind": "Widget", "metadata": map[string]any{"namespace": "demo", "name": name},
 		}}
 	}
 	define(unconverted, true)
+	must(t, c.RestartVelero(ctx)) // It looks for new kinds every five minutes.
 	must(t, c.ApplyObjects(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "demo"}}}))
 	must(t, c.ApplyObjects(ctx, widget("v1", "backed-up")))
 	must(t, drill.Platform{Namespace: "demo"}.Backup(ctx, c, "demo"))
@@ -75,6 +84,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 	define(unconverted, false)
 	must(t, c.ApplyObjects(ctx, widget("v2", "live")))
 	define(convertedByNobody, false)
+	must(t, c.Wait(ctx, patience, "nobody to convert widgets", unreadable))
 	must(t, drill.Platform{}.StartRestore(ctx, c, "waits", "demo"))
 	err = c.Wait(ctx, time.Minute, "the restore to go on", func(ctx context.Context) error { return inProgress(ctx, c, "waits") })
 	if err == nil {
@@ -88,6 +98,7 @@ func TestMatrixVeleroWaits(t *testing.T) {
 
 	remove(t, c, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, "demo", "backed-up")
 	define(convertedByNobody, false)
+	must(t, c.Wait(ctx, patience, "nobody to convert widgets", unreadable))
 	must(t, c.AddArgs(stack.Velero, "--disable-informer-cache=true"))
 	must(t, c.RestartVelero(ctx))
 	must(t, drill.Platform{}.StartRestore(ctx, c, "goes-on", "demo"))
