@@ -36,6 +36,11 @@ func TestCommandsPage(t *testing.T) {
 		if c.HasAvailableLocalFlags() {
 			want = withFlags(t, want, c.Name(), c.LocalNonPersistentFlags())
 		}
+		for _, sub := range c.Commands() {
+			if sub.HasAvailableLocalFlags() {
+				want = withFlags(t, want, c.Name()+" "+sub.Name(), sub.LocalNonPersistentFlags())
+			}
+		}
 	}
 	if *update {
 		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.

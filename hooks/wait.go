@@ -31,7 +31,7 @@ const (
 
 func newWait(o *options) *cobra.Command {
 	w := &wait{options: o, pause: waitPause, told: map[string]string{}}
-	condition, restore := adopted, ""
+	condition, restore, guardOff := adopted, "", false
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
@@ -41,6 +41,8 @@ that namespace only, so a Role there that allows to list them is all that it nee
 
 What a person has paused themselves counts as adopted: Crossplane does not reconcile it until they are done.
 
+If the guard is up, it says so when it ends; --guard-off has it take the guard down when all is adopted, and leave it up if the time is over.
+
 It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
 rights, are no reason to stop before: a restore brings those back, too.`,
 		Example: `  # In an init container: until the claim of this application is adopted
@@ -48,6 +50,9 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 
   # In a script: until all that a restore brought back is adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
+
+  # After a restore behind the guard, which is taken down then
+  ` + Name + ` wait --restore nightly-20261120 --guard-off
 
   # By label
   ` + Name + ` wait -n team-a -l app=orders`,
@@ -64,16 +69,32 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 			}
 			w.look = w.lookAt(cluster)
 
-			return failed(w.run(c.Context()))
+			return failed(w.guarded(c.Context(), cluster, guardOff, w.run(c.Context())))
 		},
 	}
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "for how long; 0 looks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
 	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore of Velero's has created")
+	c.Flags().BoolVar(&guardOff, "guard-off", false, "take the guard down when all is adopted")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
+}
+
+// guarded takes the guard down if all is adopted and that was asked for, and says else that it is up: nobody must forget it. Whoever waits in a Pod may not look,
+// and need not.
+func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
+	if err == nil && off {
+		return w.guardOff(ctx, cluster, probingOf(cluster))
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
+	defer cancel()
+	if s, unread := cluster.Guard(look); unread == nil && s.Up {
+		fmt.Fprintf(w.Err, "The guard is still up, so nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n", Name)
+	}
+
+	return err
 }
 
 // A wait is what wait is asked for, and what it has seen.
