@@ -293,7 +293,7 @@ func TestGuardStatusAndOff(t *testing.T) {
 		"Broken":  {reason: "Or what it says of itself.", objects: broken, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
 		"Unbound": {reason: "Without the binding it does nothing.", objects: whole.Objects("")[:1], code: ExitProblems, status: []string{"CHANGED", guard.KindValidatingBinding}},
 		"Paused": {
-			reason: "What was let in is not left paused, unless a restore holds it.",
+			reason:  "What was let in is not left paused, unless a restore holds it.",
 			objects: append(whole.Objects(""), let("x"), restored(let("y"), adoption.Hold{})),
 			off:     []string{"XOrder x is not paused any more", "XOrder y stays paused"},
 		},
