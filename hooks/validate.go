@@ -209,7 +209,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 
 // guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what is validated.
 func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem {
-	g, err := v.cluster.Guard(ctx)
+	g, err := v.cluster.GuardUp(ctx)
 	if err != nil || !g.Up {
 		return nil
 	}

@@ -90,7 +90,7 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 	}
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
 	defer cancel()
-	if s, unread := cluster.Guard(look); unread == nil && s.Up {
+	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
 		fmt.Fprintf(w.Err, "The guard is still up, so nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n", Name)
 	}
 

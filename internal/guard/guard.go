@@ -153,7 +153,7 @@ func From(policy *unstructured.Unstructured) (Guard, error) {
 		return g, fmt.Errorf("cannot use %s %q: %w", policy.GetKind(), policy.GetName(), ErrForeign)
 	}
 	if err := json.Unmarshal([]byte(policy.GetAnnotations()[Annotation]), &g); err != nil {
-		return g, fmt.Errorf("cannot read the annotation %s of %s %q: %w", Annotation, policy.GetKind(), policy.GetName(), err)
+		return Guard{}, fmt.Errorf("cannot read the annotation %s of %s %q: %w", Annotation, policy.GetKind(), policy.GetName(), err)
 	}
 
 	return g, nil

@@ -41,14 +41,16 @@ type GuardState struct {
 
 // Guard returns what of the guard is there. It fails if the API server has no such policies, and if an object that is called like the guard's is not its own.
 func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
-	s := GuardState{Objects: map[string]*unstructured.Unstructured{}}
+	objects := map[string]*unstructured.Unstructured{}
 	for _, kind := range guardKinds {
 		gvk, ok, err := c.Served(schema.GroupKind{Group: guard.Group, Kind: kind})
-		if err != nil || !ok {
-			if kind == guard.KindValidating {
-				return s, errors.Join(err, errNoPolicies)
-			}
-
+		if err != nil {
+			return GuardState{}, err
+		}
+		if !ok && kind == guard.KindValidating {
+			return GuardState{}, errNoPolicies
+		}
+		if !ok {
 			continue
 		}
 		u, err := c.Get(ctx, xp.Ref{APIVersion: gvk.GroupVersion().String(), Kind: kind, Name: guard.Name})
@@ -56,26 +58,44 @@ func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 		case isUnserved(err):
 			continue
 		case err != nil:
-			return s, err
+			return GuardState{}, err
 		case !guard.IsOwn(u):
-			return s, fmt.Errorf("cannot use %s %s: %w; rename or remove it", kind, guard.Name, guard.ErrForeign)
+			return GuardState{}, fmt.Errorf("cannot use %s %s: %w; rename or remove it", kind, guard.Name, guard.ErrForeign)
 		}
-		s.Objects[kind] = u
+		objects[kind] = u
 	}
-	policy := s.Objects[guard.KindValidating]
+	policy := objects[guard.KindValidating]
 	if policy == nil {
-		return s, nil
+		return GuardState{Objects: objects}, nil
 	}
-	var err error
-	s.Up, s.Made = true, policy.GetCreationTimestamp().Time
-	if s.Guard, err = guard.From(policy); err != nil {
-		s.Guard, s.Changed = guard.Guard{}, []string{guard.KindValidating}
-
-		return s, nil //nolint:nilerr // Somebody has changed it, and it can still be put up again or taken down.
+	s := stateOf(policy)
+	s.Objects = objects
+	if s.Guard.Since == "" {
+		s.Changed = []string{guard.KindValidating} // Somebody has changed it, and it can still be put up again or taken down.
+	} else {
+		s.Changed = s.Differs(objects)
 	}
-	s.Changed = s.Differs(s.Objects)
 
 	return s, nil
+}
+
+// GuardUp returns what the guard was asked for if it is up. It takes the right to get its policy, and not those that it takes to change it.
+func (c *Cluster) GuardUp(ctx context.Context) (GuardState, error) {
+	policy, err := c.Get(ctx, GuardPolicy())
+	if isUnserved(err) || err == nil && !guard.IsOwn(policy) {
+		return GuardState{}, nil
+	}
+	if err != nil {
+		return GuardState{}, err
+	}
+
+	return stateOf(policy), nil
+}
+
+func stateOf(policy *unstructured.Unstructured) GuardState {
+	g, _ := guard.From(policy) // It is up, whatever somebody has written there.
+
+	return GuardState{Guard: g, Up: true, Made: policy.GetCreationTimestamp().Time}
 }
 
 // errNoPolicies is that the API server is too old.

@@ -90,8 +90,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			want: func(r right) bool {
 				return r.Verb == "list" && r.Resource == "environments" && r.Group == platform[0] && r.Namespace == h.Namespace
 			},
-			does:   map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
-			cannot: map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
+			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+			without: []string{"validatingadmissionpolicies"}, // A Pod need not know that there is a guard.
 		},
 		"Validate": {
 			reason: "What validates reads everything that may be in a tree, and writes nothing.",
@@ -133,6 +134,28 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
 			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
+		},
+		"Guard": {
+			reason: "Who guards makes policies, and changes and takes away none but the guard's.",
+			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
+			want: func(r right) bool {
+				switch r.Resource + "." + r.Group {
+				case "validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+					"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io":
+					return r.Verb == "create"
+				case "compositeresourcedefinitions.apiextensions.crossplane.io":
+					return r.Verb == "list"
+				case "environments.platform.example.org", "xenvironments.platform.example.org":
+					return r.Verb == "list" || r.Verb == "patch"
+				case "deployments.apps":
+					return r.Verb == "list" && r.Namespace == "velero"
+				default:
+					return false
+				}
+			},
+			// In this order: what puts it up again is taken down by the last.
+			does:   map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off": 0},
+			cannot: map[string]int{"validate": 1},
 		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",
