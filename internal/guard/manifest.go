@@ -169,7 +169,7 @@ func (g Guard) Message() string {
 		what = "claims and XRs of Crossplane stay paused, unless Velero or Crossplane create them"
 	}
 
-	return fmt.Sprintf(`A restore comes first: until it is over, %s. There is nothing wrong with this one: apply it again afterwards, as GitOps controllers do by themselves. `+
+	return fmt.Sprintf(`A restore comes first: until it is over, %s. There is nothing wrong with this one: have it applied again afterwards. `+
 		`This is the guard of %s, put up by %s at %s. The administrators of this cluster take it down with "%s guard off".`,
 		what, xp.Program, cmp.Or(by, "an administrator"), g.Since, xp.Program)
 }

@@ -2,11 +2,14 @@ package guard
 
 import (
 	"errors"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -163,5 +166,39 @@ func TestFrom(t *testing.T) {
 	}
 	if _, err := From(xptest.With(live()[KindValidating], xptest.Annotated(Annotation, "{"))); err == nil || errors.Is(err, ErrForeign) {
 		t.Errorf("What somebody has broken is still its own; got %v", err)
+	}
+}
+
+var update = flag.Bool("update", false, "write the example")
+
+// TestExample compares the manifest that people apply with what the command makes: go test ./internal/guard -update writes it.
+func TestExample(t *testing.T) {
+	const file = "../../example/guard.yaml"
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := Guard{
+		Kinds: []string{"environments.platform.example.org", "xenvironments.platform.example.org"},
+		Users: []string{"system:serviceaccount:crossplane-system:crossplane", "system:serviceaccount:velero:velero"}, Since: "the beginning of this cluster",
+	}
+	comment, _, _ := strings.Cut(string(b), "apiVersion:")
+	var documents []string
+	for _, u := range g.Objects("v1") {
+		y, err := yaml.Marshal(u.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(y))
+	}
+	want := comment + strings.Join(documents, "---\n")
+	if *update {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.
+			t.Fatal(err)
+		}
+		b = []byte(want)
+	}
+	if diff := cmp.Diff(want, string(b)); diff != "" {
+		t.Errorf("The example must be what guard on makes; run go test ./internal/guard -update: -want, +got:\n%s", diff)
 	}
 }
