@@ -22,9 +22,10 @@ func newGuard(o *options) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "guard on|off|status",
 		Short: "Keep everybody but Velero and Crossplane from creating claims and XRs until a restore has",
-		Long: `An XR that Flux or Argo CD create before a restore comes to it gets new cloud resources, and nobody has the old ones. The guard keeps everybody but Velero
-and Crossplane from creating claims and XRs meanwhile. It is a ValidatingAdmissionPolicy with its binding, so it takes Kubernetes v1.30 or later.
-Nothing has to be suspended: Flux tries again and goes on when it is taken down, and so does Argo CD as long as its retries last (docs/gitops.md).`,
+		Long: `An XR that Flux or Argo CD create before a restore comes to it gets new cloud resources, and nobody has the old ones. The guard keeps everybody
+but Velero and Crossplane from creating claims and XRs meanwhile. It is a ValidatingAdmissionPolicy with its binding, so it takes Kubernetes v1.30 or later.
+Nothing has to be suspended: Flux tries again and goes on when it is taken down, and so does Argo CD as long as its
+retries last (docs/gitops.md).`,
 		Example: `  # Before a restore, also if nothing is in the cluster yet
   ` + Name + ` guard on --backup nightly.tar.gz
 
@@ -121,7 +122,7 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 	}
 	slices.Sort(r.ClusterScoped)
 	slices.Sort(r.Uncovered)
-	if s.Guard.Paused {
+	if s.Paused {
 		paused, err := cluster.PausedByGuard(ctx)
 		if err != nil {
 			return r, err

@@ -14,8 +14,8 @@ func newGuardOff(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "off",
 		Short: "Take the guard down",
-		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused any more then,
-except for what a restore holds: run it again when that is adopted.
+		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused
+any more then, except for what a restore holds: run it again when that is adopted.
 
 It exits with 0 also if there is no guard.`,
 		Example: `  # When the restore is over

@@ -22,15 +22,15 @@ import (
 // defaultCrossplane is the namespace that Crossplane is in unless it was installed elsewhere.
 const defaultCrossplane = "crossplane-system"
 
-const guardOnLong = `Puts the guard up, and returns when the API server heeds it: from then on only Velero and Crossplane can create claims and XRs. Everybody else is refused, with
-a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
+const guardOnLong = `Puts the guard up, and returns when the API server heeds it: from then on only Velero and Crossplane can create claims and XRs. Everybody
+else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
 
-It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore, and
-what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these namespaces
-only, and cluster-scoped ones only if --kind names them.
+It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
+and what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these
+namespaces only, and cluster-scoped ones only if --kind names them.
 
 Who may pass is told by the user name: the ServiceAccounts of Velero and Crossplane, as their Deployments say or as they usually are, and --allow-user. Nobody
-else is let through, not even group system:masters; taking the guard down is the way out.
+else is let through, not even the group system:masters; taking the guard down is the way out.
 
 If it is up already, what it guards and whom it lets pass is added to. With --paused others can create claims and XRs, but paused, which takes a
 MutatingAdmissionPolicy; "guard off" takes the pause off.`
@@ -80,7 +80,8 @@ func newGuardOn(o *options) *cobra.Command {
 	}
 	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; can be given more than once")
 	c.Flags().StringVar(&g.backup, "backup", "", `guard the kinds of the XRDs in this backup, too: a file from "velero backup download", or - for stdin`)
-	c.Flags().StringSliceVar(&g.kinds, "kind", nil, "guard this kind of claims or XRs, too, as PLURAL.GROUP, or *.GROUP for all of a group; can be given more than once")
+	c.Flags().StringSliceVar(&g.kinds, "kind", nil,
+		"guard this kind of claims or XRs, too, as PLURAL.GROUP, or *.GROUP for all of a group; can be given more than once")
 	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; can be given more than once")
 	c.Flags().StringVar(&g.crossplane, "crossplane-namespace", defaultCrossplane, "namespace of Crossplane")
 	c.Flags().BoolVar(&g.paused, "paused", false, "let others create claims and XRs, but paused")
@@ -100,9 +101,10 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) err
 		return err
 	}
 	accounts, guessed := cluster.Accounts(ctx, g.velero, g.crossplane)
-	asked.Users = append(accounts, g.users...)
+	asked.Users = slices.Concat(accounts, g.users)
 	for _, program := range guessed {
-		fmt.Fprintf(g.Err, "There is no Deployment of %s that says which ServiceAccount it has; it can pass by the usual names. If it has another, give --allow-user.\n", program)
+		fmt.Fprintf(g.Err, "No Deployment of %[1]s says which ServiceAccount it has, so %[1]s can pass by the usual names. If it has another, give --allow-user.\n",
+			program)
 	}
 	asked = s.Merge(asked)
 	if len(asked.Kinds) == 0 {
@@ -147,8 +149,8 @@ func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error)
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, errors.New("cannot let claims and XRs in paused: the API server does not heed its MutatingAdmissionPolicy, of which the feature gate may be off. " +
-			"The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
+		return now, errors.New("cannot let claims and XRs in paused: the API server does not heed its MutatingAdmissionPolicy, of which the feature gate may be " +
+			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
 	case now != wanted:
 		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not heeded it for %s; see: %s guard status", p.patience, Name)
 	default:

@@ -119,10 +119,10 @@ func xrdOf(group string) *unstructured.Unstructured {
 
 // accounts are who may pass where no Deployment says who Velero and Crossplane are.
 func accounts(more ...string) []string {
-	all := append(more, "system:serviceaccount:crossplane-system:crossplane", "system:serviceaccount:velero:velero", "system:serviceaccount:velero:velero-server")
-	slices.Sort(all)
+	more = append(more, "system:serviceaccount:crossplane-system:crossplane", "system:serviceaccount:velero:velero", "system:serviceaccount:velero:velero-server")
+	slices.Sort(more)
 
-	return all
+	return more
 }
 
 func TestGuardOn(t *testing.T) {

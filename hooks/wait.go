@@ -82,21 +82,6 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 	return c
 }
 
-// guarded takes the guard down if all is adopted and that was asked for, and says else that it is up: nobody must forget it. Whoever waits in a Pod may not look,
-// and need not.
-func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
-	if err == nil && off {
-		return w.guardOff(ctx, cluster, probingOf(cluster))
-	}
-	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
-	defer cancel()
-	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
-		fmt.Fprintf(w.Err, "The guard is still up, so nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n", Name)
-	}
-
-	return err
-}
-
 // A wait is what wait is asked for, and what it has seen.
 type wait struct {
 	*options
@@ -108,6 +93,22 @@ type wait struct {
 	look           func(ctx context.Context) (live.Roots, error)
 	// told is what was last said of each object.
 	told map[string]string
+}
+
+// guarded takes the guard down if all is adopted and that was asked for, and says else that it is up: nobody must forget it. Whoever waits in a Pod may not
+// look, and need not.
+func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
+	if err == nil && off {
+		return w.guardOff(ctx, cluster, probingOf(cluster))
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
+	defer cancel()
+	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
+		fmt.Fprintf(w.Err, "The guard is still up: nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n",
+			Name)
+	}
+
+	return err
 }
 
 // prepare takes the arguments.

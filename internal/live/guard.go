@@ -19,7 +19,9 @@ import (
 )
 
 // guardKinds are the kinds of the guard's objects, in the order in which they are taken away: what makes a policy count comes before the policy.
-var guardKinds = []string{guard.KindMutatingBinding, guard.KindMutating, guard.KindValidatingBinding, guard.KindValidating} //nolint:gochecknoglobals // It is constant.
+var guardKinds = []string{ //nolint:gochecknoglobals // It is a constant list.
+	guard.KindMutatingBinding, guard.KindMutating, guard.KindValidatingBinding, guard.KindValidating,
+}
 
 // GuardPolicy names the object of which the guard consists, whatever else it has.
 func GuardPolicy() xp.Ref {
@@ -70,7 +72,7 @@ func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	}
 	s := stateOf(policy)
 	s.Objects = objects
-	if s.Guard.Since == "" {
+	if s.Since == "" {
 		s.Changed = []string{guard.KindValidating} // Somebody has changed it, and it can still be put up again or taken down.
 	} else {
 		s.Changed = s.Differs(objects)
@@ -112,8 +114,8 @@ func (c *Cluster) GuardObjects(g guard.Guard) ([]*unstructured.Unstructured, err
 		return nil, err
 	}
 	if g.Paused && !ok {
-		return nil, errors.New("cannot let claims and XRs in paused: the API server serves no MutatingAdmissionPolicy, as Kubernetes v1.36 and later do, and v1.34 and v1.35 " +
-			"with the feature gate MutatingAdmissionPolicy and its beta API; refuse them instead, without --paused")
+		return nil, errors.New("cannot let claims and XRs in paused: the API server serves no MutatingAdmissionPolicy, as Kubernetes v1.36 and later do, and v1.34 " +
+			"and v1.35 with the feature gate MutatingAdmissionPolicy and its beta API; refuse them instead, without --paused")
 	}
 
 	return g.Objects(gvk.Version), nil
@@ -258,8 +260,8 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*unstructured.Unstructured
 	return xrds, err
 }
 
-// Accounts returns the users that Velero and Crossplane are, and of which of the two that had to be guessed since no Deployment says it. Only Deployments in the two
-// namespaces count: who else is Crossplane, anybody could say of theirs.
+// Accounts returns the users that Velero and Crossplane are, and of which of the two that had to be guessed since no Deployment says it. Only Deployments in
+// the two namespaces count: anybody could say of theirs that it is Crossplane.
 func (c *Cluster) Accounts(ctx context.Context, velero, crossplane string) (users, guessed []string) {
 	of := func(program, namespace string, is func(*unstructured.Unstructured) bool, usual ...string) {
 		found, _ := c.List(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, namespace, metav1.ListOptions{})
