@@ -360,3 +360,35 @@ func TestWaitBehindGuard(t *testing.T) {
 		})
 	}
 }
+
+// What a Restore has not come to yet still needs the guard.
+func TestWaitForRestores(t *testing.T) {
+	of := func(name, phase string) *unstructured.Unstructured {
+		return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		name    string
+		want    []string
+	}{
+		"None":  {reason: "There may be none."},
+		"Over":  {reason: "It is over.", objects: []*unstructured.Unstructured{of("a", "Completed"), of("b", "PartiallyFailed")}},
+		"Busy":  {reason: "One is not.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress"}},
+		"New":   {reason: "One has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New"}},
+		"Named": {reason: "Others don't matter.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, name: "b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.objects...)
+			w := &wait{options: &options{velero: "velero"}}
+			var got []string
+			for _, p := range w.restoresIn(live.NewCluster(s, s), tc.name)(t.Context()) {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

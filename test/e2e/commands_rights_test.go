@@ -147,14 +147,14 @@ func rolesOf(h *hooked, backup string) map[string]role {
 					return r.Verb == "list"
 				case "environments.platform.example.org", "xenvironments.platform.example.org":
 					return r.Verb == "list" || r.Verb == "patch"
-				case "deployments.apps":
+				case "deployments.apps", "restores.velero.io":
 					return r.Verb == "list" && r.Namespace == "velero"
 				default:
 					return false
 				}
 			},
 			// In this order: what puts it up again is taken down by the last.
-			does:   map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off": 0},
+			does:   map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
 			cannot: map[string]int{"validate": 1},
 		},
 		"Release": {
