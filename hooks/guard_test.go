@@ -25,6 +25,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -385,6 +386,39 @@ func TestWaitForRestores(t *testing.T) {
 			var got []string
 			for _, p := range w.restoresIn(live.NewCluster(s, s), tc.name)(t.Context()) {
 				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidateNamesGuard(t *testing.T) {
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	now := time.Now()
+	over := map[string]report.Restore{"velero/r": {Phase: "Completed", Started: &now}}
+	foreign := xptest.Object(guard.Group+"/v1", guard.KindValidating, "", guard.Name)
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		old     bool
+		survey  live.Survey
+		want    []report.Severity
+	}{
+		"Left":    {reason: "It was left behind.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Grave}},
+		"Before":  {reason: "The restore is to come.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
+		"Unread":  {reason: "Nobody knows.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
+		"Foreign": {reason: "It is somebody else's.", objects: []*unstructured.Unstructured{foreign}},
+		"None":    {reason: "There is none."},
+		"Old":     {reason: "There can't be any.", old: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := guardedServer(tc.old, tc.objects...)
+			var got []report.Severity
+			for _, p := range (&validation{cluster: live.NewCluster(s, s)}).guard(t.Context(), &tc.survey) {
+				got = append(got, p.Severity)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)

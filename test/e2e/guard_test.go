@@ -207,7 +207,11 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	}
 	t.Logf("guard on:\n%s%s", r.stdout, r.stderr)
 	s.makeNamespace(t, n.Namespace)
-	a := s.syncs(t, n)
+	// In Git there is one more than in the backup, in a namespace of its own.
+	fresh := &tenant{Platform: drill.Platform{Namespace: "fresh", Crossplane: s.version}, size: 1}
+	must(t, fresh.Compose(ctx, s.target))
+	s.makeNamespace(t, fresh.Namespace)
+	a, more := s.syncs(t, n), s.syncs(t, fresh)
 	s.awaitSync(t, n, a, "Argo CD to be refused all", func(_, refused map[string]int) map[string]int { return refused })
 	if before, _, _ := a.counts(); len(before) > 0 {
 		t.Fatalf("Argo CD was let create %v", before)
@@ -222,10 +226,14 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	if r = command(t, s.target, "wait", "--restore", n.Namespace); r.code != 0 || !strings.Contains(r.stderr, "The guard is still up") {
 		t.Errorf("wait ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
+	if applied, _, _ := more.counts(); len(applied) > 0 {
+		t.Errorf("Argo CD was let create %v before the guard was down", applied)
+	}
 	if r = command(t, s.target, "wait", "--restore", n.Namespace, "--guard-off"); r.code != 0 || !strings.Contains(r.stdout, "The guard is down") {
 		t.Fatalf("wait --guard-off ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	s.awaitSync(t, n, a, "Argo CD to go on", func(applied, _ map[string]int) map[string]int { return applied })
+	s.awaitSync(t, fresh, more, "Argo CD to go on", func(applied, _ map[string]int) map[string]int { return applied })
+	must(t, fresh.AwaitReady(ctx, s.target, fresh.size))
 	s.settle(t, n)
 	a.end()
 	applied, refused, other := a.counts()
