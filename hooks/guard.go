@@ -39,6 +39,15 @@ retries last (docs/gitops.md).`,
 	return c
 }
 
+// wholeGuard fails if a namespace is given to what is about the guard as it is.
+func (o *options) wholeGuard(*cobra.Command, []string) error {
+	if o.namespace != "" {
+		return &exit{code: ExitUsage, err: fmt.Errorf("cannot look at the guard of the namespace %s alone: there is one guard, for all that it guards", o.namespace)}
+	}
+
+	return nil
+}
+
 const (
 	// guardPatience is for how long the API server may take to heed the guard, and guardPause is the time between two looks. It takes about a second.
 	guardPatience = 20 * time.Second

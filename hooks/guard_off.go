@@ -20,7 +20,8 @@ any more then, except for what a restore holds: run it again when that is adopte
 It exits with 0 also if there is no guard.`,
 		Example: `  # When the restore is over
   ` + Name + ` guard off`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: o.wholeGuard,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cluster, err := o.cluster()
 			if err != nil {

@@ -26,7 +26,8 @@ somebody has changed it.`,
 
   # For a program
   ` + Name + ` guard status -o json`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: o.wholeGuard,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cluster, err := o.cluster()
 			if err != nil {

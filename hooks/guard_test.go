@@ -426,3 +426,25 @@ func TestValidateNamesGuard(t *testing.T) {
 		})
 	}
 }
+
+func TestGuardUsage(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"Off":       {reason: "There is one guard, and taking it down for a namespace would take it down for all.", args: []string{"guard", "off", "-n", "a"}, want: "there is one guard"},
+		"Status":    {reason: "The same.", args: []string{"guard", "status", "-n", "a"}, want: "there is one guard"},
+		"Kind":      {reason: "A kind has a group.", args: []string{"guard", "on", "--kind", "pods"}, want: "PLURAL.GROUP"},
+		"Namespace": {reason: "A namespace has a name that one can have.", args: []string{"guard", "on", "-n", "A"}, want: "no namespace can have this name"},
+		"User":      {reason: "So has a user.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot let the user"},
+		"Unknown":   {reason: "There is nothing else.", args: []string{"guard", "up"}, want: "unknown command"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if r := command(t, nil, tc.args...); r.code != ExitUsage || !strings.Contains(r.err, tc.want) {
+				t.Errorf("%s got code %d, %s", tc.reason, r.code, r.err)
+			}
+		})
+	}
+}
