@@ -63,6 +63,19 @@ const asAdministrator = -1
 // elsewhere is a namespace that no role is about.
 const elsewhere = "kube-public"
 
+// guards are the namespaces in which the role of guard may do something with a resource, and what: with all of these, whatever they are called.
+var guards = map[string]string{
+	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
+	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
+	"mutatingadmissionpolicies.admissionregistration.k8s.io":         "* create",
+	"mutatingadmissionpolicybindings.admissionregistration.k8s.io":   "* create",
+	"compositeresourcedefinitions.apiextensions.crossplane.io":       "* list",
+	"environments.platform.example.org":                              "* list patch",
+	"xenvironments.platform.example.org":                             "* list patch",
+	"deployments.apps":                                               "velero list",
+	"restores.velero.io":                                             "velero list",
+}
+
 func rolesOf(h *hooked, backup string) map[string]role {
 	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 	reads := map[string]bool{
@@ -139,19 +152,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			reason: "Who guards makes policies, and changes and takes away none but the guard's.",
 			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
 			want: func(r right) bool {
-				switch r.Resource + "." + r.Group {
-				case "validatingadmissionpolicies.admissionregistration.k8s.io", "validatingadmissionpolicybindings.admissionregistration.k8s.io",
-					"mutatingadmissionpolicies.admissionregistration.k8s.io", "mutatingadmissionpolicybindings.admissionregistration.k8s.io":
-					return r.Verb == "create"
-				case "compositeresourcedefinitions.apiextensions.crossplane.io":
-					return r.Verb == "list"
-				case "environments.platform.example.org", "xenvironments.platform.example.org":
-					return r.Verb == "list" || r.Verb == "patch"
-				case "deployments.apps", "restores.velero.io":
-					return r.Verb == "list" && r.Namespace == "velero"
-				default:
-					return false
-				}
+				in, verbs, _ := strings.Cut(guards[r.Resource+"."+r.Group], " ")
+
+				return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
 			},
 			// In this order: what puts it up again is taken down by the last.
 			does:   map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
