@@ -157,8 +157,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
 			},
 			// In this order: what puts it up again is taken down by the last.
-			does:   map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
-			cannot: map[string]int{"validate": 1},
+			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
+			cannot:  map[string]int{"settings": 1},
+			without: []string{"events"}, // That is the guard's own refusal, by which one knows that it is in force.
 		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 const guardName = "velero-plugin-for-crossplane-guard"
@@ -202,7 +204,10 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 // testBehindGuard has Argo CD refused until all is adopted, and then go on by itself.
 func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	ctx := t.Context()
-	r := command(t, s.target, "guard", "on", "--allow-user", "stack")
+	root, err := build.Root()
+	must(t, err)
+	must(t, s.target.ApplyFiles(ctx, filepath.Join(root, "example", "rbac", "guard.yaml")))
+	r := commandAs(t, s.target, s.account(t, "velero", guardName).kubeconfig, "guard", "on", "--allow-user", "stack")
 	if r.code != 0 || !strings.Contains(r.stdout, "what they create is refused") {
 		t.Fatalf("guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
