@@ -49,7 +49,7 @@ func (o *options) wholeGuard(*cobra.Command, []string) error {
 }
 
 const (
-	// guardPatience is for how long the API server may take to heed the guard, and guardPause is the time between two looks. It takes about a second.
+	// guardPatience is for how long the API server may take to enforce the guard, and guardPause is the time between two looks. It takes about a second.
 	guardPatience = 20 * time.Second
 	guardPause    = 200 * time.Millisecond
 )
@@ -213,7 +213,7 @@ func (r guardReport) does() string {
 	case live.Paused:
 		return "what they create is paused"
 	case live.Admitted:
-		return "what they create is admitted: the API server does not heed the guard"
+		return "what they create is admitted: the API server does not enforce the guard"
 	default:
 		return "whether what they create is refused can't be found out"
 	}

@@ -46,7 +46,7 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing
 		fmt.Fprintln(o.Out, "There is no guard.")
 	} else {
 		if now, err := p.await(ctx, live.Admitted); err == nil && now != live.Admitted {
-			fmt.Fprintln(o.Err, "The API server still heeds the guard; it should be over in a moment.")
+			fmt.Fprintln(o.Err, "The API server still enforces the guard; it should be over in a moment.")
 		}
 		fmt.Fprintln(o.Out, "The guard is down: everybody can create claims and XRs again.")
 	}

@@ -22,7 +22,7 @@ import (
 // defaultCrossplane is the namespace that Crossplane is in unless it was installed elsewhere.
 const defaultCrossplane = "crossplane-system"
 
-const guardOnLong = `Puts the guard up, and returns when the API server heeds it: from then on only Velero and Crossplane can create claims and XRs. Everybody
+const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs. Everybody
 else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
 
 It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
@@ -134,7 +134,7 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) err
 	return r.print(unwrapped(g.Out), printer.Table)
 }
 
-// awaitForce waits until the API server heeds the guard.
+// awaitForce waits until the API server enforces the guard.
 func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error) {
 	wanted := live.Refused
 	if g.paused {
@@ -149,10 +149,10 @@ func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error)
 
 		return "", nil
 	case now == live.Refused && g.paused:
-		return now, errors.New("cannot let claims and XRs in paused: the API server does not heed its MutatingAdmissionPolicy, of which the feature gate may be " +
+		return now, errors.New("cannot let claims and XRs in paused: the API server does not enforce its MutatingAdmissionPolicy, of which the feature gate may be " +
 			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
 	case now != wanted:
-		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not heeded it for %s; see: %s guard status", p.patience, Name)
+		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.patience, Name)
 	default:
 		return now, nil
 	}

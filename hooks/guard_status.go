@@ -19,7 +19,7 @@ func newGuardStatus(o *options) *cobra.Command {
 		Long: `Says whether the guard is up, since when, who has put it up, what it guards, who may pass, and which kinds of the XRDs in this cluster it does not
 guard, such as those of an XRD that has come since.
 
-It exits with 0 if the guard is up and guards all kinds, or with -n all namespaced ones, and with 3 if it is not up, does not guard a kind, is not heeded, or
+It exits with 0 if the guard is up and guards all kinds, or with -n all namespaced ones, and with 3 if it is not up, does not guard a kind, is not enforced, or
 somebody has changed it.`,
 		Example: `  # Is it up?
   ` + Name + ` guard status

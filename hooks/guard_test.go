@@ -32,7 +32,7 @@ import (
 
 var policies = schema.GroupVersionResource{Group: guard.Group, Version: "v1", Resource: "validatingadmissionpolicies"}
 
-// A guarded server is one that heeds the guard.
+// A guarded server is one that enforces the guard.
 type guarded struct {
 	*fake.FakeDynamicClient
 
@@ -239,8 +239,8 @@ func TestGuardOn(t *testing.T) {
 	}
 }
 
-// An API server that does not heed the guard must not be relied on.
-func TestGuardOnUnheeded(t *testing.T) {
+// An API server that does not enforce the guard must not be relied on.
+func TestGuardOnNotEnforced(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		does   live.Probe
@@ -251,7 +251,7 @@ func TestGuardOnUnheeded(t *testing.T) {
 		"Admitted":  {reason: "It is not in force.", does: live.Admitted, want: "cannot rely on the guard"},
 		"Refused":   {reason: "It is.", does: live.Refused},
 		"Paused":    {reason: "It is, and pauses.", does: live.Paused, paused: true},
-		"NotPaused": {reason: "It refuses what it should pause.", does: live.Refused, paused: true, want: "does not heed its MutatingAdmissionPolicy"},
+		"NotPaused": {reason: "It refuses what it should pause.", does: live.Refused, paused: true, want: "does not enforce its MutatingAdmissionPolicy"},
 		"Unknown":   {reason: "Who may not find out is told so.", err: errors.New("forbidden")},
 	}
 	for name, tc := range cases {

@@ -197,7 +197,7 @@ const (
 	Paused   Probe = "paused"
 )
 
-// Probe finds out what the guard does now. An API server needs about a second until it heeds a policy, and there is no other way to know when it does. It
+// Probe finds out what the guard does now. An API server needs about a second until it enforces a policy, and there is no other way to know when it does. It
 // creates, for the API server to say what would come of it and no more, an Event that the guard knows by its name.
 func (c *Cluster) Probe(ctx context.Context) (Probe, error) {
 	event := &unstructured.Unstructured{Object: map[string]any{
