@@ -22,8 +22,8 @@ import (
 // defaultCrossplane is the namespace that Crossplane is in unless it was installed elsewhere.
 const defaultCrossplane = "crossplane-system"
 
-const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs. Everybody
-else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
+const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs.
+Everybody else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
 
 It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
 and what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these

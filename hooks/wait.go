@@ -129,7 +129,9 @@ func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.C
 		var left []pending
 		for _, r := range restores {
 			if diagnosis.IsUnderWay(r.Phase) && (name == "" || r.Name == w.velero+"/"+name) {
-				left = append(left, pending{what: "Restore " + r.Name, why: "it is " + cmp.Or(r.Phase, "New"), next: "see how far it is: velero restore describe --details"})
+				left = append(left, pending{
+					what: "Restore " + r.Name, why: "it is " + cmp.Or(r.Phase, "New"), next: "see how far it is: velero restore describe --details",
+				})
 			}
 		}
 
