@@ -39,7 +39,8 @@ func testGuard(t *testing.T, version stack.Version) {
 	s := newSuite(t, version)
 	open := s.tenant(t, s.source, drill.Platform{Namespace: "unguarded"})
 	behind := s.tenant(t, s.source, drill.Platform{Namespace: "guarded"})
-	for _, n := range []*tenant{open, behind} {
+	anew := s.tenant(t, s.source, drill.Platform{Namespace: "anew"})
+	for _, n := range []*tenant{open, behind, anew} {
 		s.backUp(t, s.source, n)
 	}
 	s.loseSource(t, open, behind)
@@ -51,6 +52,7 @@ func testGuard(t *testing.T, version stack.Version) {
 	if !version.IsV1() {
 		t.Run("Paused", func(t *testing.T) { s.testLetInPaused(t) })
 	}
+	t.Run("NewCluster", func(t *testing.T) { s.testNewClusterBehindGuard(t, anew) })
 }
 
 // gitOps is what lets Argo CD do all.
@@ -258,6 +260,48 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	}
 	if r = command(t, s.target, "guard", "status"); r.code != 3 || !strings.Contains(r.stdout, "everybody can create") {
 		t.Errorf("guard status ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// testNewClusterBehindGuard has the XRD come with the restore, while Argo CD waits for nothing else.
+func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.Destroy())
+	var err error
+	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{Name: "new", Crossplane: s.version, Plugin: true, VeleroArgs: oftener})
+	must(t, err)
+	must(t, s.target.Apply(ctx, []byte(gitOps)))
+	s.makeNamespace(t, n.Namespace)
+	if r := command(t, s.target, "guard", "on"); r.code != 1 || !strings.Contains(r.stderr, "--backup") {
+		t.Errorf("without any XRD guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	s.eventually(t, "the backup", func(ctx context.Context) error {
+		_, err := s.target.Velero(ctx, "backup", "get", n.Namespace)
+
+		return err
+	})
+	r := command(t, s.target, "guard", "on", "--backup", s.download(t, n.Namespace), "--allow-user", "stack")
+	if r.code != 0 || !strings.Contains(r.stdout, "environments.platform.example.org") {
+		t.Fatalf("guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	a := s.syncs(t, n)
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	s.awaitCompleted(t, n.Namespace)
+	if r = command(t, s.target, "guard", "status"); r.code != 0 {
+		t.Errorf("guard status ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if r = command(t, s.target, "wait", "--restore", n.Namespace, "--guard-off"); r.code != 0 {
+		t.Errorf("wait --guard-off ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	s.awaitSync(t, n, a, "Argo CD to apply all", func(applied, _ map[string]int) map[string]int { return applied })
+	s.settle(t, n)
+	a.end()
+	_, refused, _ := a.counts()
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	must(t, err)
+	t.Logf("refused %v: %+v", refused, got)
+	if !got.Sound() {
+		t.Errorf("in a new cluster behind the guard: %+v", got)
 	}
 }
 
