@@ -20,7 +20,7 @@ const messagesFile = "docs/messages.md"
 // texts count, of the others only errors: docs/problems.md has what inspect and validate find.
 var places = map[string]bool{
 	"backupitem": true, "restoreitem": true, "internal/adoption": true, "internal/live": true, "internal/setting": true, "internal/xp": true,
-	"hooks": false, "internal/archive": false, "internal/printer": false,
+	"hooks": false, "internal/archive": false, "internal/guard": false, "internal/printer": false,
 }
 
 const (

@@ -36,6 +36,11 @@ func TestCommandsPage(t *testing.T) {
 		if c.HasAvailableLocalFlags() {
 			want = withFlags(t, want, c.Name(), c.LocalNonPersistentFlags())
 		}
+		for _, sub := range c.Commands() {
+			if sub.HasAvailableLocalFlags() {
+				want = withFlags(t, want, c.Name()+" "+sub.Name(), sub.LocalNonPersistentFlags())
+			}
+		}
 	}
 	if *update {
 		if err := os.WriteFile(commandsFile, []byte(want), 0o644); err != nil { //nolint:gosec // It is ours.
@@ -96,9 +101,13 @@ func withFlags(t *testing.T, page, section string, flags *pflag.FlagSet) string 
 // TestHelp reads what each command says of itself.
 func TestHelp(t *testing.T) {
 	root := newRoot(&options{})
+	commands := root.Commands()
 	for _, c := range root.Commands() {
+		commands = append(commands, c.Commands()...)
+	}
+	for _, c := range commands {
 		switch {
-		case c.Short == "" || c.Long == "" || !strings.Contains(c.Example, Name+" "+c.Name()):
+		case c.Short == "" || c.Long == "" || !strings.Contains(c.Example, c.CommandPath()):
 			t.Errorf("%s: a command has a short and a long text and examples of itself", c.Name())
 		case strings.HasSuffix(c.Short, "."):
 			t.Errorf("%s: the short text is no sentence", c.Name())

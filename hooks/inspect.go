@@ -104,8 +104,8 @@ func (i *inspect) run(ctx context.Context, file string) error {
 }
 
 // read reads the backup in a file, or what comes from stdin.
-func (i *inspect) read(ctx context.Context, file string) (*archive.Backup, error) {
-	from := i.In
+func (o *options) read(ctx context.Context, file string) (*archive.Backup, error) {
+	from := o.In
 	if file == "-" {
 		if f, ok := from.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return nil, errors.New("cannot read a backup from the terminal: give it a file, or pipe one into it")

@@ -107,7 +107,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newInstall(o))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newInstall(o))
 
 	return root
 }

@@ -202,9 +202,24 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	s.Situation.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.Situation.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(trees, s, choice.Restore)
-	r.Assemble(trees, append(problems, late...))
+	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
 
 	return r, nil
+}
+
+// guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what is validated.
+func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem {
+	g, err := v.cluster.GuardUp(ctx)
+	if err != nil || !g.Up {
+		return nil
+	}
+	restores := s.Restores
+	if s.Unread != nil {
+		restores = nil
+	}
+	up := diagnosis.Guard{Policy: live.GuardPolicy(), Namespaces: g.Namespaces, By: g.By, Made: g.Made}
+
+	return []report.Problem{up.Check(restores, len(s.Situation.Plans) > 0)}
 }
 
 // restoresOf returns the Restores that hold something in the trees, and the one that was asked for.

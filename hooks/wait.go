@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -31,7 +32,7 @@ const (
 
 func newWait(o *options) *cobra.Command {
 	w := &wait{options: o, pause: waitPause, told: map[string]string{}}
-	condition, restore := adopted, ""
+	condition, restore, guardOff := adopted, "", false
 	c := &cobra.Command{
 		Use:   "wait [NAME|NAMESPACE/NAME...]",
 		Short: "Wait until claims and XRs are adopted",
@@ -41,6 +42,9 @@ that namespace only, so a Role there that allows to list them is all that it nee
 
 What a person has paused themselves counts as adopted: Crossplane does not reconcile it until they are done.
 
+If the guard is up, it says so when it ends; --guard-off has it wait until the Restores are over too, and then take the guard down. If the time is over it
+leaves the guard up.
+
 It says on stderr what it waits for whenever that changes. It exits with 4 if that takes longer than the timeout. Errors of the API server, and missing
 rights, are no reason to stop before: a restore brings those back, too.`,
 		Example: `  # In an init container: until the claim of this application is adopted
@@ -48,6 +52,9 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 
   # In a script: until all that a restore brought back is adopted
   ` + Name + ` wait --for=adopted --restore nightly-20261120
+
+  # After a restore behind the guard, which is taken down then
+  ` + Name + ` wait --restore nightly-20261120 --guard-off
 
   # By label
   ` + Name + ` wait -n team-a -l app=orders`,
@@ -63,14 +70,18 @@ rights, are no reason to stop before: a restore brings those back, too.`,
 				return failed(err)
 			}
 			w.look = w.lookAt(cluster)
+			if guardOff {
+				w.busy = w.restoresIn(cluster, restore)
+			}
 
-			return failed(w.run(c.Context()))
+			return failed(w.guarded(c.Context(), cluster, guardOff, w.run(c.Context())))
 		},
 	}
 	c.Flags().StringVar(&condition, "for", adopted, "what to wait for: adopted")
 	c.Flags().DurationVar(&w.timeout, "timeout", waitTimeout, "for how long; 0 looks once")
 	c.Flags().StringVarP(&w.selector, "selector", "l", "", "only claims and XRs with these labels")
 	c.Flags().StringVar(&restore, "restore", "", "only claims and XRs that this Restore of Velero's has created")
+	c.Flags().BoolVar(&guardOff, "guard-off", false, "wait until the Restore is over, or all are, and then take the guard down")
 	_ = c.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{adopted}, cobra.ShellCompDirectiveNoFileComp)) // It fails only without the flag.
 
 	return c
@@ -85,8 +96,47 @@ type wait struct {
 	places         live.Places
 	timeout, pause time.Duration
 	look           func(ctx context.Context) (live.Roots, error)
+	// busy returns the Restores that have to be over, too; nil if that does not matter.
+	busy func(ctx context.Context) []pending
 	// told is what was last said of each object.
 	told map[string]string
+}
+
+// guarded takes the guard down if all is adopted and that was asked for, and says else that it is up: nobody must forget it. Whoever waits in a Pod may not
+// look, and need not.
+func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
+	if err == nil && off {
+		return w.guardOff(ctx, cluster, probingOf(cluster))
+	}
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitRequest)
+	defer cancel()
+	if s, unread := cluster.GuardUp(look); unread == nil && s.Up {
+		fmt.Fprintf(w.Err, "The guard is still up: nobody but Velero and Crossplane can create claims and XRs. When the restore is over, run: %s guard off\n",
+			Name)
+	}
+
+	return err
+}
+
+// restoresIn returns a function that says which Restores are under way: all that are or, if one is named, that one. What they have not come to yet is not among
+// what is adopted, and the guard has to be up for it.
+func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.Context) []pending {
+	return func(ctx context.Context) []pending {
+		restores, err := cluster.Restores(ctx, w.velero)
+		if err != nil {
+			return []pending{{what: "the Restores in " + w.velero, why: err.Error(), next: "see docs/hooks.md for the rights that are needed"}}
+		}
+		var left []pending
+		for _, r := range restores {
+			if diagnosis.IsUnderWay(r.Phase) && (name == "" || r.Name == w.velero+"/"+name) {
+				left = append(left, pending{
+					what: "Restore " + r.Name, why: "it is " + cmp.Or(r.Phase, "New"), next: "see how far it is: velero restore describe --details",
+				})
+			}
+		}
+
+		return left
+	}
 }
 
 // prepare takes the arguments.
@@ -151,6 +201,9 @@ func (w *wait) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		adopted, pending := w.judge(roots, err)
+		if w.busy != nil {
+			pending = append(pending, w.busy(ctx)...)
+		}
 		w.tell(pending)
 		if len(pending) == 0 {
 			for _, name := range adopted {

@@ -139,6 +139,14 @@ func markUnread(phases map[string]string, named map[string]bool, namespace strin
 	}
 }
 
+// Restores returns those in a namespace.
+func (c *Cluster) Restores(ctx context.Context, namespace string) ([]report.Restore, error) {
+	var restores []report.Restore
+	err := c.Each(ctx, KindRestore, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) { restores = append(restores, restoreFrom(u)) })
+
+	return restores, err
+}
+
 func restoreFrom(u *unstructured.Unstructured) report.Restore {
 	text := func(path ...string) string {
 		value, _, _ := unstructured.NestedString(u.Object, path...)

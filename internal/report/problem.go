@@ -57,6 +57,8 @@ const (
 	HeldBack   Code = "Held"
 	// Quarantined is a hold that a person has asked for, and that a person ends.
 	Quarantined Code = "Quarantined"
+	// GuardUp is that only Velero and Crossplane can create claims and XRs.
+	GuardUp Code = "GuardUp"
 	// Malformed objects have something that can't be read.
 	Malformed Code = "Malformed"
 	// DefinitionDying is an XRD that is being deleted and can't be gone.
@@ -94,7 +96,7 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing, PipelineReads,
+	Quarantined, GuardUp, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing, PipelineReads,
 	NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 

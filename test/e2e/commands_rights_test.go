@@ -63,6 +63,19 @@ const asAdministrator = -1
 // elsewhere is a namespace that no role is about.
 const elsewhere = "kube-public"
 
+// guards are the namespaces in which the role of guard may do something with a resource, and what: with all of these, whatever they are called.
+var guards = map[string]string{
+	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
+	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
+	"mutatingadmissionpolicies.admissionregistration.k8s.io":         "* create",
+	"mutatingadmissionpolicybindings.admissionregistration.k8s.io":   "* create",
+	"compositeresourcedefinitions.apiextensions.crossplane.io":       "* list",
+	"environments.platform.example.org":                              "* list patch",
+	"xenvironments.platform.example.org":                             "* list patch",
+	"deployments.apps":                                               "velero list",
+	"restores.velero.io":                                             "velero list",
+}
+
 func rolesOf(h *hooked, backup string) map[string]role {
 	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 	reads := map[string]bool{
@@ -90,8 +103,9 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			want: func(r right) bool {
 				return r.Verb == "list" && r.Resource == "environments" && r.Group == platform[0] && r.Namespace == h.Namespace
 			},
-			does:   map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
-			cannot: map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
+			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
+			without: []string{"validatingadmissionpolicies"}, // A Pod need not know that there is a guard.
 		},
 		"Validate": {
 			reason: "What validates reads everything that may be in a tree, and writes nothing.",
@@ -133,6 +147,19 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:   map[string]int{"settings": 0, "settings --restore " + h.Namespace: 0, "settings --backup " + h.Namespace: 0},
 			cannot: map[string]int{"settings --velero-namespace " + elsewhere: 1, "validate": 1},
+		},
+		"Guard": {
+			reason: "Who guards makes policies, and changes and takes away none but the guard's.",
+			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
+			want: func(r right) bool {
+				in, verbs, _ := strings.Cut(guards[r.Resource+"."+r.Group], " ")
+
+				return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
+			},
+			// In this order: what puts it up again is taken down by the last.
+			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
+			cannot:  map[string]int{"settings": 1},
+			without: []string{"events"}, // That is the guard's own refusal, by which one knows that it is in force.
 		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",

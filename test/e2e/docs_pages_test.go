@@ -76,7 +76,8 @@ func scenes() []scene {
 				"kubectl apply -f " + manifests + "gitops.yaml",
 			}},
 			meanwhile: map[string]event{
-				"velero restore create team-a-git --from-backup team-a --wait": {forgotten: true},
+				"velero restore create team-a-guarded --from-backup team-a --wait": {forgotten: true},
+				"velero restore create team-a-git --from-backup team-a --wait":     {forgotten: true},
 				"kubectl delete environment shop -n team-a --timeout=5m": {forgotten: true, run: []string{
 					"kubectl create namespace team-a", "kubectl apply -f example/v2/environment.yaml",
 					"kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m",
@@ -107,6 +108,12 @@ var instead = map[string]something{
 	},
 	"make compat":                 {reason: "It takes hours.", run: "make -n compat"},
 	"make compat ONLY=v1.16,v2.0": {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"velero-plugin-for-crossplane guard on --backup team-a.tar.gz": {
+		reason: "Velero and Crossplane have no ServiceAccounts here.", run: "velero-plugin-for-crossplane guard on --backup team-a.tar.gz --allow-user stack",
+	},
+	"velero-plugin-for-crossplane guard on --backup nightly.tar.gz": {
+		reason: "The same.", run: "velero-plugin-for-crossplane guard on --backup nightly.tar.gz --allow-user stack",
+	},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",
 	},

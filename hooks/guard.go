@@ -1,0 +1,236 @@
+package hooks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+)
+
+func newGuard(o *options) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "guard on|off|status",
+		Short: "Keep everybody but Velero and Crossplane from creating claims and XRs until a restore has",
+		Long: `An XR that Flux or Argo CD create before a restore comes to it gets new cloud resources, and nobody has the old ones. The guard keeps everybody
+but Velero and Crossplane from creating claims and XRs meanwhile. It is a ValidatingAdmissionPolicy with its binding, so it takes Kubernetes v1.30 or later.
+Nothing has to be suspended: Flux tries again and goes on when it is taken down, and so does Argo CD as long as its
+retries last (docs/gitops.md).`,
+		Example: `  # Before a restore, also if nothing is in the cluster yet
+  ` + Name + ` guard on --backup nightly.tar.gz
+
+  # When it is over
+  ` + Name + ` wait --restore nightly-20261120 --guard-off`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(newGuardOn(o), newGuardOff(o), newGuardStatus(o))
+
+	return c
+}
+
+// wholeGuard fails if a namespace is given to what is about the guard as it is.
+func (o *options) wholeGuard(*cobra.Command, []string) error {
+	if o.namespace != "" {
+		return &exit{code: ExitUsage, err: fmt.Errorf("cannot look at the guard of the namespace %s alone: there is one guard, for all that it guards", o.namespace)}
+	}
+
+	return nil
+}
+
+const (
+	// guardPatience is for how long the API server may take to enforce the guard, and guardPause is the time between two looks. It takes about a second.
+	guardPatience = 20 * time.Second
+	guardPause    = 200 * time.Millisecond
+)
+
+// probing waits until an API server does with what is created what it should.
+type probing struct {
+	patience, pause time.Duration
+	probe           func(ctx context.Context) (live.Probe, error)
+}
+
+func probingOf(cluster *live.Cluster) probing {
+	return probing{patience: guardPatience, pause: guardPause, probe: cluster.Probe}
+}
+
+// await returns what is done with what is created: what is wanted, or else what is still done when time runs out.
+func (p probing) await(ctx context.Context, wanted live.Probe) (live.Probe, error) {
+	deadline := time.Now().Add(p.patience)
+	for {
+		now, err := p.probe(ctx)
+		if err != nil || now == wanted || time.Now().After(deadline) {
+			return now, err
+		}
+		select {
+		case <-ctx.Done():
+			return now, ctx.Err()
+		case <-time.After(p.pause):
+		}
+	}
+}
+
+// guardReport is what guard prints. Fields are added to it, never changed or taken away.
+type guardReport struct {
+	Up bool `json:"up"`
+	// Does is what the API server does with what others create: refused, paused or admitted; "" if that can't be found out.
+	Does  live.Probe `json:"does,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	By    string     `json:"by,omitempty"`
+	// Namespaces are those that are guarded; none are all.
+	Namespaces []string `json:"namespaces"`
+	Kinds      []string `json:"kinds"`
+	Users      []string `json:"users"`
+	// Uncovered are kinds of XRDs that are not guarded, and ClusterScoped those of them that are in no namespace, while only namespaces are guarded.
+	Uncovered     []string `json:"uncovered"`
+	ClusterScoped []string `json:"clusterScoped"`
+	// Changed are the kinds of its objects that are not as they were put up, or are not there.
+	Changed []string `json:"changed"`
+	// Paused are the claims and XRs that it has let in and that are paused.
+	Paused []string `json:"paused"`
+}
+
+// reportOf returns what guard prints.
+func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
+	s, err := cluster.Guard(ctx)
+	if err != nil {
+		return guardReport{}, err
+	}
+	r := guardReport{
+		Up: s.Up, By: s.By, Namespaces: filled(s.Namespaces), Kinds: filled(s.Kinds), Users: filled(s.Users), Changed: filled(s.Changed),
+		Uncovered: []string{}, ClusterScoped: []string{}, Paused: []string{},
+	}
+	if !s.Up {
+		return r, nil
+	}
+	r.Since = &s.Made
+	xrds, err := cluster.Definitions(ctx)
+	if err != nil {
+		return r, err
+	}
+	for _, xrd := range xrds {
+		for _, kind := range guard.KindsOf(xrd) {
+			switch {
+			case s.Covers(kind.GroupResource):
+			case len(s.Namespaces) > 0 && !kind.Namespaced:
+				r.ClusterScoped = append(r.ClusterScoped, kind.String())
+			default:
+				r.Uncovered = append(r.Uncovered, kind.String())
+			}
+		}
+	}
+	slices.Sort(r.ClusterScoped)
+	slices.Sort(r.Uncovered)
+	if s.Paused {
+		paused, err := cluster.PausedByGuard(ctx)
+		if err != nil {
+			return r, err
+		}
+		for _, u := range paused {
+			r.Paused = append(r.Paused, nameOf(u))
+		}
+	}
+
+	return r, nil
+}
+
+// filled is a list that is there, also if it is empty.
+func filled(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+
+	return list
+}
+
+// sound tells whether the guard does what it is for.
+func (r guardReport) sound() bool {
+	return r.Up && r.Does != live.Admitted && len(r.Uncovered) == 0 && len(r.Changed) == 0
+}
+
+func (r guardReport) print(w io.Writer, f printer.Format) error {
+	b := r.table()
+	if f != printer.Table {
+		var err error
+		if b, err = printer.Encode(r, f); err != nil {
+			return fmt.Errorf("cannot print the guard as %s: %w", f, err)
+		}
+	}
+	if _, err := w.Write(b); err != nil {
+		return fmt.Errorf("cannot print the guard as %s: %w", f, err)
+	}
+
+	return nil
+}
+
+func (r guardReport) table() []byte {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name string, values ...string) {
+		for i, v := range values {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(t, "%s\t%s\n", name, printer.Clean(v))
+		}
+	}
+	if !r.Up {
+		row("GUARD", "down: everybody can create claims and XRs")
+	} else {
+		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "somebody")))
+		row("OTHERS", r.does())
+		row("WHERE", cmp.Or(strings.Join(r.Namespaces, ", "), "everywhere"))
+		row("KINDS", r.Kinds...)
+		row("ALLOWED", r.Users...)
+	}
+	row("NOT GUARDED", r.Uncovered...)
+	row("CLUSTER-SCOPED", r.ClusterScoped...)
+	row("CHANGED", r.Changed...)
+	row("PAUSED", r.Paused...)
+	_ = t.Flush() // A buffer takes everything.
+	for _, next := range r.next() {
+		fmt.Fprintf(&b, "next: %s\n", next)
+	}
+
+	return b.Bytes()
+}
+
+// does says what becomes of what others create.
+func (r guardReport) does() string {
+	switch r.Does {
+	case live.Refused:
+		return "what they create is refused"
+	case live.Paused:
+		return "what they create is paused"
+	case live.Admitted:
+		return "what they create is admitted: the API server does not enforce the guard"
+	default:
+		return "whether what they create is refused can't be found out"
+	}
+}
+
+// next says what to do.
+func (r guardReport) next() []string {
+	var next []string
+	if len(r.Changed) > 0 || r.Up && r.Does == live.Admitted {
+		next = append(next, "somebody has changed the guard; put it up again: "+Name+" guard on")
+	}
+	if len(r.Uncovered) > 0 {
+		next = append(next, "have the guard cover all kinds: "+Name+" guard on")
+	}
+	if r.Up {
+		next = append(next, "when the restore is over: "+Name+" guard off")
+	}
+
+	return next
+}

@@ -1,0 +1,76 @@
+package hooks
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+)
+
+func newGuardOff(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "off",
+		Short: "Take the guard down",
+		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused
+any more then, except for what a restore holds: run it again when that is adopted.
+
+It exits with 0 also if there is no guard.`,
+		Example: `  # When the restore is over
+  ` + Name + ` guard off`,
+		Args:    cobra.NoArgs,
+		PreRunE: o.wholeGuard,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+
+			return failed(o.guardOff(c.Context(), cluster, probingOf(cluster)))
+		},
+	}
+}
+
+// guardOff takes the guard down and says so.
+func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing) error {
+	s, err := cluster.Guard(ctx)
+	if err != nil {
+		return err
+	}
+	if err := cluster.RemoveGuard(ctx, s); err != nil {
+		return err
+	}
+	if len(s.Objects) == 0 {
+		fmt.Fprintln(o.Out, "There is no guard.")
+	} else {
+		if now, err := p.await(ctx, live.Admitted); err == nil && now != live.Admitted {
+			fmt.Fprintln(o.Err, "The API server still enforces the guard; it should be over in a moment.")
+		}
+		fmt.Fprintln(o.Out, "The guard is down: everybody can create claims and XRs again.")
+	}
+
+	return o.unpause(ctx, cluster, s.Paused)
+}
+
+// unpause takes off the pause of what the guard has let in paused. It need not be allowed to look for any if there should be none.
+func (o *options) unpause(ctx context.Context, cluster *live.Cluster, expected bool) error {
+	paused, err := cluster.PausedByGuard(ctx)
+	if err != nil && !expected {
+		return nil
+	}
+	for _, u := range paused {
+		if h, err := adoption.HoldOf(u); h != nil || err != nil {
+			fmt.Fprintf(o.Err, "%s stays paused: a restore holds it. Run this again when it is adopted.\n", nameOf(u))
+
+			continue
+		}
+		if err := cluster.UnpauseAfterGuard(ctx, u); err != nil {
+			return err
+		}
+		fmt.Fprintf(o.Out, "%s is not paused any more.\n", nameOf(u))
+	}
+
+	return err
+}

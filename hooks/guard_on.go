@@ -1,0 +1,242 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// defaultCrossplane is the namespace that Crossplane is in unless it was installed elsewhere.
+const defaultCrossplane = "crossplane-system"
+
+const guardOnLong = `Puts the guard up, and returns when the API server enforces it: from then on only Velero and Crossplane can create claims and XRs.
+Everybody else is refused, with a message that says why, who has put it up and how it ends; changing and deleting what is there goes on.
+
+It guards the kinds of the XRDs in this cluster and in --backup, and those that --kind names. In a new cluster there are no XRDs: they come with the restore,
+and what Git has can be there first. So give the backup, as "velero backup download" writes it, or the kinds. With -n it guards namespaced kinds in these
+namespaces only, and cluster-scoped ones only if --kind names them.
+
+Who may pass is told by the user name: the ServiceAccounts of Velero and Crossplane, as their Deployments say or as they usually are, and --allow-user. Nobody
+else is let through, not even the group system:masters; taking the guard down is the way out.
+
+If it is up already, what it guards and whom it lets pass is added to. With --paused others can create claims and XRs, but paused, which takes a
+MutatingAdmissionPolicy; "guard off" takes the pause off.`
+
+const guardOnExample = `  # Before a restore: all kinds that there are, and those in the backup
+  velero backup download nightly -o nightly.tar.gz
+  ` + Name + ` guard on --backup nightly.tar.gz
+
+  # In two namespaces
+  ` + Name + ` guard on -n team-a -n team-b
+
+  # In a new cluster, without the backup
+  ` + Name + ` guard on --kind environments.platform.example.org --kind '*.other.example.org'
+
+  # What would be applied?
+  ` + Name + ` guard on --dry-run`
+
+// A guardOn is what guard on is asked for.
+type guardOn struct {
+	*options
+
+	namespaces, kinds, users []string
+	backup, crossplane       string
+	paused, dryRun           bool
+}
+
+func newGuardOn(o *options) *cobra.Command {
+	g := &guardOn{options: o}
+	c := &cobra.Command{
+		Use:     "on",
+		Short:   "Put the guard up",
+		Long:    guardOnLong,
+		Example: guardOnExample,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			asked := guard.Guard{Kinds: g.kinds, Namespaces: g.namespaces, Users: g.users}
+			if err := asked.Validate(); err != nil {
+				return &exit{code: ExitUsage, err: err}
+			}
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+
+			return failed(g.run(c.Context(), cluster, probingOf(cluster)))
+		},
+	}
+	c.Flags().StringSliceVarP(&g.namespaces, "namespace", "n", nil, "only in this namespace; can be given more than once")
+	c.Flags().StringVar(&g.backup, "backup", "", `guard the kinds of the XRDs in this backup, too: a file from "velero backup download", or - for stdin`)
+	c.Flags().StringSliceVar(&g.kinds, "kind", nil,
+		"guard this kind of claims or XRs, too, as PLURAL.GROUP, or *.GROUP for all of a group; can be given more than once")
+	c.Flags().StringArrayVar(&g.users, "allow-user", nil, "let this user create claims and XRs; can be given more than once")
+	c.Flags().StringVar(&g.crossplane, "crossplane-namespace", defaultCrossplane, "namespace of Crossplane")
+	c.Flags().BoolVar(&g.paused, "paused", false, "let others create claims and XRs, but paused")
+	c.Flags().BoolVar(&g.dryRun, "dry-run", false, "print what would be applied as YAML, and change nothing")
+	_ = c.MarkFlagFilename("backup", "tar.gz", "tgz") // It fails only without the flag.
+
+	return c
+}
+
+func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) error {
+	s, err := cluster.Guard(ctx)
+	if err != nil {
+		return err
+	}
+	asked := guard.Guard{Namespaces: g.namespaces, Paused: g.paused, Since: time.Now().UTC().Format(time.RFC3339), By: cluster.User(ctx)}
+	if asked.Kinds, err = g.kindsIn(ctx, cluster); err != nil {
+		return err
+	}
+	accounts, guessed := cluster.Accounts(ctx, g.velero, g.crossplane)
+	asked.Users = slices.Concat(accounts, g.users)
+	for _, program := range guessed {
+		fmt.Fprintf(g.Err, "No Deployment of %[1]s says which ServiceAccount it has, so %[1]s can pass by the usual names. If it has another, give --allow-user.\n",
+			program)
+	}
+	asked = s.Merge(asked)
+	if len(asked.Kinds) == 0 {
+		return errors.New("cannot guard nothing: there is no XRD in this cluster or the backup. They come with the restore, so give the kinds of claims and XRs: " +
+			"with --backup, a file from \"velero backup download\", or with --kind")
+	}
+	objects, err := cluster.GuardObjects(asked)
+	if err != nil {
+		return err
+	}
+	if g.dryRun {
+		return g.printObjects(objects)
+	}
+	if err := cluster.PutGuard(ctx, s, objects); err != nil {
+		return err
+	}
+	does, err := g.awaitForce(ctx, p)
+	if err != nil {
+		return err
+	}
+	r, err := reportOf(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	r.Does = does
+
+	return r.print(unwrapped(g.Out), printer.Table)
+}
+
+// awaitForce waits until the API server enforces the guard.
+func (g *guardOn) awaitForce(ctx context.Context, p probing) (live.Probe, error) {
+	wanted := live.Refused
+	if g.paused {
+		wanted = live.Paused
+	}
+	now, err := p.await(ctx, wanted)
+	switch {
+	case ctx.Err() != nil:
+		return now, ctx.Err()
+	case err != nil:
+		fmt.Fprintf(g.Err, "%s. It should be in a few seconds.\n", err)
+
+		return "", nil
+	case now == live.Refused && g.paused:
+		return now, errors.New("cannot let claims and XRs in paused: the API server does not enforce its MutatingAdmissionPolicy, of which the feature gate may be " +
+			"off. The guard is up and refuses them: leave it so, or take it down with: " + Name + " guard off")
+	case now != wanted:
+		return now, fmt.Errorf("cannot rely on the guard: it is there, and the API server has not enforced it for %s; see: %s guard status", p.patience, Name)
+	default:
+		return now, nil
+	}
+}
+
+// kindsIn returns the kinds to guard.
+func (g *guardOn) kindsIn(ctx context.Context, cluster *live.Cluster) ([]string, error) {
+	xrds, err := cluster.Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	more, err := g.definitionsInBackup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var kinds []schema.GroupResource
+	for _, xrd := range append(xrds, more...) {
+		for _, kind := range guard.KindsOf(xrd) {
+			if kind.Namespaced || len(g.namespaces) == 0 {
+				kinds = append(kinds, kind.GroupResource)
+			}
+		}
+	}
+	others, err := cluster.NeitherClaimsNorXRs(kinds)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		fmt.Fprintf(g.Err, "%s is not guarded: an XRD defines it, and what is served in this cluster as that is neither a claim nor an XR.\n", other)
+	}
+	kinds = slices.DeleteFunc(kinds, func(kind schema.GroupResource) bool { return slices.Contains(others, kind) })
+	var named []schema.GroupResource
+	for _, kind := range g.kinds {
+		named = append(named, schema.ParseGroupResource(kind))
+	}
+	if others, err = cluster.NeitherClaimsNorXRs(named); err != nil {
+		return nil, err
+	}
+	if len(others) > 0 {
+		return nil, fmt.Errorf("cannot guard %q: what is served in this cluster as that is not, or not only, claims and XRs; name their kinds", others[0])
+	}
+	var names []string
+	for _, kind := range append(kinds, named...) {
+		names = append(names, kind.String())
+	}
+
+	return names, nil
+}
+
+// definitionsInBackup returns the XRDs in the backup.
+func (g *guardOn) definitionsInBackup(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if g.backup == "" {
+		return nil, nil
+	}
+	backup, err := g.read(ctx, g.backup)
+	if err != nil {
+		return nil, err
+	}
+	var xrds []*unstructured.Unstructured
+	for _, item := range backup.Items {
+		if item.GroupResource == xp.ResourceXRD {
+			xrds = append(xrds, item.Object())
+		}
+	}
+	if len(xrds) == 0 {
+		return nil, fmt.Errorf("cannot find an XRD in the backup %s: give the kinds of claims and XRs with --kind", source(g.backup))
+	}
+
+	return xrds, nil
+}
+
+// printObjects prints what would be applied.
+func (g *guardOn) printObjects(objects []*unstructured.Unstructured) error {
+	documents := make([]string, 0, len(objects))
+	for _, u := range objects {
+		b, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return fmt.Errorf("cannot print the guard as %s: %w", printer.YAML, err)
+		}
+		documents = append(documents, string(b))
+	}
+	if _, err := fmt.Fprint(unwrapped(g.Out), strings.Join(documents, "---\n")); err != nil {
+		return fmt.Errorf("cannot print the guard as %s: %w", printer.YAML, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,71 @@
+package hooks
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+func newGuardStatus(o *options) *cobra.Command {
+	s := &guardStatus{options: o}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether the guard is up, and what it does not guard",
+		Long: `Says whether the guard is up, since when, who has put it up, what it guards, who may pass, and which kinds of the XRDs in this cluster it does not
+guard, such as those of an XRD that has come since.
+
+It exits with 0 if the guard is up and guards all kinds, or with -n all namespaced ones, and with 3 if it is not up, does not guard a kind, is not enforced, or
+somebody has changed it.`,
+		Example: `  # Is it up?
+  ` + Name + ` guard status
+
+  # For a program
+  ` + Name + ` guard status -o json`,
+		Args:    cobra.NoArgs,
+		PreRunE: o.wholeGuard,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+
+			return failed(s.run(c.Context(), cluster))
+		},
+	}
+	_ = s.out.addTo(c, string(printer.Table), string(printer.JSON), string(printer.YAML)) // It fails only if the flag is there already.
+
+	return c
+}
+
+type guardStatus struct {
+	*options
+
+	out output
+}
+
+func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
+	r, err := reportOf(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	if r.Up {
+		// It takes the right to create Events, which whoever only looks may not have.
+		r.Does, _ = cluster.Probe(ctx)
+	}
+	if err := r.print(unwrapped(s.Out), s.out.format); err != nil {
+		return err
+	}
+	if !r.sound() {
+		return &exit{code: ExitProblems}
+	}
+
+	return nil
+}
+
+// nameOf names an object for a person.
+func nameOf(u *unstructured.Unstructured) string { return xp.RefTo(u).String() }

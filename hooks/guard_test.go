@@ -1,0 +1,450 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/guard"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var policies = schema.GroupVersionResource{Group: guard.Group, Version: "v1", Resource: "validatingadmissionpolicies"}
+
+// A guarded server is one that enforces the guard.
+type guarded struct {
+	*fake.FakeDynamicClient
+
+	kinds map[string][]metav1.APIResource
+}
+
+// guardedServer returns a server with the objects, of Kubernetes v1.30 or, if it is old, of an earlier version.
+func guardedServer(old bool, objects ...*unstructured.Unstructured) *guarded {
+	of := func(name, kind string, namespaced bool, categories ...string) metav1.APIResource {
+		return metav1.APIResource{Name: name, Kind: kind, Namespaced: namespaced, Categories: categories, Verbs: metav1.Verbs{"list", "get", "patch"}}
+	}
+	s := &guarded{kinds: map[string][]metav1.APIResource{
+		xptest.LegacyVersion: {
+			of("xorders", xptest.LegacyKind, false, "composite"), of("orderclaims", xptest.ClaimKind, true, "claim"), of("others", "Other", true),
+		},
+		xp.GroupAPIExtensions + "/v1": {of("compositeresourcedefinitions", "CompositeResourceDefinition", false)},
+		"apps/v1":                     {of("deployments", "Deployment", true)},
+		"v1":                          {of("events", "Event", true)},
+	}}
+	if !old {
+		s.kinds[guard.Group+"/v1"] = []metav1.APIResource{
+			of(policies.Resource, guard.KindValidating, false), of("validatingadmissionpolicybindings", guard.KindValidatingBinding, false),
+		}
+	}
+	kinds, all := map[schema.GroupVersionResource]string{}, []runtime.Object{}
+	for version, list := range s.kinds {
+		gv, _ := schema.ParseGroupVersion(version)
+		for _, r := range list {
+			kinds[gv.WithResource(r.Name)] = r.Kind + "List"
+		}
+	}
+	for _, u := range objects {
+		all = append(all, u)
+	}
+	s.FakeDynamicClient = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...)
+	s.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if _, err := s.Tracker().Get(policies, "", guard.Name); err == nil {
+			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, guard.Name, errors.New("the policy says so"))
+		}
+
+		return true, action.(clienttesting.CreateActionImpl).GetObject(), nil //nolint:forcetypeassert // It is one.
+	})
+	s.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, xptest.Object("authentication.k8s.io/v1", "SelfSubjectReview", "", "", xptest.Field("alice", "status", "userInfo", "username")), nil
+	})
+
+	return s
+}
+
+func (s *guarded) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
+	return &metav1.APIResourceList{GroupVersion: groupVersion, APIResources: s.kinds[groupVersion]}, nil
+}
+
+func (s *guarded) ServerGroups() (*metav1.APIGroupList, error) {
+	list := &metav1.APIGroupList{}
+	for _, groupVersion := range slices.Sorted(maps.Keys(s.kinds)) {
+		gv, _ := schema.ParseGroupVersion(groupVersion)
+		v := metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: gv.Version}
+		list.Groups = append(list.Groups, metav1.APIGroup{Name: gv.Group, PreferredVersion: v, Versions: []metav1.GroupVersionForDiscovery{v}})
+	}
+
+	return list, nil
+}
+
+// up returns the guard that the server has, as it says itself; none if that is not there.
+func (s *guarded) up(t *testing.T) guard.Guard {
+	t.Helper()
+	obj, err := s.Tracker().Get(policies, "", guard.Name)
+	if err != nil {
+		return guard.Guard{}
+	}
+	g, err := guard.From(obj.(*unstructured.Unstructured)) //nolint:forcetypeassert // It is all that the tracker has.
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Since = ""
+
+	return g
+}
+
+func xrdOf(group string) *unstructured.Unstructured {
+	return xptest.Object("apiextensions.crossplane.io/v1", "CompositeResourceDefinition", "", "xorders."+group, xptest.Field(group, "spec", "group"),
+		xptest.Field("xorders", "spec", "names", "plural"), xptest.Field("orderclaims", "spec", "claimNames", "plural"))
+}
+
+// accounts are who may pass where no Deployment says who Velero and Crossplane are.
+func accounts(more ...string) []string {
+	more = append(more, "system:serviceaccount:crossplane-system:crossplane", "system:serviceaccount:velero:velero", "system:serviceaccount:velero:velero-server")
+	slices.Sort(more)
+
+	return more
+}
+
+func TestGuardOn(t *testing.T) {
+	backup := filepath.Join(t.TempDir(), "backup.tar.gz")
+	if err := os.WriteFile(backup, xptest.Backup(xrdOf("backup.example.org")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	deployment := func(namespace, name, account string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Object("apps/v1", "Deployment", namespace, name, append(o, xptest.Field(account, "spec", "template", "spec", "serviceAccountName"))...)
+	}
+	crossplane := xptest.Labelled("app.kubernetes.io/part-of", "crossplane")
+	own := func(g guard.Guard) *unstructured.Unstructured { g.Since = "monday"; return g.Objects("")[0] }
+	foreign := xptest.Object(guard.Group+"/v1", guard.KindValidating, "", guard.Name)
+	type want struct {
+		Guard guard.Guard
+		Err   string
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		old     bool
+		on      guardOn
+		want    want
+		out     []string
+	}{
+		"Cluster": {
+			reason: "Without more, all kinds of the XRDs are guarded, and it is said who can pass.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, Users: accounts(), By: "alice"}},
+			out:  []string{"up since", "put up by alice", "what they create is refused", "everywhere", "orderclaims.example.org", "system:serviceaccount:velero:velero", "guard off"},
+		},
+		"Namespace": {
+			reason: "In a namespace there are claims only.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{namespaces: []string{"team-a"}},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.example.org"}, Namespaces: []string{"team-a"}, Users: accounts(), By: "alice"}},
+			out:  []string{"team-a", "CLUSTER-SCOPED  xorders.example.org"},
+		},
+		"Named": {
+			reason: "A cluster-scoped kind is guarded if it is named.", objects: []*unstructured.Unstructured{xrdOf("example.org")},
+			on: guardOn{namespaces: []string{"team-a"}, kinds: []string{"xorders.example.org", "*.new.example.org"}, users: []string{"bob"}},
+			want: want{Guard: guard.Guard{
+				Kinds: []string{"*.new.example.org", "orderclaims.example.org", "xorders.example.org"}, Namespaces: []string{"team-a"}, Users: accounts("bob"), By: "alice",
+			}},
+		},
+		"Backup": {
+			reason: "In a new cluster the backup knows the kinds.", on: guardOn{backup: backup},
+			want: want{Guard: guard.Guard{Kinds: []string{"orderclaims.backup.example.org", "xorders.backup.example.org"}, Users: accounts(), By: "alice"}},
+		},
+		"Accounts": {
+			reason: "Deployments say who Velero and Crossplane are, and nobody else's does.",
+			objects: []*unstructured.Unstructured{
+				xrdOf("example.org"), deployment("velero", "v", "a", xptest.Labelled("app.kubernetes.io/name", "velero")), deployment("velero", "ui", "b"),
+				deployment("crossplane-system", "xp", "c", crossplane), deployment("crossplane-system", "xp-rbac-manager", "d", crossplane),
+				deployment("team-a", "crossplane", "e", crossplane), deployment("team-a", "velero", "f"),
+			},
+			want: want{Guard: guard.Guard{
+				Kinds: []string{"orderclaims.example.org", "xorders.example.org"}, By: "alice",
+				Users: []string{"system:serviceaccount:crossplane-system:c", "system:serviceaccount:velero:a"},
+			}},
+		},
+		"Again": {
+			reason:  "What is guarded already still is.",
+			objects: []*unstructured.Unstructured{xrdOf("example.org"), own(guard.Guard{Kinds: []string{"olds.example.org"}, Users: []string{"bob"}, By: "carol"})},
+			want: want{Guard: guard.Guard{
+				Kinds: []string{"olds.example.org", "orderclaims.example.org", "xorders.example.org"}, Users: accounts("bob"), By: "carol",
+			}},
+		},
+		"DryRun": {
+			reason: "What would be applied is printed, and nothing is written.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{dryRun: true},
+			out: []string{"kind: ValidatingAdmissionPolicy\n", "---\n", "kind: ValidatingAdmissionPolicyBinding\n", "validationActions:\n  - Deny\n"},
+		},
+		"Old": {
+			reason: "A cluster that is too old says so, and what to do.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, old: true,
+			want: want{Err: "Kubernetes v1.30 and later"},
+		},
+		"NoMutating": {
+			reason: "So does one that can't pause.", objects: []*unstructured.Unstructured{xrdOf("example.org")}, on: guardOn{paused: true},
+			want: want{Err: "without --paused"},
+		},
+		"Nothing":      {reason: "A guard that guards nothing would be a trap.", want: want{Err: "with --backup"}},
+		"EmptyBackup":  {reason: "So would one of a backup without XRDs.", on: guardOn{backup: "-"}, want: want{Err: "cannot find an XRD"}},
+		"OtherKind":    {reason: "What is neither a claim nor an XR is never guarded.", on: guardOn{kinds: []string{"others.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
+		"OtherInGroup": {reason: "Nor is a group that has such kinds.", on: guardOn{kinds: []string{"*.example.org"}}, want: want{Err: "not, or not only, claims and XRs"}},
+		"Foreign": {
+			reason: "What somebody else has made is left alone.", objects: []*unstructured.Unstructured{xrdOf("example.org"), foreign}, want: want{Err: "it is not the guard's"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			s := guardedServer(tc.old, tc.objects...)
+			tc.on.options = &options{Streams: Streams{In: bytes.NewReader(xptest.Backup(xptest.MR("b"))), Out: &out, Err: &errs}, velero: "velero"}
+			tc.on.crossplane = defaultCrossplane
+			cluster := live.NewCluster(s, s)
+			err := tc.on.run(t.Context(), cluster, probing{patience: time.Second, pause: time.Millisecond, probe: cluster.Probe})
+			var got want
+			if err != nil {
+				got.Err = err.Error()
+			}
+			if tc.want.Err != "" && strings.Contains(got.Err, tc.want.Err) {
+				got.Err = tc.want.Err
+			}
+			if name != "Foreign" {
+				got.Guard = s.up(t)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s%s", tc.reason, diff, errs.String())
+			}
+			for _, must := range tc.out {
+				if !strings.Contains(out.String(), must) {
+					t.Errorf("%s There is no %q in:\n%s", tc.reason, must, out.String())
+				}
+			}
+		})
+	}
+}
+
+// An API server that does not enforce the guard must not be relied on.
+func TestGuardOnNotEnforced(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		does   live.Probe
+		paused bool
+		err    error
+		want   string
+	}{
+		"Admitted":  {reason: "It is not in force.", does: live.Admitted, want: "cannot rely on the guard"},
+		"Refused":   {reason: "It is.", does: live.Refused},
+		"Paused":    {reason: "It is, and pauses.", does: live.Paused, paused: true},
+		"NotPaused": {reason: "It refuses what it should pause.", does: live.Refused, paused: true, want: "does not enforce its MutatingAdmissionPolicy"},
+		"Unknown":   {reason: "Who may not find out is told so.", err: errors.New("forbidden")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var errs bytes.Buffer
+			g := &guardOn{options: &options{Streams: Streams{Err: &errs}}, paused: tc.paused}
+			_, err := g.awaitForce(t.Context(), probing{pause: time.Millisecond, probe: func(context.Context) (live.Probe, error) { return tc.does, tc.err }})
+			if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s got %v, want %q", tc.reason, err, tc.want)
+			}
+			if (tc.err != nil) != strings.Contains(errs.String(), "It should be in a few seconds") {
+				t.Errorf("%s got %q", tc.reason, errs.String())
+			}
+		})
+	}
+}
+
+func TestGuardStatusAndOff(t *testing.T) {
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	part := whole
+	part.Kinds = []string{"orderclaims.example.org"}
+	weak := whole.Objects("")
+	weak[0] = xptest.With(weak[0], xptest.Field("Ignore", "spec", "failurePolicy"))
+	broken := whole.Objects("")
+	broken[0] = xptest.With(broken[0], xptest.Annotated(guard.Annotation, "no JSON"))
+	let := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.XR(name, append(o, xptest.Annotated(guard.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPaused, "true"))...)
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		code    int
+		status  []string
+		off     []string
+	}{
+		"Up":      {reason: "All is guarded.", objects: whole.Objects(""), status: []string{"what they create is refused", "*.example.org"}, off: []string{"The guard is down"}},
+		"Down":    {reason: "Nothing is.", code: ExitProblems, status: []string{"everybody can create"}, off: []string{"There is no guard."}},
+		"Part":    {reason: "A kind is not.", objects: part.Objects(""), code: ExitProblems, status: []string{"NOT GUARDED", "xorders.example.org", "guard on"}},
+		"Weak":    {reason: "Somebody has changed it.", objects: weak, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
+		"Broken":  {reason: "Or what it says of itself.", objects: broken, code: ExitProblems, status: []string{"CHANGED", guard.KindValidating}, off: []string{"The guard is down"}},
+		"Unbound": {reason: "Without the binding it does nothing.", objects: whole.Objects("")[:1], code: ExitProblems, status: []string{"CHANGED", guard.KindValidatingBinding}},
+		"Paused": {
+			reason:  "What was let in is not left paused, unless a restore holds it.",
+			objects: append(whole.Objects(""), let("x"), restored(let("y"), adoption.Hold{})),
+			off:     []string{"XOrder x is not paused any more", "XOrder y stays paused"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := guardedServer(false, append(tc.objects, xrdOf("example.org"))...)
+			o := &options{Streams: Streams{Out: &out, Err: &out}, velero: "velero"}
+			cluster := live.NewCluster(s, s)
+			err := (&guardStatus{options: o, out: output{format: printer.Table}}).run(t.Context(), cluster)
+			if codeOf(failed(err)) != tc.code {
+				t.Errorf("%s got %v, want code %d", tc.reason, err, tc.code)
+			}
+			if err := o.guardOff(t.Context(), cluster, probingOf(cluster)); err != nil {
+				t.Errorf("%s got %v", tc.reason, err)
+			}
+			for _, must := range append(tc.status, tc.off...) {
+				if !strings.Contains(out.String(), must) {
+					t.Errorf("%s There is no %q in:\n%s", tc.reason, must, out.String())
+				}
+			}
+			if diff := cmp.Diff(guard.Guard{}, s.up(t)); diff != "" {
+				t.Errorf("It must be down: -want, +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whoever waits for the adoption must not forget the guard.
+func TestWaitBehindGuard(t *testing.T) {
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	late := &exit{code: ExitTimeout}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		old     bool
+		off     bool
+		err     error
+		up      bool
+		want    string
+	}{
+		"Off":     {reason: "It is taken down if that was asked for.", objects: whole.Objects(""), off: true, want: "The guard is down"},
+		"NoGuard": {reason: "That there is none is as good.", off: true, want: "There is no guard"},
+		"Up":      {reason: "It is named if not.", objects: whole.Objects(""), up: true, want: "The guard is still up"},
+		"Late":    {reason: "What is not adopted still needs it.", objects: whole.Objects(""), off: true, err: late, up: true, want: "The guard is still up"},
+		"Without": {reason: "Of none nothing is said."},
+		"Old":     {reason: "Nor where there can't be any.", old: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := guardedServer(tc.old, tc.objects...)
+			w := &wait{options: &options{Streams: Streams{Out: &out, Err: &out}, velero: "velero"}}
+			if err := w.guarded(t.Context(), live.NewCluster(s, s), tc.off, tc.err); !errors.Is(err, tc.err) {
+				t.Errorf("%s got %v, want %v", tc.reason, err, tc.err)
+			}
+			if tc.want == "" && out.String() != "" || !strings.Contains(out.String(), tc.want) {
+				t.Errorf("%s got %q, want %q", tc.reason, out.String(), tc.want)
+			}
+			if up := s.up(t).By != ""; up != tc.up {
+				t.Errorf("%s up is %v", tc.reason, up)
+			}
+		})
+	}
+}
+
+// What a Restore has not come to yet still needs the guard.
+func TestWaitForRestores(t *testing.T) {
+	of := func(name, phase string) *unstructured.Unstructured {
+		return xptest.Object("velero.io/v1", "Restore", "velero", name, xptest.Field(phase, "status", "phase"))
+	}
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		name    string
+		want    []string
+	}{
+		"None":  {reason: "There may be none."},
+		"Over":  {reason: "It is over.", objects: []*unstructured.Unstructured{of("a", "Completed"), of("b", "PartiallyFailed")}},
+		"Busy":  {reason: "One is not.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, want: []string{"Restore velero/a: it is InProgress"}},
+		"New":   {reason: "One has not begun.", objects: []*unstructured.Unstructured{of("a", "")}, want: []string{"Restore velero/a: it is New"}},
+		"Named": {reason: "Others don't matter.", objects: []*unstructured.Unstructured{of("a", "InProgress"), of("b", "Completed")}, name: "b"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(tc.objects...)
+			w := &wait{options: &options{velero: "velero"}}
+			var got []string
+			for _, p := range w.restoresIn(live.NewCluster(s, s), tc.name)(t.Context()) {
+				got = append(got, p.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestValidateNamesGuard(t *testing.T) {
+	whole := guard.Guard{Kinds: []string{"*.example.org"}, Users: []string{"u"}, By: "alice", Since: "monday"}
+	now := time.Now()
+	over := map[string]report.Restore{"velero/r": {Phase: "Completed", Started: &now}}
+	foreign := xptest.Object(guard.Group+"/v1", guard.KindValidating, "", guard.Name)
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		old     bool
+		survey  live.Survey
+		want    []report.Severity
+	}{
+		"Left":    {reason: "It was left behind.", objects: whole.Objects(""), survey: live.Survey{Restores: over}, want: []report.Severity{report.Grave}},
+		"Before":  {reason: "The restore is to come.", objects: whole.Objects(""), survey: live.Survey{Restores: map[string]report.Restore{}}, want: []report.Severity{report.Warning}},
+		"Unread":  {reason: "Nobody knows.", objects: whole.Objects(""), survey: live.Survey{Restores: over, Unread: errors.New("forbidden")}, want: []report.Severity{report.Warning}},
+		"Foreign": {reason: "It is somebody else's.", objects: []*unstructured.Unstructured{foreign}},
+		"None":    {reason: "There is none."},
+		"Old":     {reason: "There can't be any.", old: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := guardedServer(tc.old, tc.objects...)
+			var got []report.Severity
+			for _, p := range (&validation{cluster: live.NewCluster(s, s)}).guard(t.Context(), &tc.survey) {
+				got = append(got, p.Severity)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestGuardUsage(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"Off":       {reason: "There is one guard, and taking it down for a namespace would take it down for all.", args: []string{"guard", "off", "-n", "a"}, want: "there is one guard"},
+		"Status":    {reason: "The same.", args: []string{"guard", "status", "-n", "a"}, want: "there is one guard"},
+		"Kind":      {reason: "A kind has a group.", args: []string{"guard", "on", "--kind", "pods"}, want: "PLURAL.GROUP"},
+		"Namespace": {reason: "A namespace has a name that one can have.", args: []string{"guard", "on", "-n", "A"}, want: "no namespace can have this name"},
+		"User":      {reason: "So has a user.", args: []string{"guard", "on", "--allow-user", ""}, want: "cannot let the user"},
+		"Unknown":   {reason: "There is nothing else.", args: []string{"guard", "up"}, want: "unknown command"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if r := command(t, nil, tc.args...); r.code != ExitUsage || !strings.Contains(r.err, tc.want) {
+				t.Errorf("%s got code %d, %s", tc.reason, r.code, r.err)
+			}
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package diagnosis
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Guard is one that is up.
+type Guard struct {
+	Policy xp.Ref
+	// Namespaces are the only ones that it guards; none are all.
+	Namespaces []string
+	By         string
+	Made       time.Time
+}
+
+// Check says that the guard is up. That is a problem if nothing is held any more, and the Restores that have begun since it was put up are over; restores is
+// nil if they could not be read.
+func (g Guard) Check(restores map[string]report.Restore, held bool) report.Problem {
+	begun, busy := false, false
+	for _, r := range restores {
+		begun = begun || r.Started != nil && !r.Started.Before(g.Made)
+		busy = busy || IsUnderWay(r.Phase)
+	}
+	where := "everywhere"
+	if len(g.Namespaces) > 0 {
+		where = "in " + strings.Join(g.Namespaces, ", ")
+	}
+	p := report.Problem{
+		Code: report.GuardUp, Severity: report.Warning, Object: g.Policy,
+		Reason: fmt.Sprintf("nobody but Velero and Crossplane can create claims and XRs %s: this guard is up since %s", where, g.Made.UTC().Format(time.RFC3339)),
+		Next:   "when what is restored is adopted: " + xp.Program + " guard off",
+	}
+	if g.By != "" {
+		p.Reason += ", put up by " + g.By
+	}
+	switch {
+	case restores == nil:
+	case held, busy:
+		p.Reason += ", and a restore is not over"
+	case !begun:
+		p.Reason += ", and no Restore has begun since"
+		p.Next = "restore, or take it down: " + xp.Program + " guard off"
+	default:
+		p.Severity = report.Grave
+		p.Reason += ". All Restores since then are over, and nothing is held"
+		p.Next = "take it down: " + xp.Program + " guard off"
+	}
+
+	return p
+}

@@ -1,0 +1,165 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Name of each object of the guard.
+const Name = xp.Program + "-guard"
+
+// Group of the objects, and their kinds.
+const (
+	Group = "admissionregistration.k8s.io"
+
+	KindValidating        = "ValidatingAdmissionPolicy"
+	KindValidatingBinding = "ValidatingAdmissionPolicyBinding"
+	KindMutating          = "MutatingAdmissionPolicy"
+	KindMutatingBinding   = "MutatingAdmissionPolicyBinding"
+)
+
+const (
+	// Annotation has what the guard was asked for.
+	Annotation = "velero.crossplane.x-k8s.io/guard"
+	// AnnotationPaused is on what the guard has let in paused.
+	AnnotationPaused = "velero.crossplane.x-k8s.io/paused-by-guard"
+
+	labelManager = "app.kubernetes.io/managed-by"
+	// labelExclude keeps an object out of Velero's backups: a restore must not bring back a guard.
+	labelExclude = "velero.io/exclude-from-backup"
+)
+
+// A Guard is what is asked for.
+type Guard struct {
+	// Kinds are resources of claims and XRs, as PLURAL.GROUP; the plural * stands for all of the group.
+	Kinds []string `json:"kinds"`
+	// Namespaces are the only ones that it guards; none are all. Cluster-scoped kinds are in no namespace, and always guarded.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Users may create claims and XRs.
+	Users []string `json:"users"`
+	// Paused says that others may create claims and XRs, which Crossplane then leaves alone.
+	Paused bool `json:"paused,omitempty"`
+	// By is who has put it up, "" if that is not known, and Since is when.
+	By    string `json:"by,omitempty"`
+	Since string `json:"since"`
+}
+
+// Merge returns the guard as it is when another is asked for while it is up: it guards what both do, and lets pass whom both do.
+func (g Guard) Merge(other Guard) Guard {
+	merged := other
+	merged.Kinds, merged.Users = union(g.Kinds, other.Kinds), union(g.Users, other.Users)
+	merged.Namespaces = union(g.Namespaces, other.Namespaces)
+	if g.Since == "" { // There is none.
+		return merged
+	}
+	merged.By, merged.Since = g.By, g.Since
+	if len(g.Namespaces) == 0 || len(other.Namespaces) == 0 {
+		merged.Namespaces = nil
+	}
+
+	return merged
+}
+
+func union(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
+// Validate fails if the API server would not take the guard, or if it would guard anything that is neither a claim nor an XR.
+func (g Guard) Validate() error {
+	for _, kind := range g.Kinds {
+		if _, err := ParseKind(kind); err != nil {
+			return err
+		}
+	}
+	for _, namespace := range g.Namespaces {
+		if len(validation.IsDNS1123Label(namespace)) > 0 {
+			return fmt.Errorf("cannot guard the namespace %q: no namespace can have this name", namespace)
+		}
+	}
+	for _, user := range g.Users {
+		if user == "" || !printable(user) {
+			return fmt.Errorf("cannot let the user %q pass: the name is empty, or has characters that do not print", user)
+		}
+	}
+
+	return nil
+}
+
+// printable tells whether a string is one line of text.
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// ParseKind reads PLURAL.GROUP. It refuses the groups of Kubernetes, Velero and Crossplane itself: guarding one of them could lock a cluster.
+func ParseKind(kind string) (schema.GroupResource, error) {
+	r := schema.ParseGroupResource(kind)
+	switch {
+	case r.Resource != "*" && len(validation.IsDNS1035Label(r.Resource)) > 0, len(validation.IsDNS1123Subdomain(r.Group)) > 0:
+		return r, fmt.Errorf("cannot read %q as a kind: give it as PLURAL.GROUP, such as orders.example.org, or as *.example.org for all kinds of a group", kind)
+	case !xp.IsCustom(r.Group), xp.IsOwn(r.Group), strings.HasSuffix("."+r.Group, ".kubernetes.io"), r.Group == "velero.io":
+		return r, fmt.Errorf("cannot guard %q: claims and XRs are not in this group, and a cluster in which nobody can create what is can't be repaired", kind)
+	default:
+		return r, nil
+	}
+}
+
+// Covers tells whether a kind is guarded.
+func (g Guard) Covers(r schema.GroupResource) bool {
+	return slices.Contains(g.Kinds, r.String()) || slices.Contains(g.Kinds, schema.GroupResource{Group: r.Group, Resource: "*"}.String())
+}
+
+// A Kind is one of claims or XRs.
+type Kind struct {
+	schema.GroupResource
+
+	Namespaced bool
+}
+
+// KindsOf returns the kinds that an XRD defines, whether they are served or not.
+func KindsOf(xrd *unstructured.Unstructured) []Kind {
+	var kinds []Kind
+	for i, r := range xp.DefinitionResources(xrd) {
+		if _, err := ParseKind(r.String()); err != nil || r.Resource == "*" {
+			continue // No XRD can have that served.
+		}
+		// The first is that of the XRs.
+		kinds = append(kinds, Kind{GroupResource: r, Namespaced: i > 0 || xp.ScopeOf(xrd) == "Namespaced"})
+	}
+
+	return kinds
+}
+
+// ErrForeign is that an object has the guard's name, and somebody else has made it.
+var ErrForeign = errors.New("it is not the guard's, although it is called so")
+
+// From reads from the policy what the guard was asked for.
+func From(policy *unstructured.Unstructured) (Guard, error) {
+	var g Guard
+	if !IsOwn(policy) {
+		return g, fmt.Errorf("cannot use %s %q: %w", policy.GetKind(), policy.GetName(), ErrForeign)
+	}
+	if err := json.Unmarshal([]byte(policy.GetAnnotations()[Annotation]), &g); err != nil {
+		return Guard{}, fmt.Errorf("cannot read the annotation %s of %s %q: %w", Annotation, policy.GetKind(), policy.GetName(), err)
+	}
+
+	return g, nil
+}
+
+// IsOwn tells whether an object is one of the guard's.
+func IsOwn(u *unstructured.Unstructured) bool {
+	return u.GetName() == Name && u.GetLabels()[labelManager] == xp.Program
+}
