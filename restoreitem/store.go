@@ -37,6 +37,7 @@ func (a *Adopt) warnOfStore(i *item) {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)
-	i.warn(nil, "It publishes with "+config+" in a store that is not in this cluster, and that is left as it is. If what was restored is refused there as not "+
-		"its owner (kubectl describe), set the tag "+xp.LabelOwnerUID+" there, of this one on "+name+", to the UID that it has now. So for what else publishes with it")
+	i.warn(nil, "It publishes with "+config+" in a store that is not in this cluster, and that is left as it is. If what was restored is refused there as "+
+		"not its owner (kubectl describe), set the tag "+xp.LabelOwnerUID+" there, of this one on "+name+", to the UID that it has now. So for what else "+
+		"publishes with it")
 }

@@ -83,20 +83,24 @@ func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstruct
 // takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
 // Of one without data that is who has made it.
 func takeControl(u, s *unstructured.Unstructured) Change {
-	c := Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again"}
+	return Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
+}
+
+// publisherOf returns under which name the data of a connection secret were written; "" if that is not known, or if it is none.
+func publisherOf(s *unstructured.Unstructured) (manager string) {
 	if !xp.IsConnectionSecret(s) {
-		return c
+		return ""
 	}
 	for _, path := range managedPaths(s) {
 		fields := [][]string{path}
 		of := managersOf(entriesOf(s), fields)
 		if len(of) == 1 && writesAs(s, of[0], fields) {
-			c.Manager, _ = of[0]["manager"].(string)
+			manager, _ = of[0]["manager"].(string)
 		}
 		if len(of) > 0 {
 			break
 		}
 	}
 
-	return c
+	return manager
 }

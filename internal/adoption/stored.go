@@ -45,7 +45,7 @@ func (w *World) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok 
 	}
 
 	return Change{
-		Target: s, Step: "write the UID of " + xp.String(u) + " on it, which may publish in it again",
+		Target: s, Step: "write the UID of " + xp.String(u) + " on it, which may publish in it again", Manager: publisherOf(s),
 		Patch: map[string]any{"metadata": map[string]any{
 			"resourceVersion": s.GetResourceVersion(), "labels": map[string]any{xp.LabelOwnerUID: string(u.GetUID())},
 		}},

@@ -52,7 +52,8 @@ func TestStoreNamespace(t *testing.T) {
 		"Untyped":    {reason: "Kubernetes is the default.", spec: `{"defaultScope":"infra"}`, want: want{Namespace: "infra"}},
 		"Kubernetes": {reason: "In this cluster.", spec: `{"type":"Kubernetes","defaultScope":"infra"}`, want: want{Namespace: "infra"}},
 		"Remote": {
-			reason: "In another cluster.", spec: `{"defaultScope":"infra","kubernetes":{"auth":{"source":"Secret"}}}`, want: want{Outside: "the Secrets of another cluster"},
+			reason: "In another cluster.", spec: `{"defaultScope":"infra","kubernetes":{"auth":{"source":"Secret"}}}`,
+			want: want{Outside: "the Secrets of another cluster"},
 		},
 		"Plugin": {reason: "Anywhere.", spec: `{"type":"Plugin","defaultScope":"infra"}`, want: want{Outside: `a store of type "Plugin"`}},
 	}
