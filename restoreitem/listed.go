@@ -92,10 +92,11 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 		return believesOfManaged(item, i, restore)
 	case !ofNamespaces(restore):
 		return true, "" // Everything can come by itself, or by a label, which whoever writes to the bucket can write too.
-	case isActivation(i), isStoreConfig(i):
-		// What it activates, or who publishes with it, is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says
-		// so, or Crossplane does, which waits for it.
+	case isActivation(i):
+		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says so.
 		return false, ""
+	case isStoreConfig(i):
+		return isStoreOf(item, i), ""
 	case isPlatform(i):
 		if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
 			return false, listedXRs
@@ -139,6 +140,14 @@ func isActivation(i xp.Item) bool {
 // isStoreConfig tells whether an item says where Crossplane publishes connection details.
 func isStoreConfig(i xp.Item) bool {
 	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
+}
+
+// isStoreOf tells whether an XR itself names the StoreConfig. It is the platform's, as the ProviderConfig of a cluster-scoped MR, and so is what an XR that is
+// cluster-scoped too publishes with: its Composition says that, and no claim.
+func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
+	_, store, publishes := xp.StoreSecret(xr)
+
+	return publishes && isXR(xr) && xr.GetNamespace() == "" && i.Namespace == "" && i.Name == store
 }
 
 // resourceOf is what the resource of a kind of configs is called.

@@ -123,7 +123,20 @@ func TestOrderBringsSecretStores(t *testing.T) {
 	listed := xptest.Tree("storeconfigs.example.org//default")
 	mr := xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"), listed)
 	config := id("example.org", "storeconfigs", "", "default")
+	claim := xptest.Claim("o")
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default"))
 	runOrders(t, map[string]orderCase{
+		"XR": {
+			reason: "What its Composition says comes also in a restore of a namespace.", item: xr, spec: teamA(),
+			want: ordering{First: []velero.ResourceIdentifier{id(xp.GroupSecrets, "storeconfigs", "", "default")}},
+		},
+		"XRsOther": {
+			reason: "It does not name it.", item: xptest.With(xr, xptest.StoresTo("vault", "s")), spec: teamA(),
+		},
+		"Claim": {
+			reason: "What is in a namespace brings nothing of the platform's.", spec: teamA(),
+			item: xptest.With(claim, xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default")),
+		},
 		"MR": {reason: "It is its provider's.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config}}},
 		"Label": {
 			reason: "The Secret may have no label.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config, id("", "secrets", "infra", "s")}},

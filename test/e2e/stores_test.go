@@ -93,8 +93,10 @@ func TestSecretStoresV1(t *testing.T) {
 	for _, name := range []string{stored, storedNear} {
 		t.Run("Settled/"+name, func(t *testing.T) { s.testSettled(t, scenes[name], now[len(now)-1].Seq) })
 	}
-	if _, err := get(ctx, s.target, storeConfigKind, "", stored); err != nil {
-		t.Errorf("The StoreConfig did not come back: %v", err)
+	for _, name := range names {
+		if _, err := get(ctx, s.target, storeConfigKind, "", name); err != nil {
+			t.Errorf("A StoreConfig did not come back: %v", err)
+		}
 	}
 }
 
