@@ -95,14 +95,8 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	case isActivation(i):
 		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says so.
 		return false, ""
-	case isStoreConfig(i):
-		return isStoreOf(item, i), ""
-	case isPlatform(i):
-		if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
-			return false, listedXRs
-		}
-
-		return o.asksFor(item, i), ""
+	case isPlatform(i), isStoreConfig(i):
+		return o.believesOfXR(item, i)
 	case i.Namespace != "":
 		// What is in another namespace of the restore comes with that, unless only some labels do. A connection Secret may have to come first.
 		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || selective(restore) || !included(restore, i.Namespace), ""
@@ -113,6 +107,18 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 
 		return true, ""
 	}
+}
+
+// believesOfXR is believes for what only XRs bring: what they run on, and where Crossplane publishes for them.
+func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
+	if isStoreConfig(i) {
+		return isStoreOf(item, i), ""
+	}
+	if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
+		return false, listedXRs
+	}
+
+	return o.asksFor(item, i), ""
 }
 
 // believesOfManaged is believes for the list on an MR, which has its ProviderConfig and its StoreConfig and nothing else. One that is cluster-scoped is the

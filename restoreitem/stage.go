@@ -24,7 +24,11 @@ type Scenery interface {
 	ResourceMapper
 	ClaimKinds
 	Definer
+	Obstacles
+}
 
+// Obstacles are what keeps something from coming back though the cluster has it, or what defines it.
+type Obstacles interface {
 	// Deleting tells whether the object that r names is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind if that is not active, and "" of any other.

@@ -100,10 +100,10 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner, Status
-// and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings
-// along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark
-// would be too large to be stored.
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner,
+// Status and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that
+// u brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if
+// the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
