@@ -22,7 +22,7 @@ import (
 const (
 	aloneStored = "alone-stored"
 	stored      = "stored"
-	storedNear  = "stored-near"
+	storedNear  = "near-stored"
 )
 
 // ownerUID is the label that says who has published in a Secret with a store.
@@ -186,4 +186,7 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 
 		return nil
 	})
+	if r := command(t, s.target, "validate", "-o", "json"); strings.Count(r.stdout, "set the label "+ownerUID) < n.Count {
+		t.Errorf("validate does not say what to do about the Secrets: %+v", r)
+	}
 }
