@@ -120,8 +120,9 @@ func (c *cluster) Served(gk schema.GroupKind) (schema.GroupVersionKind, bool, er
 	version, ok := map[schema.GroupKind]string{
 		{Group: "cloud.example.org", Kind: "ProviderConfig"}: "v1beta1", {Group: "example.org", Kind: "ProviderConfig"}: "v1beta1",
 		{Group: "m.example.org", Kind: "ProviderConfig"}: "v1", {Group: "m.example.org", Kind: "ClusterProviderConfig"}: "v1",
+		{Group: "example.org", Kind: "StoreConfig"}: "v1alpha1", {Group: xp.GroupSecrets, Kind: "StoreConfig"}: "v1alpha1",
 	}[gk]
-	if _, _, err := c.Resource(gk.WithVersion("v1")); err == nil && !ok && gk.Kind != "Usage" && gk.Kind != "ProviderConfig" && gk.Kind != "ClusterProviderConfig" {
+	if _, _, err := c.Resource(gk.WithVersion("v1")); err == nil && !ok && gk.Kind != "Usage" && !xp.IsProviderConfigKind(gk.Kind) {
 		version, ok = "v1", true
 	}
 
@@ -150,7 +151,7 @@ func (c *cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		"LocalBucket": {"localbuckets", true}, "Secret": {"secrets", true}, "Namespace": {"namespaces", false}, "EnvironmentConfig": {"environmentconfigs", false}, "ConfigMap": {"configmaps", true}, "CompositeResourceDefinition": {"compositeresourcedefinitions", false},
 		"Composition": {"compositions", false}, "CompositionRevision": {"compositionrevisions", false},
 		"Usage":          {"usages", gvk.Group == xp.GroupProtection},
-		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false},
+		"ProviderConfig": {"providerconfigs", false}, "ClusterProviderConfig": {"clusterproviderconfigs", false}, "StoreConfig": {"storeconfigs", false},
 	}
 	if c.activates {
 		kinds["ManagedResourceDefinition"], kinds["ManagedResourceActivationPolicy"] = kinds["Composition"], kinds["Composition"]

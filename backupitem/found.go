@@ -36,6 +36,8 @@ type found struct {
 	published map[xp.Item]bool
 	// activating are those of the shared items that have kinds of MRs served.
 	activating map[xp.Item]bool
+	// stored is the Secret that it has published with a secret store, and outside the StoreConfig of a store that is not in the cluster; zero if there is none.
+	stored, outside xp.Ref
 	// inputs are the Secrets that its provider reads.
 	inputs []xp.Input
 	// dangling are the resourceRefs of an XR that lead nowhere, or to what somebody else controls.

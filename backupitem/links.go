@@ -235,8 +235,14 @@ func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
 
 		return t
 	}
-	if ref, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef"); ok {
-		t.Object["spec"] = map[string]any{"writeConnectionSecretToRef": ref}
+	spec := map[string]any{}
+	for _, field := range []string{"writeConnectionSecretToRef", "publishConnectionDetailsTo"} {
+		if ref, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", field); ok {
+			spec[field] = ref
+		}
+	}
+	if len(spec) > 0 {
+		t.Object["spec"] = spec
 	}
 
 	return t

@@ -13,25 +13,34 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// providerConfig adds the ProviderConfig that an MR is reconciled with. An MR does not say which group its kind is in: it is the MR's own or, in a
-// family of providers, what is left of that without its first parts (s3.aws.upbound.io has that of aws.upbound.io). A
-// cluster-scoped one is the platform's, as a Composition is, and has no credentials in it.
+// providerConfig adds the ProviderConfig that an MR is reconciled with. A cluster-scoped one is the platform's, as a Composition is, and has no credentials
+// in it.
 func (l *Links) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
 	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if err != nil || ref["name"] == "" {
 		return // What is not a reference names nothing.
 	}
-	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: ref["kind"]}
-	if gk.Kind == "" {
-		gk.Kind = "ProviderConfig"
+	u, _ := l.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
+	if u == nil {
+		return
 	}
-	for ok := true; ok && xp.IsCustom(gk.Group); _, gk.Group, ok = strings.Cut(gk.Group, ".") {
-		r := xp.Ref{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: mr.GetNamespace(), Name: ref["name"]}
+	if item, ok := l.item(f, u); ok && f.share(mr, u, item) {
+		f.before = append(f.before, item)
+	}
+}
+
+// config returns what configures the provider of an MR, nil if there is none; ok is false if that is not known, which is what f then says. An MR does not say
+// which group its kind is in: it is the MR's own or, in a family of providers, what is left of that without its first parts (s3.aws.upbound.io has that of
+// aws.upbound.io).
+func (l *Links) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
+	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: kind}
+	for more := true; more && xp.IsCustom(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
+		r := xp.Ref{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: mr.GetNamespace(), Name: name}
 		gvk, served, err := l.served(gk)
 		if err != nil {
 			f.lose(r, err)
 
-			return // It may be the one, and another of its name another's.
+			return nil, false // It may be the one, and another of its name another's.
 		}
 		if !served {
 			continue
@@ -41,17 +50,14 @@ func (l *Links) providerConfig(ctx context.Context, f *found, mr *unstructured.U
 		if err != nil {
 			f.lose(r, err)
 
-			return
+			return nil, false
 		}
-		if u == nil || !xp.IsProviderConfig(u) {
-			continue
+		if u != nil && xp.IsProviderConfig(u) {
+			return u, true
 		}
-		if item, ok := l.item(f, u); ok && f.share(mr, u, item) {
-			f.before = append(f.before, item)
-		}
-
-		return
 	}
+
+	return nil, true
 }
 
 // credentials adds the Secret that a ProviderConfig takes its credentials from, if the settings ask for it.
@@ -74,9 +80,13 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 	}
 }
 
-// credentialsOf returns the Secret that a ProviderConfig takes its credentials from, in its own namespace if it has one.
+// credentialsOf returns the Secret that a ProviderConfig takes its credentials from, in its own namespace if it has one, or a StoreConfig of another cluster.
 func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
-	ref, _, err := unstructured.NestedStringMap(config.Object, "spec", "credentials", "secretRef")
+	path := []string{"spec", "credentials", "secretRef"}
+	if config.GetKind() == xp.KindStoreConfig {
+		path = []string{"spec", "kubernetes", "auth", "secretRef"}
+	}
+	ref, _, err := unstructured.NestedStringMap(config.Object, path...)
 	if err != nil {
 		return xp.Ref{}, false
 	}

@@ -15,6 +15,7 @@ import (
 // secret adds the Secret that an object publishes its connection details in, which must be controlled by it. One that was not published yet
 // into the object's own namespace is nothing to warn of.
 func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
+	l.stored(ctx, f, u)
 	ref, ok := xp.SecretRef(u)
 	if !ok {
 		return

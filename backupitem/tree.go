@@ -92,6 +92,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	}
 	found.note(u)
 	xp.SetPublished(u, found.takesSecret(backup))
+	found.noteStored(u, backup)
 	found.noteInputs(u)
 	found.warn(t.log)
 	t.identify(ctx, u, backup)

@@ -105,6 +105,8 @@ func reason(u *unstructured.Unstructured) string {
 		return "after the XRs that compose them"
 	case xp.IsManaged(u):
 		return "nothing has to be there before them"
+	case u.GetKind() == xp.KindStoreConfig:
+		return "where connection details are published"
 	case xp.IsProviderConfig(u):
 		return "how providers authenticate"
 	default:

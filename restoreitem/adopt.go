@@ -92,6 +92,8 @@ type Adopt struct {
 	remembered sync.Map
 	// lacking are the Secrets of which the restore was to tell that providers read them, and that they are missing.
 	lacking sync.Map
+	// outside are the StoreConfigs of which the restore was to tell that what is published with them is not in the cluster.
+	outside sync.Map
 	doom    *Doom
 	asks    *Asks
 	// standDown says what Velero does itself.
@@ -258,7 +260,9 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	}
 	if held != nil {
 		a.awaitSecret(i, held)
+		a.awaitStored(i, held)
 	}
+	a.warnOfStore(i)
 	if held == nil && i.isAsItWas() {
 		a.returnManagers(i)
 

@@ -251,6 +251,10 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	i.SetAnnotations(annotations)
 	xp.WithoutNotes(i.Unstructured)
 	i.warn(nil, "Restored to make external resources of its own: it is a copy of "+of.String()+", which is alive")
+	if secret, ok := xp.Stored(i.original); ok {
+		secret.Namespace = targetNamespace(secret.Namespace, i.restore)
+		i.warn(nil, "It publishes with a secret store, and "+secret.String()+" is a copy of the original's, in which it may not; delete that")
+	}
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil

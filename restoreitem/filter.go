@@ -16,7 +16,10 @@ func (o *Order) unasked(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 	items := o.claimsOf(item)
 	if r, publishes := xp.SecretRef(item); publishes {
-		items = append(items, xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
+		items = append(items, secretItem(r))
+	}
+	if r, publishes := xp.Stored(item); publishes {
+		items = append(items, secretItem(r))
 	}
 	if !isXR(item) {
 		return items

@@ -70,6 +70,7 @@ func (a *Adopt) hold(i *item) (string, error) {
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
 	}
+	a.awaitStored(i, &held)
 	if err := a.put(i, held); err != nil {
 		return "", err
 	}

@@ -105,7 +105,8 @@ func (i *item) isReplaceable() bool {
 
 // isCrossplanes tells whether the item is something that Crossplane or a provider works with.
 func (i *item) isCrossplanes() bool {
-	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsOwn(i.GroupVersionKind().Group)
+	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsOwn(i.GroupVersionKind().Group) ||
+		xp.IsStored(i.original)
 }
 
 // isAsItWas tells whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.

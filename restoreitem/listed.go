@@ -95,12 +95,8 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	case isActivation(i):
 		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says so.
 		return false, ""
-	case isPlatform(i):
-		if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
-			return false, listedXRs
-		}
-
-		return o.asksFor(item, i), ""
+	case isPlatform(i), isStoreConfig(i):
+		return o.believesOfXR(item, i)
 	case i.Namespace != "":
 		// What is in another namespace of the restore comes with that, unless only some labels do. A connection Secret may have to come first.
 		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || selective(restore) || !included(restore, i.Namespace), ""
@@ -113,8 +109,20 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	}
 }
 
-// believesOfManaged is believes for the list on an MR, which has its ProviderConfig and nothing else. One that is cluster-scoped is the platform's: nothing in
-// it says whose it is, so what is in a namespace does not bring it.
+// believesOfXR is believes for what only XRs bring: what they run on, and where Crossplane publishes for them.
+func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
+	if isStoreConfig(i) {
+		return isStoreOf(item, i), ""
+	}
+	if !isXR(item) || !runsOn(xp.CompositeFrom(item), i) {
+		return false, listedXRs
+	}
+
+	return o.asksFor(item, i), ""
+}
+
+// believesOfManaged is believes for the list on an MR, which has its ProviderConfig and its StoreConfig and nothing else. One that is cluster-scoped is the
+// platform's: nothing in it says whose it is, so what is in a namespace does not bring it.
 func believesOfManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !isConfigOf(mr, i):
@@ -135,12 +143,31 @@ func isActivation(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 }
 
-// isConfigOf tells whether an entry is the ProviderConfig that an MR names, which is of the MR's group or of one above that.
+// isStoreConfig tells whether an item says where Crossplane publishes connection details.
+func isStoreConfig(i xp.Item) bool {
+	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
+}
+
+// isStoreOf tells whether an XR itself names the StoreConfig. It is the platform's, as the ProviderConfig of a cluster-scoped MR, and so is what an XR that is
+// cluster-scoped too publishes with: its Composition says that, and no claim.
+func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
+	_, store, publishes := xp.StoreSecret(xr)
+
+	return publishes && isXR(xr) && xr.GetNamespace() == "" && i.Namespace == "" && i.Name == store
+}
+
+// resourceOf is what the resource of a kind of configs is called.
+func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
+
+// isConfigOf tells whether an entry is the ProviderConfig or the StoreConfig that an MR names, which is of the MR's group or of one above that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
-	kind, group := cmp.Or(ref["kind"], "ProviderConfig"), mr.GroupVersionKind().Group
+	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
+	if _, store, publishes := xp.StoreSecret(mr); publishes && i.Resource == resourceOf(xp.KindStoreConfig) {
+		kind, name = xp.KindStoreConfig, store
+	}
 
-	return xp.IsProviderConfigKind(kind) && i.Resource == strings.ToLower(kind)+"s" && i.Name == ref["name"] &&
+	return xp.IsProviderConfigKind(kind) && i.Resource == resourceOf(kind) && i.Name == name &&
 		xp.IsCustom(i.Group) && (i.Group == group || strings.HasSuffix(group, "."+i.Group)) &&
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }

@@ -29,6 +29,7 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	environment := xptest.Object("apiextensions.crossplane.io/v1beta1", "EnvironmentConfig", "", "prod")
 	activation, mrd := xptest.ActivationPolicy("all", xptest.Activating("*")), xptest.ManagedDefinition("buckets", mr, xptest.Inactive())
 	const update = velerov1.PolicyTypeUpdate
+	inStore := xptest.Secret("s", xptest.Field("Opaque", "type"), xptest.StoredBy(mr))
 	type want struct {
 		Skip bool
 		Op   string
@@ -63,6 +64,10 @@ func TestAdoptLeavesWhatIsLive(t *testing.T) {
 			live: live(mr), want: want{Skip: true, Op: "Bucket.v1alpha1.cloud.example.org//b"},
 		},
 		"Composed": {reason: "The same.", policy: update, item: xptest.Secret("s"), live: live(xptest.Secret("s")), want: want{Skip: true}},
+		"Stored": {
+			reason: "The UID of the backup on what was published with a secret store would keep its owner out.", policy: update, item: inStore, live: live(inStore),
+			want: want{Skip: true},
+		},
 		"Platform": {
 			reason: "A restore of one namespace must not change the Composition of all.",
 			policy: update, item: composition, live: live(composition), want: want{Skip: true},

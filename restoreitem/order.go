@@ -255,20 +255,33 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	return append(first, more...), err
 }
 
-// published returns the connection secret of an XR or MR in a restore by labels, which it may have none of. It comes back before its controller then, which
-// takes it over.
+// published returns the connection secrets of an XR or MR in a restore by labels, which they may have none of. They come back before their controller then,
+// which takes them over.
 func (o *Order) published(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	r, ok := xp.SecretRef(item)
-	if !ok || !selective(restore) || !xp.Published(item) {
+	if !selective(restore) {
 		return nil
 	}
-	to := r
-	to.Namespace = targetNamespace(r.Namespace, restore)
-	if brings, _ := o.asks.secretOf(to); brings {
-		return nil
+	var refs []xp.Ref
+	if r, ok := xp.SecretRef(item); ok && xp.Published(item) {
+		refs = append(refs, r)
+	}
+	if r, ok := xp.Stored(item); ok {
+		refs = append(refs, r)
+	}
+	var items []xp.Item
+	for _, r := range refs {
+		to := r
+		to.Namespace = targetNamespace(r.Namespace, restore)
+		if !o.asks.came(to) {
+			items = append(items, secretItem(r))
+		}
 	}
 
-	return []xp.Item{{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}}
+	return items
+}
+
+func secretItem(r xp.Ref) xp.Item {
+	return xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}
 }
 
 // named returns the owners of an item and what it uses.

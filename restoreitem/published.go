@@ -36,18 +36,30 @@ type publisher struct {
 	uid types.UID
 }
 
-// reach has Velero bring the connection secret of a held XR or MR from a namespace that the restore does not take, as a backup takes it from there: some
+// reach has Velero bring the connection secrets of a held XR or MR from a namespace that the restore does not take, as a backup takes them from there: some
 // passwords are nowhere else. Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore. Of what is in such a namespace nothing
 // else comes by this, and no namespace: Velero would make one of which the restore is told nothing.
 func (a *Adopt) reach(i *item, out *velero.RestoreItemActionExecuteOutput) {
-	r, ok := xp.SecretRef(i.original)
-	if !ok || a.asks == nil || xp.IsClaim(i.original) || included(i.restore, r.Namespace) || !reaches(i.restore, r.Namespace) {
+	if a.asks == nil || xp.IsClaim(i.original) {
+		return
+	}
+	if r, ok := xp.SecretRef(i.original); ok {
+		a.reachFor(i, r, xp.Published(i.original), out)
+	}
+	if r, ok := xp.Stored(i.original); ok {
+		a.reachFor(i, r, true, out)
+	}
+}
+
+// reachFor is reach for one Secret, which the backup is noted to have or not.
+func (a *Adopt) reachFor(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
+	if included(i.restore, r.Namespace) || !reaches(i.restore, r.Namespace) {
 		return
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	brings, known := a.asks.secretOf(to)
-	if brings || !known && !xp.Published(i.original) {
+	if brings || !known && !noted {
 		return
 	}
 	live, err := a.cluster.Exists(context.Background(), xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: to.Namespace})
@@ -80,7 +92,8 @@ func (a *Asks) reachedFor(secret *unstructured.Unstructured) (by publisher, reac
 	}
 	by, _ = v.(publisher)
 	c, ok := xp.Controller(secret)
-	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind
+	owned = ok && xp.IsConnectionSecret(secret) && c.UID == by.uid && c.Name == by.Name && c.Kind == by.Kind ||
+		by.uid != "" && xp.Label(secret, xp.LabelOwnerUID) == string(by.uid)
 
 	return by, true, owned
 }

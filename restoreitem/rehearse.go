@@ -246,8 +246,7 @@ func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstr
 	_, _, err := r.stage.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return report.Outcome{Action: report.Refuse, Reason: "the cluster does not serve " + u.GroupVersionKind().String() + ", and its CRD is not in the backup; " +
-			"install its XRD or its provider, then restore again"}, nil
+		return report.Outcome{Action: report.Refuse, Reason: r.unserved(ctx, u.GroupVersionKind())}, nil
 	case err != nil:
 		return report.Outcome{}, err
 	}
@@ -271,6 +270,16 @@ func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstr
 	default:
 		return r.created(u, said), nil
 	}
+}
+
+// unserved says why what is of a kind that is not served does not come back.
+func (r *rehearsal) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
+	if name := r.stage.inactive(ctx, gvk.GroupKind()); name != "" {
+		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
+			". Then restore again"
+	}
+
+	return "the cluster does not serve " + gvk.String() + ", and its CRD is not in the backup; install its XRD or its provider, then restore again"
 }
 
 // created says how an item comes back that is not live, and has it be there from now on.

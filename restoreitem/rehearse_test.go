@@ -26,6 +26,8 @@ type scene struct {
 
 	resources ResourceMapperFn
 	dying     *unstructured.Unstructured
+	// inactive are the ManagedResourceDefinitions of kinds that are not active.
+	inactive map[string]string
 }
 
 func (s *scene) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
@@ -48,6 +50,10 @@ func (s *scene) Deleting(_ context.Context, r xp.Ref) (bool, error) {
 	return slices.ContainsFunc(s.objects, func(u *unstructured.Unstructured) bool {
 		return xp.RefTo(u).ID() == r.ID() && u.GetDeletionTimestamp() != nil
 	}), nil
+}
+
+func (s *scene) Inactive() func(context.Context, schema.GroupKind) string {
+	return func(_ context.Context, gk schema.GroupKind) string { return s.inactive[gk.Kind] }
 }
 
 // anything serves every kind, as a cluster into which all was installed.
@@ -232,6 +238,38 @@ func TestRehearse(t *testing.T) {
 			}
 			if tc.scene != nil && slices.ContainsFunc(tc.scene.asked, func(s string) bool { return strings.HasPrefix(s, "outrank") }) {
 				t.Error("a rehearsal must write nothing")
+			}
+		})
+	}
+}
+
+// Who has the provider installed need not install it, but activate the kind.
+func TestRehearseOfWhatIsNotActive(t *testing.T) {
+	const definition = "buckets.cloud.example.org"
+	cases := map[string]struct {
+		reason   string
+		inactive map[string]string
+		want     string
+	}{
+		"Inactive": {
+			reason: "The cluster has what defines the kind.", inactive: map[string]string{xptest.ManagedKind: definition},
+			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, since its ManagedResourceDefinition " + definition + " is not active; " +
+				xp.HowToActivate(definition) + ". Then restore again",
+		},
+		"Absent": {
+			reason: "It has nothing of it.", inactive: map[string]string{"Database": definition},
+			want: "the cluster does not serve cloud.example.org/v1alpha1, Kind=Bucket, and its CRD is not in the backup; install its XRD or its provider, then restore again",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			fates, err := rehearsed(t.Context(), packed(t, xptest.MR("b")), &scene{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := report.Outcome{Action: report.Refuse, Reason: tc.want}
+			if len(fates) != 1 || fates[0].Outcome != want {
+				t.Errorf("%s\ngot %+v", tc.reason, fates)
 			}
 		})
 	}

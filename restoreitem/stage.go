@@ -24,9 +24,15 @@ type Scenery interface {
 	ResourceMapper
 	ClaimKinds
 	Definer
+	Obstacles
+}
 
+// Obstacles are what keeps something from coming back though the cluster has it, or what defines it.
+type Obstacles interface {
 	// Deleting tells whether the object that r names is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
+	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind if that is not active, and "" of any other.
+	Inactive() func(ctx context.Context, gk schema.GroupKind) string
 }
 
 // A stage is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
@@ -38,6 +44,8 @@ type stage struct {
 	recent map[xp.ID]*unstructured.Unstructured
 	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it has.
 	served map[schema.GroupVersionKind]servedAs
+	// inactive returns the name of the ManagedResourceDefinition of a kind that is not active.
+	inactive func(ctx context.Context, gk schema.GroupKind) string
 	// failed is why the cluster can't be read. An action gives it a form of its own.
 	failed error
 }
@@ -53,7 +61,10 @@ type servedAs struct {
 func newStage(b *archive.Backup, scenery Scenery) *stage {
 	s := &stage{
 		scenery: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
-		served: map[schema.GroupVersionKind]servedAs{},
+		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
+	}
+	if scenery != nil {
+		s.inactive = scenery.Inactive()
 	}
 	for _, i := range b.Items {
 		if i.GroupResource == resourceCRDs {

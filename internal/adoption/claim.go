@@ -142,7 +142,7 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	} else {
 		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
 	}
-	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.awaitHand(xp.RefTo(claim), h) {
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitHand(xp.RefTo(claim), h) {
 		t.plan.Change = t.w.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 	}
 }

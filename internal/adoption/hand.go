@@ -50,7 +50,8 @@ func (h *Hold) keepFor(of Hold) {
 
 // mayGo tells whether an XR waits for nothing any more, nor for a person.
 func (t *tree) mayGo(u *unstructured.Unstructured) bool {
-	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.awaitHand(xp.RefTo(u), t.hold)
+	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
+		!t.awaitHand(xp.RefTo(u), t.hold)
 }
 
 // awaitHand waits for a person, if it is up to one to let go what r names, and tells whether it is.

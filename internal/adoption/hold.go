@@ -61,6 +61,8 @@ type Hold struct {
 	// Secret says that the backup has the connection secret of an XR or MR, and SecretBy by which command that comes back, if the restore leaves it out.
 	Secret   bool   `json:"secret,omitempty"`
 	SecretBy string `json:"secretBy,omitempty"`
+	// Stored is what it has published with a secret store; nil if it has not.
+	Stored *Stored `json:"stored,omitempty"`
 	// Inputs are the Secrets that the provider of an MR reads, that there were when it was backed up, and that were missing when it was restored.
 	Inputs []Input `json:"inputs,omitempty"`
 	// Owner is the XR that composed an MR, if it was at work when that came back: whether it still does is not known before Crossplane makes it the controller.
@@ -100,14 +102,14 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Inputs, Owner, Status and
-// Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u brings
-// along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if the mark
-// would be too large to be stored.
+// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner,
+// Status and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that
+// u brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if
+// the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
-		Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
+		Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
 	h.keepFor(of)
 	earlier, err := HoldOf(u)

@@ -72,10 +72,10 @@ func (i Input) next() string {
 	}
 }
 
-// Inputs returns the Secrets that somebody waits for because providers read them.
+// Inputs returns the Secrets of any type that somebody waits for: because providers read them, or because they were published with a secret store.
 func (w *World) Inputs() []xp.Ref {
 	var refs []xp.Ref
-	w.each(func(f *fact) { refs = append(refs, f.inputs()...) })
+	w.each(func(f *fact) { refs = append(append(refs, f.inputs()...), f.stored()...) })
 
 	return refs
 }

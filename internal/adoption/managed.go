@@ -132,7 +132,10 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 		// A provider takes control of one without a controller only if what it publishes differs.
 		return end{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
-	if why := w.missingSecret(u, h); why != "" {
+	if c, ok := w.takeStored(u, h); ok {
+		return end{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
+	}
+	if why := cmp.Or(w.missingSecret(u, h), w.missingStored(u, h)); why != "" {
 		return end{why: why, cause: causeSecret}
 	}
 	if why := w.missingInput(u, h); why != "" {

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,15 +32,24 @@ func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	if !ok || !h.Secret || w.secretless || h.ownPause() || !xp.IsPaused(u) || w.Has(r) {
 		return ""
 	}
-	switch why, unknown := w.isUnknown(r); {
-	case unknown && h.SecretBy != "":
-		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out, and whether it has come back can't be read: %s. If not, another "+
-			"would be published, without what is only in that one; bring it back: %s, and run this with the right to list Secrets", r, why, h.SecretBy)
-	case unknown:
+	why, unknown := w.isUnknown(r)
+	if unknown && h.SecretBy == "" {
 		return ""
-	case h.SecretBy != "":
+	}
+
+	return lostSecret(r, h.SecretBy, why, unknown)
+}
+
+// lostSecret says of a connection secret which the backup has that it is missing, or why that is unknown, and by which command it comes back, "" if the same
+// restore brings it.
+func lostSecret(r xp.Ref, by, why string, unknown bool) string {
+	switch {
+	case unknown && by != "":
+		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out, and whether it has come back can't be read: %s. If not, another "+
+			"would be published, without what is only in that one; bring it back: %s, and run this with the right to list Secrets", r, why, by)
+	case by != "":
 		return fmt.Sprintf("its connection %s is in the backup and the restore has left it out; another would be published, without what is only in that one; bring "+
-			"it back: %s", r, h.SecretBy)
+			"it back: %s", r, by)
 	default:
 		return fmt.Sprintf("its connection %s is in the backup and was not restored; another would be published, without what is only in that one; restore again", r)
 	}
@@ -47,7 +57,7 @@ func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 
 // checkSecret waits for the connection secret of the XR, if that is in the backup.
 func (t *tree) checkSecret(u *unstructured.Unstructured) {
-	if why := t.w.missingSecret(u, t.hold); why != "" {
+	if why := cmp.Or(t.w.missingSecret(u, t.hold), t.w.missingStored(u, t.hold)); why != "" {
 		t.wait(false, "%s: %s", xp.String(u), why)
 		t.plan.Causes[len(t.plan.Causes)-1] = u.GetKind() + " " + causeSecret
 	}
@@ -73,20 +83,24 @@ func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstruct
 // takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
 // Of one without data that is who has made it.
 func takeControl(u, s *unstructured.Unstructured) Change {
-	c := Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again"}
+	return Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
+}
+
+// publisherOf returns under which name the data of a connection secret were written; "" if that is not known, or if it is none.
+func publisherOf(s *unstructured.Unstructured) (manager string) {
 	if !xp.IsConnectionSecret(s) {
-		return c
+		return ""
 	}
 	for _, path := range managedPaths(s) {
 		fields := [][]string{path}
 		of := managersOf(entriesOf(s), fields)
 		if len(of) == 1 && writesAs(s, of[0], fields) {
-			c.Manager, _ = of[0]["manager"].(string)
+			manager, _ = of[0]["manager"].(string)
 		}
 		if len(of) > 0 {
 			break
 		}
 	}
 
-	return c
+	return manager
 }

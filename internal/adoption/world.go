@@ -323,7 +323,7 @@ func (w *World) named(f *fact) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
-		refs := f.inputs()
+		refs := append(f.inputs(), f.stored()...)
 		if held && f.hold.Owner != nil {
 			refs = append(refs, *f.hold.Owner)
 		}
@@ -338,7 +338,7 @@ func (w *World) named(f *fact) []xp.Ref {
 	}
 	var refs []xp.Ref
 	if held {
-		refs = append(refs, f.secret)
+		refs = append(f.stored(), f.secret)
 	}
 	if held && !f.claim {
 		refs = append(refs, f.revision)

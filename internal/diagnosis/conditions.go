@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,14 +35,24 @@ func (d *diagnosis) checkConditions() {
 		synced, told := xp.ConditionOf(u, xp.ConditionSynced)
 		ready, judged := xp.ConditionOf(u, xp.ConditionReady)
 		if told && synced.Status != "True" && synced.Reason != xp.ReasonReconcilePaused {
-			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"),
-				"mend that; its events tell more: kubectl describe")
+			d.add(report.NotSynced, report.Warning, r, "it can't be reconciled: "+cmp.Or(synced.Message, synced.Reason, "nothing says why"), unsynced(u, synced))
 		}
 		if judged && synced.Status == "True" && ready.Status != "True" {
 			d.add(report.NotReady, report.Warning, r, "it is not Ready: "+cmp.Or(ready.Message, ready.Reason, "nothing says why"),
 				"wait, or see what it composes, or its provider's log")
 		}
 	}
+}
+
+// unsynced says what to do about what Crossplane or a provider can't reconcile. What was restored without this plugin has another UID than what it has
+// published with a secret store (crossplane-runtime v1 pkg/connection, errFmtNotOwnedBy).
+func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
+	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
+		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,
+			xp.LabelOwnerUID, u.GetUID())
+	}
+
+	return "mend that; its events tell more: kubectl describe"
 }
 
 // isAtRest tells whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused

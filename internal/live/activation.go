@@ -31,6 +31,11 @@ func activationsIn(c *Cluster) *activations {
 	return &activations{cluster: c, known: map[schema.GroupKind]string{}}
 }
 
+// Inactive returns a function that returns the name of the MRD of a kind if that is not active, and "" of any other. It asks about each kind once.
+func (c *Cluster) Inactive() func(ctx context.Context, gk schema.GroupKind) string {
+	return activationsIn(c).inactive
+}
+
 // inactive returns the name of the MRD of a kind if it is not active, and "" if it is, there is none, or that can't be found out. No restore depends on it.
 func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string {
 	a.mu.Lock()

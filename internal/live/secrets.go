@@ -54,8 +54,8 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do fu
 	}
 }
 
-// readInputs looks for the Secrets that somebody waits for because providers read them, in a collection where all else that is waited for was listed. Such a
-// Secret can be of any type, and have no label. Of the others nothing is kept.
+// readInputs looks for the Secrets that somebody waits for and that can be of any type, in a collection where all else that is waited for was listed. Such a
+// Secret can have no label. Of the others nothing is kept.
 func (o *observer) readInputs(ctx context.Context, p collection) error {
 	missing := map[xp.ID]bool{}
 	for _, r := range o.world.Inputs() {

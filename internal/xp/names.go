@@ -22,6 +22,8 @@ const (
 	LabelClaimNamespace  = "crossplane.io/claim-namespace"
 	// LabelInUse is on what a Usage protects: Crossplane's webhook is asked about the deletion of nothing else.
 	LabelInUse = "crossplane.io/in-use"
+	// LabelOwnerUID is on what was published with a secret store, and says by whom: Crossplane refuses to publish in what another one's UID is on.
+	LabelOwnerUID = "secret.crossplane.io/owner-uid"
 	// LabelRestore and LabelBackup are what Velero writes on what a restore creates.
 	LabelRestore = "velero.io/restore-name"
 	LabelBackup  = "velero.io/backup-name"
@@ -40,6 +42,7 @@ const (
 	GroupPackage       = "pkg.crossplane.io"
 	GroupOperations    = "ops.crossplane.io"
 	GroupProtection    = "protection.crossplane.io"
+	GroupSecrets       = "secrets.crossplane.io"
 )
 
 // Values that Crossplane gives to fields.
@@ -77,6 +80,8 @@ const (
 	FieldWell = "velero.crossplane.io/well"
 	// FieldPublished is true if the backup has the connection secret of the object, wherever that is. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
+	// FieldStored names the Secret of the backup that the object has published with a secret store, or its StoreConfig if that store is not in the cluster.
+	FieldStored = "velero.crossplane.io/stored"
 	// FieldUnnamed is true if it was known that an MR has no external-name, and never will.
 	FieldUnnamed = "velero.crossplane.io/unnamed"
 	// FieldInputs lists the Secrets that an MR has its provider read, and says which of them there were, and which the backup has. A restore waits for those

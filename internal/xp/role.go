@@ -95,14 +95,14 @@ func IsUsage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsProviderConfig tells whether u says how a provider authenticates, which many MRs share.
+// IsProviderConfig tells whether u says how a provider authenticates, or where it or Crossplane publishes, which many MRs share.
 func IsProviderConfig(u *unstructured.Unstructured) bool {
 	return IsProviderConfigKind(u.GetKind()) && IsCustom(u.GroupVersionKind().Group)
 }
 
-// IsProviderConfigKind tells whether providers name what they authenticate with like that.
+// IsProviderConfigKind tells whether providers name what they authenticate with, or publish with, like that.
 func IsProviderConfigKind(kind string) bool {
-	return kind == "ProviderConfig" || kind == "ClusterProviderConfig"
+	return kind == "ProviderConfig" || kind == "ClusterProviderConfig" || kind == KindStoreConfig
 }
 
 // IsSchedule tells whether u is a CronOperation or WatchOperation, which starts Operations by itself.

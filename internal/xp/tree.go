@@ -120,7 +120,9 @@ func SetMustInclude(u *unstructured.Unstructured) {
 }
 
 // notes are what only the backup's copy of an object has in its metadata.
-var notes = []string{FieldTree, FieldDangling, FieldWell, FieldPublished, FieldInputs, FieldUnnamed} //nolint:gochecknoglobals // It is a constant list.
+//
+//nolint:gochecknoglobals // It is a constant list.
+var notes = []string{FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed}
 
 // SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
 // 1.18.1 knows nothing of it.

@@ -172,6 +172,21 @@ func PublishesTo(namespace, name string) Option {
 	return Field(m, "spec", "writeConnectionSecretToRef")
 }
 
+// StoresTo has the object publish its connection details under a name with the StoreConfig of another.
+func StoresTo(config, name string) Option {
+	return Field(map[string]any{"name": name, "configRef": map[string]any{"name": config}}, "spec", "publishConnectionDetailsTo")
+}
+
+// Stored says which Secret of the backup the object has published with a secret store, as the backup's copy of it does.
+func Stored(namespace, name string) Option {
+	return Field(map[string]any{"namespace": namespace, "name": name}, "metadata", xp.FieldStored)
+}
+
+// StoredBy labels a Secret as what a live object has published with a secret store.
+func StoredBy(owner *unstructured.Unstructured) Option {
+	return Labelled(xp.LabelOwnerUID, string(owner.GetUID()))
+}
+
 // Synced sets the condition Synced, the only one.
 func Synced(status, reason, message string) Option {
 	return Field([]any{map[string]any{"type": xp.ConditionSynced, "status": status, "reason": reason, "message": message}}, "status", "conditions")

@@ -31,15 +31,30 @@ const (
 )
 
 const (
-	networksCRD  = "networks.cloud.m.example.org"
-	databasesCRD = "databases.cloud.m.example.org"
-	first        = "v1alpha1"
-	second       = "v1alpha2"
+	first  = "v1alpha1"
+	second = "v1alpha2"
 )
 
-func conversionScenes() map[string]*shape {
+// cloudGroup is the group of the MRs of which the XRs of conversions and activations are made.
+func (s *suite) cloudGroup() string {
+	if s.version == stack.V1 {
+		return "cloud.example.org"
+	}
+
+	return "cloud.m.example.org"
+}
+
+func (s *suite) networksCRD() string { return "networks." + s.cloudGroup() }
+
+func (s *suite) databasesCRD() string { return "databases." + s.cloudGroup() }
+
+func (s *suite) conversionScenes() map[string]*shape {
+	claims := 0
+	if s.version == stack.V1 {
+		claims = few
+	}
 	network := func(reason string) *shape {
-		return &shape{reason: reason, Scene: drill.Scene{Dir: "definitions-network", Count: few, Size: 3 * few, RestoreArgs: withoutCRDs}}
+		return &shape{reason: reason, Scene: drill.Scene{Dir: "definitions-network", Count: few, Size: 3*few + claims, RestoreArgs: withoutCRDs}}
 	}
 
 	return map[string]*shape{
@@ -50,27 +65,30 @@ func conversionScenes() map[string]*shape {
 		movedOn:        network("The version that is stored may have moved."),
 		unknown: {
 			reason: "What can't be listed is not missing.",
-			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3 * few, RestoreArgs: withoutCRDs},
+			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3*few + claims, RestoreArgs: withoutCRDs},
 		},
 		withdrawn: network("A version that is not served any more is an error with its cure."),
 		plain: {
 			reason: "What has nothing to do with a kind that can't be converted goes on.",
-			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2 * few, RestoreArgs: withoutCRDs},
+			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs},
 		},
 	}
 }
 
-// TestConversion restores in a cluster in which the webhook that converts a kind between its versions is not what it should be.
-func TestConversion(t *testing.T) {
+func TestConversion(t *testing.T) { testConversion(t, stack.V2, "v2") }
+
+// testConversion restores in a cluster in which the webhook that converts a kind between its versions is not what it should be.
+func testConversion(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
-	s := newStage(t, stack.V2)
-	scenes := conversionScenes()
+	s := newStage(t, version)
+	scenes := s.conversionScenes()
 	hook := newConverter(t)
-	s.fillConverted(t, hook, scenes)
+	s.fillConverted(t, dir, hook, scenes)
 
 	s.target = s.bare(t, "target")
-	hook.convert(t, s.target, networksCRD, first, second)
+	hook.convert(t, s.target, s.networksCRD(), first, second)
 	for name, n := range scenes {
 		s.installFunction(t, s.target, name, true)
 		must(t, n.Install(ctx, s.target, ""))
@@ -95,7 +113,7 @@ func TestConversion(t *testing.T) {
 	})
 	t.Run("Late", func(t *testing.T) { s.testConvertedLate(t, hook, scenes[awaited]) })
 	t.Run("Withdrawn", func(t *testing.T) { s.testWithdrawn(t, hook, scenes[withdrawn]) })
-	hook.convert(t, s.target, networksCRD, second, first)
+	hook.convert(t, s.target, s.networksCRD(), second, first)
 	t.Run("Moved", func(t *testing.T) {
 		must(t, scenes[movedOn].StartRestore(ctx, s.target))
 		s.awaitCompleted(t, movedOn)
@@ -112,21 +130,24 @@ func TestConversion(t *testing.T) {
 
 // fillConverted makes the scenes in a source whose networks have two versions, backs them up in that which is not stored, and loses the source. While the webhook
 // is not what it should be it backs up once more.
-func (s *suite) fillConverted(t *testing.T, hook *converter, scenes map[string]*shape) {
+func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes map[string]*shape) {
 	t.Helper()
 	ctx := t.Context()
 	s.source = s.bare(t, "source")
-	hook.convert(t, s.source, networksCRD, first, second)
-	hook.convert(t, s.source, databasesCRD, first, second)
+	hook.convert(t, s.source, s.networksCRD(), first, second)
+	hook.convert(t, s.source, s.databasesCRD(), first, second)
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]
-		n.Name, n.Dir = name, filepath.Join("testdata", "v2", n.Dir)
+		n.Name, n.Dir = name, filepath.Join("testdata", dir, n.Dir)
 		s.installFunction(t, s.source, name, true)
 		must(t, n.Install(ctx, s.source, ""))
 		must(t, n.Make(ctx, s.source))
 	}
 	must(t, s.source.RestartVelero(ctx))
+	if s.version == stack.V1 {
+		must(t, s.source.UsePlugin(ctx, true)) // Velero alone takes nothing cluster-scoped of a namespace, and so nothing that it could lose.
+	}
 	s.store(t, scenes[aloneConverted])
 	must(t, s.source.UsePlugin(ctx, true))
 	for _, name := range names {
@@ -145,7 +166,7 @@ func (s *suite) fillConverted(t *testing.T, hook *converter, scenes map[string]*
 func (s *suite) testBackUpUnconverted(t *testing.T, hook *converter, m mood) {
 	ctx := t.Context()
 	hook.be(m)
-	hook.convert(t, s.source, networksCRD, first, second)
+	hook.convert(t, s.source, s.networksCRD(), first, second)
 	name := "backup-" + string(m)
 	_, err := s.source.Velero(ctx, "backup", "create", name, "--include-namespaces", converted+","+plain)
 	must(t, err)
@@ -236,7 +257,7 @@ func (s *suite) testConvertedLate(t *testing.T, hook *converter, n *shape) {
 // testWithdrawn restores networks in a version that is not served any more, and again when it is.
 func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
-	hook.convert(t, s.target, networksCRD, first)
+	hook.convert(t, s.target, s.networksCRD(), first)
 	must(t, s.target.RestartVelero(ctx))
 	_, err := s.target.Velero(ctx, s.restoreArgs(n, n.Name+"-first", "--item-operation-timeout", "1s")...)
 	must(t, err)
@@ -245,7 +266,7 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	if found := linesWith(problems, "level=error", "cannot restore Network", "the backup has it in "+second, "only in "+first, "restore again"); found < few {
 		t.Errorf("%d of %d networks are named with the cure:\n%s", found, few, problems)
 	}
-	hook.convert(t, s.target, networksCRD, first, second)
+	hook.convert(t, s.target, s.networksCRD(), first, second)
 	must(t, s.target.RestartVelero(ctx))
 	s.again(t, n)
 }
@@ -254,7 +275,7 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*shape) {
 	ctx := t.Context()
 	hook.be(broken)
-	hook.convert(t, s.target, databasesCRD, second, first)
+	hook.convert(t, s.target, s.databasesCRD(), second, first)
 	must(t, scenes[unknown].StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, unknown))
 	s.eventually(t, "the XRs to say that databases can't be read", func(context.Context) error {
@@ -302,6 +323,6 @@ func (s *suite) testConvertedAlone(t *testing.T, hook *converter, n *shape) {
 // listConverted has the API server read the networks in the version in which backups have them, so that it can list them as long as none of them changes.
 func (s *suite) listConverted(t *testing.T) {
 	t.Helper()
-	_, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: "cloud.m.example.org", Version: second, Kind: "Network"}, "", "")
+	_, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: s.cloudGroup(), Version: second, Kind: "Network"}, "", "")
 	must(t, err)
 }

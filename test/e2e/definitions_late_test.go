@@ -92,11 +92,7 @@ func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured
 // takeAway takes a CRD of the provider's, which does not run, away from the target, and returns it.
 func (s *suite) takeAway(t *testing.T, plural string) *unstructured.Unstructured {
 	t.Helper()
-	group := ".cloud.m.example.org"
-	if s.version == stack.V1 {
-		group = ".cloud.example.org"
-	}
-	crd, err := get(t.Context(), s.target, crdKind, "", plural+group)
+	crd, err := get(t.Context(), s.target, crdKind, "", plural+"."+s.cloudGroup())
 	must(t, err)
 	s.delete(t, crd, metav1.DeletePropagationBackground)
 	s.awaitGone(t, crd)

@@ -1,0 +1,91 @@
+package backupitem
+
+import (
+	"context"
+	"slices"
+
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes in this cluster, the Secret, which must be labelled with
+// the object's UID. Whoever writes an object can name any Secret.
+func (l *Links) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
+	name, store, ok := xp.StoreSecret(u)
+	if !ok {
+		return
+	}
+	config, ok := l.storeConfig(ctx, f, u, store)
+	if !ok {
+		return
+	}
+	if config == nil {
+		f.skip(u, xp.Ref{Kind: xp.KindStoreConfig, Name: store}, "it does not exist, so nothing is published with it; if External Secret Stores are not enabled, "+
+			"remove spec.publishConnectionDetailsTo")
+
+		return
+	}
+	if item, ok := l.item(f, config); ok && f.share(u, config, item) {
+		f.before = append(f.before, item)
+	}
+	namespace, outside := xp.StoreNamespace(config)
+	if outside != "" {
+		f.outside = xp.RefTo(config)
+		f.skip(u, f.outside, "that publishes in "+outside+", and what is there is in no backup of this cluster. A restore leaves it as it is; if what is "+
+			"restored is refused there as not its owner, set the tag "+xp.LabelOwnerUID+" of "+name+" there to the UID that it has then")
+
+		return
+	}
+	if u.GetNamespace() != "" {
+		namespace = u.GetNamespace()
+	}
+	l.storedIn(ctx, f, u, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name})
+}
+
+// storedIn adds the Secret.
+func (l *Links) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
+	s, err := l.listed(ctx, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
+	switch {
+	case err != nil:
+		f.lose(ref, err)
+	case s == nil && u.GetNamespace() != "": // It was not published yet.
+	case s == nil || !xp.OwnsStored(u, s):
+		f.skip(u, ref, "it does not exist, or its label "+xp.LabelOwnerUID+" is not the UID of this")
+	case leavesOut(s) != "":
+		f.skip(u, ref, leavesOut(s))
+	default:
+		if item, ok := l.item(f, s); ok {
+			f.items, f.stored = append(f.items, item), ref
+			f.published[item] = true
+		}
+	}
+}
+
+// storeConfig returns the StoreConfig of a name with which an object publishes, as config does: that of Crossplane, or of the MR's provider.
+func (l *Links) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
+	if !xp.IsComposite(u) && !xp.IsClaim(u) {
+		return l.config(ctx, f, u, xp.KindStoreConfig, name)
+	}
+	r := xp.Ref{APIVersion: xp.GroupSecrets + "/v1alpha1", Kind: xp.KindStoreConfig, Name: name}
+	config, err := l.get(ctx, r)
+	if err != nil {
+		f.lose(r, err)
+	}
+
+	return config, err == nil
+}
+
+// noteStored writes onto the copy that is stored which Secret the backup has of what the object has published with a secret store, from what the filters have
+// left.
+func (f *found) noteStored(u *unstructured.Unstructured, backup *velerov1.Backup) {
+	secret := f.stored
+	item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: secret.Namespace, Name: secret.Name}
+	if !slices.Contains(f.items, item) || !takesSecrets(backup) {
+		secret = xp.Ref{}
+	}
+	xp.SetStored(u, secret, f.outside)
+}

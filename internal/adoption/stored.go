@@ -1,0 +1,90 @@
+package adoption
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Stored is the Secret that an XR, a claim or an MR has published with a secret store. The store refuses who has not the UID that is on it, even if nothing
+// changes (crossplane-runtime v1 pkg/connection, SecretToWriteMustBeOwnedBy), and a claim what is not its XR's.
+type Stored struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// UID is that of the object when it was backed up.
+	UID types.UID `json:"uid"`
+	// By is the command that brings the Secret back, if the restore leaves it out.
+	By string `json:"by,omitempty"`
+}
+
+// Ref names the Secret.
+func (s *Stored) Ref() xp.Ref {
+	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: s.Namespace, Name: s.Name}
+}
+
+// stored is the Secret that a held object has published with a secret store.
+func (f *fact) stored() []xp.Ref {
+	if f.hold == nil || f.hold.Stored == nil {
+		return nil
+	}
+
+	return []xp.Ref{f.hold.Stored.Ref()}
+}
+
+// takeStored plans to give the Secret that u has published with a secret store the UID that u has now; ok is false if that is not to do.
+func (w *World) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
+	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // Without a UID it would be anybody's.
+		return Change{}, false
+	}
+	s := w.Get(h.Stored.Ref())
+	if s == nil || s.GetDeletionTimestamp() != nil || !isStoredBefore(s, h) {
+		return Change{}, false
+	}
+
+	return Change{
+		Target: s, Step: "write the UID of " + xp.String(u) + " on it, which may publish in it again", Manager: publisherOf(s),
+		Patch: map[string]any{"metadata": map[string]any{
+			"resourceVersion": s.GetResourceVersion(), "labels": map[string]any{xp.LabelOwnerUID: string(u.GetUID())},
+		}},
+	}, true
+}
+
+// isStoredBefore tells whether the UID is on a Secret that the object with the hold had when it was backed up.
+func isStoredBefore(s *unstructured.Unstructured, h *Hold) bool {
+	return xp.Label(s, xp.LabelOwnerUID) == string(h.Stored.UID)
+}
+
+// takeStored is the same for an XR or a claim, and tells whether it is to do.
+func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
+	c, ok := t.w.takeStored(u, h)
+	if ok {
+		t.plan.Change = c
+	}
+
+	return ok
+}
+
+// missingStored says why u, which is held, waits for what it has published with a secret store; "" if it doesn't.
+func (w *World) missingStored(u *unstructured.Unstructured, h *Hold) string {
+	if h.Stored == nil || w.secretless || h.ownPause() || !xp.IsPaused(u) {
+		return ""
+	}
+	r := h.Stored.Ref()
+	why, unknown := w.isUnknown(r)
+	s := w.Get(r)
+	switch {
+	case unknown && h.Stored.By == "":
+		return fmt.Sprintf("its connection %s is to have its new UID, without which it may not publish in it, and can't be read: %s; run this with the right to "+
+			"list Secrets", r, why)
+	case s == nil || s.GetDeletionTimestamp() != nil:
+		return lostSecret(r, h.Stored.By, why, unknown)
+	case xp.OwnsStored(u, s) || isStoredBefore(s, h):
+		return ""
+	default:
+		return fmt.Sprintf("it publishes with a secret store, and its connection %s is another's: the label %s on it is %q, so the store would refuse it; if the "+
+			"Secret is this one's, set the label to %s", r, xp.LabelOwnerUID, xp.Label(s, xp.LabelOwnerUID), u.GetUID())
+	}
+}

@@ -1,0 +1,39 @@
+package diagnosis
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Velero alone brings what was published with a secret store back with the UID on it that its owner had.
+func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
+	const message = "cannot publish connection details: cannot write to secret store: cannot apply secret: existing secret is not owned by UID \"new\""
+	const mend = "mend that; its events tell more: kubectl describe"
+	refused := xptest.Synced("False", "ReconcileError", message)
+	cases := map[string]struct {
+		reason string
+		option xptest.Option
+		want   string
+	}{
+		"Refused": {
+			reason: "Nothing else takes it back.", option: xptest.StoresTo("default", "s"),
+			want: "if the Secret s in which it publishes is its own, as after a restore without this plugin, set the label " +
+				"secret.crossplane.io/owner-uid of that to new",
+		},
+		"NoStore": {reason: "It publishes in none.", option: xptest.PublishesTo("infra", "s"), want: mend},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var next []string
+			for _, p := range Validate(objectsOf(xptest.XR("x", xptest.UID("new"), refused, tc.option)), Situation{Now: now}) {
+				next = append(next, p.Next)
+			}
+			if diff := cmp.Diff([]string{tc.want}, next); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package xp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestStoreSecret(t *testing.T) {
+	type want struct {
+		Name, Config string
+		OK           bool
+	}
+	cases := map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		want   want
+	}{
+		"Named": {reason: "It says both.", object: xptest.XR("x", xptest.StoresTo("vault", "s")), want: want{Name: "s", Config: "vault", OK: true}},
+		"Default": {
+			reason: "The StoreConfig has a default.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":{"name":"s"}}}`)),
+			want: want{Name: "s", Config: "default", OK: true},
+		},
+		"None":  {reason: "It publishes in no store.", object: xptest.MR("b"), want: want{Config: "default"}},
+		"Other": {reason: "Malformed is none.", object: xptest.MR("b", xptest.JSON(`{"spec":{"publishConnectionDetailsTo":"s"}}`)), want: want{Config: "default"}},
+		"Modern": {
+			reason: "Crossplane v2 has no stores, and the field is the XRD author's.", object: xptest.ModernXR("x", xptest.StoresTo("vault", "s")),
+			want: want{Name: "s", Config: "vault"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			got.Name, got.Config, got.OK = xp.StoreSecret(tc.object)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStoreNamespace(t *testing.T) {
+	type want struct{ Namespace, Outside string }
+	cases := map[string]struct {
+		reason, spec string
+		want         want
+	}{
+		"Untyped":    {reason: "Kubernetes is the default.", spec: `{"defaultScope":"infra"}`, want: want{Namespace: "infra"}},
+		"Kubernetes": {reason: "In this cluster.", spec: `{"type":"Kubernetes","defaultScope":"infra"}`, want: want{Namespace: "infra"}},
+		"Remote": {
+			reason: "In another cluster.", spec: `{"defaultScope":"infra","kubernetes":{"auth":{"source":"Secret"}}}`,
+			want: want{Outside: "the Secrets of another cluster"},
+		},
+		"Plugin": {reason: "Anywhere.", spec: `{"type":"Plugin","defaultScope":"infra"}`, want: want{Outside: `a store of type "Plugin"`}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got want
+			config := xptest.Object("secrets.crossplane.io/v1alpha1", "StoreConfig", "", "default", xptest.JSON(`{"spec":`+tc.spec+`}`))
+			got.Namespace, got.Outside = xp.StoreNamespace(config)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestStored(t *testing.T) {
+	type want struct {
+		Secret  string
+		Outside string
+	}
+	secret := func(namespace, name string) xp.Ref {
+		return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+	}
+	cases := map[string]struct {
+		reason          string
+		object          *unstructured.Unstructured
+		secret, outside xp.Ref
+		want            want
+	}{
+		"Secret": {reason: "What is written is read.", object: xptest.MR("b"), secret: secret("infra", "s"), want: want{Secret: "Secret infra/s"}},
+		"Outside": {
+			reason: "The same of a store elsewhere.", object: xptest.MR("b"), outside: xp.Ref{Kind: "StoreConfig", Name: "vault"},
+			want: want{Outside: "StoreConfig vault"},
+		},
+		"Nothing":  {reason: "Zero takes off what is there.", object: xptest.MR("b", xptest.Stored("infra", "s"))},
+		"Reaching": {reason: "A claim publishes in its own namespace only.", object: xptest.Claim("o"), secret: secret("infra", "s")},
+		"Absurd":   {reason: "Nothing can be called that.", object: xptest.MR("b"), secret: secret("infra", "../s")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			u := tc.object
+			xp.SetStored(u, tc.secret, tc.outside)
+			var got want
+			if r, ok := xp.Stored(u); ok {
+				got.Secret = r.String()
+			}
+			got.Outside = xp.StoredOutside(u)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			xp.WithoutNotes(u)
+			if xp.HasNotes(u) {
+				t.Errorf("The live object must not have it: %v", u.Object)
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package restoreitem
+
+import (
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// hasStored tells whether the backup has what the item has published with a secret store.
+func (i *item) hasStored() bool {
+	_, ok := xp.Stored(i.original)
+
+	return ok
+}
+
+// awaitStored has the hold of an XR, a claim or an MR write its new UID on what it has published with a secret store, and those of XRs and MRs wait for it.
+// Velero brings the Secret back with the old UID on it, and nothing else says whose it is.
+func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
+	r, ok := xp.Stored(i.original)
+	if !ok {
+		return
+	}
+	to := r
+	to.Namespace = targetNamespace(r.Namespace, i.restore)
+	h.Stored = &adoption.Stored{Namespace: to.Namespace, Name: r.Name, UID: i.original.GetUID()}
+	if !a.asks.came(to) && leavesOut(r, i.restore) {
+		h.Stored.By = bringing(r, i.restore).String()
+	}
+}
+
+// warnOfStore names, once for each, the StoreConfig of a store outside of the cluster in which the item has published.
+func (a *Adopt) warnOfStore(i *item) {
+	config := xp.StoredOutside(i.original)
+	if config == "" {
+		return
+	}
+	if _, told := a.outside.LoadOrStore(config, true); told {
+		return
+	}
+	name, _, _ := xp.StoreSecret(i.original)
+	i.warn(nil, "It publishes with "+config+" in a store that is not in this cluster, and that is left as it is. If what was restored is refused there as "+
+		"not its owner (kubectl describe), set the tag "+xp.LabelOwnerUID+" there, of this one on "+name+", to the UID that it has now. So for what else "+
+		"publishes with it")
+}

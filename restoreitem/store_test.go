@@ -1,0 +1,146 @@
+package restoreitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What was published with a secret store has the UID of the backup on it, which the hold remembers.
+func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
+	old := xptest.UID("old")
+	mr := xptest.MR("b", old, xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"))
+	xr := xptest.XR("x", old, xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"))
+	claim := xptest.Claim("o", old, xptest.StoresTo("default", "s"), xptest.Stored("team-a", "s"))
+	infra := xptest.Object("v1", "Namespace", "", "infra")
+	stored := &adoption.Stored{Namespace: "infra", Name: "s", UID: "old"}
+	left := *stored
+	left.By = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets"
+	asked := []velero.ResourceIdentifier{id("", "secrets", "infra", "s")}
+	all, ofTeamA := velerov1.RestoreSpec{BackupName: "nightly"}, velerov1.RestoreSpec{BackupName: "nightly", IncludedNamespaces: []string{"team-a"}}
+	type want struct {
+		Stored *adoption.Stored
+		First  []velero.ResourceIdentifier
+	}
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		want   want
+	}{
+		"MR":         {reason: "It is held for nothing else.", item: mr, spec: all, want: want{Stored: stored}},
+		"XR":         {reason: "It is held anyway.", item: xr, spec: all, want: want{Stored: stored}},
+		"Claim":      {reason: "In its own namespace.", item: claim, spec: all, want: want{Stored: &adoption.Stored{Namespace: "team-a", Name: "s", UID: "old"}}},
+		"Namespaces": {reason: "It is brought from where it is.", item: mr, spec: ofTeamA, want: want{Stored: &left, First: asked}},
+		"Mapped": {
+			reason: "It goes where the claim goes.", item: claim, want: want{Stored: &adoption.Stored{Namespace: "copy", Name: "s", UID: "old"}},
+			spec: velerov1.RestoreSpec{BackupName: "nightly", NamespaceMapping: map[string]string{"team-a": "copy"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			restore := restoreOf(nil)
+			restore.Spec = tc.spec
+			out, err := NewAdopt(Crossplane(), live(infra), nil, log).Knowing(&Asks{}).Execute(inputFor(tc.item, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
+			h, err := adoption.HoldOf(u)
+			if err != nil || h == nil {
+				t.Fatal(h, err)
+			}
+			if diff := cmp.Diff(tc.want, want{Stored: h.Stored, First: out.AdditionalItems}, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Of a store that is elsewhere a restore says so, once for each StoreConfig.
+func TestAdoptNamesStoresOutsideOfTheCluster(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	a := NewAdopt(Crossplane(), live(), nil, log).Knowing(&Asks{})
+	var told []bool
+	for _, name := range []string{"a", "b"} {
+		mr := xptest.MR(name, xptest.StoresTo("vault", "s"), xptest.Field(map[string]any{"storeConfig": "StoreConfig vault"}, "metadata", xp.FieldStored))
+		out, err := a.Execute(inputFor(mr, restoreOf(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, strings.Contains(out.OperationID, "It publishes with StoreConfig vault in a store that is not in this cluster"))
+	}
+	if diff := cmp.Diff([]bool{true, false}, told); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// What has come from a namespace that is not restored must have the UID of what reaches for it.
+func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
+	mr := xptest.MR("b", xptest.UID("old"), xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"))
+	cases := map[string]struct {
+		reason string
+		secret *unstructured.Unstructured
+		want   bool
+	}{
+		"Its":      {reason: "Its UID is on it.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(mr), xptest.Field("Opaque", "type")), want: true},
+		"Anothers": {reason: "Another's is.", secret: xptest.Secret("s", xptest.In("infra"), xptest.StoredBy(xptest.MR("c")))},
+		"Nobodys":  {reason: "Nobody's is.", secret: xptest.Secret("s", xptest.In("infra"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			asks, restore := &Asks{}, restoreOf(nil)
+			restore.Spec = teamA()
+			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).Knowing(asks).Execute(inputFor(mr, restore)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.secret, restore))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.SkipRestore == tc.want {
+				t.Errorf("%s\nrestored: %v, want %v", tc.reason, !out.SkipRestore, tc.want)
+			}
+		})
+	}
+}
+
+// An MR asks for the StoreConfig of its provider as for its ProviderConfig, and what is in its store in a restore by labels.
+func TestOrderBringsSecretStores(t *testing.T) {
+	listed := xptest.Tree("storeconfigs.example.org//default")
+	mr := xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"), listed)
+	config := id("example.org", "storeconfigs", "", "default")
+	claim := xptest.Claim("o")
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default"))
+	runOrders(t, map[string]orderCase{
+		"XR": {
+			reason: "What its Composition says comes also in a restore of a namespace.", item: xr, spec: teamA(),
+			want: ordering{First: []velero.ResourceIdentifier{id(xp.GroupSecrets, "storeconfigs", "", "default")}},
+		},
+		"XRsOther": {
+			reason: "It does not name it.", item: xptest.With(xr, xptest.StoresTo("vault", "s")), spec: teamA(),
+		},
+		"Claim": {
+			reason: "What is in a namespace brings nothing of the platform's.", spec: teamA(),
+			item: xptest.With(claim, xptest.StoresTo("default", "s"), xptest.Tree("storeconfigs.secrets.crossplane.io//default")),
+		},
+		"MR": {reason: "It is its provider's.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config}}},
+		"Label": {
+			reason: "The Secret may have no label.", item: mr, want: ordering{First: []velero.ResourceIdentifier{config, id("", "secrets", "infra", "s")}},
+			spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}},
+		},
+	})
+}
