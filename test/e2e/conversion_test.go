@@ -52,6 +52,7 @@ func conversionScenes() map[string]*shape {
 			reason: "What can't be listed is not missing.",
 			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3 * few, RestoreArgs: withoutCRDs},
 		},
+		retired:   sceneRetired(),
 		withdrawn: network("A version that is not served any more is an error with its cure."),
 		plain: {
 			reason: "What has nothing to do with a kind that can't be converted goes on.",
@@ -73,11 +74,12 @@ func TestConversion(t *testing.T) {
 	hook.convert(t, s.target, networksCRD, first, second)
 	for name, n := range scenes {
 		s.installFunction(t, s.target, name, true)
-		must(t, n.Install(ctx, s.target, ""))
+		must(t, n.Install(ctx, s.target, "target.yaml"))
 	}
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testConvertedAlone(t, hook, scenes[aloneConverted]) })
 	must(t, s.target.UsePlugin(ctx, true))
+	must(t, scenes[retired].StartRestore(ctx, s.target))
 
 	for _, m := range []mood{down, broken, expired, silent} {
 		t.Run("Never/"+string(m), func(t *testing.T) { s.testNeverConverted(t, hook, scenes[converted], m) })
@@ -95,6 +97,7 @@ func TestConversion(t *testing.T) {
 	})
 	t.Run("Late", func(t *testing.T) { s.testConvertedLate(t, hook, scenes[awaited]) })
 	t.Run("Withdrawn", func(t *testing.T) { s.testWithdrawn(t, hook, scenes[withdrawn]) })
+	t.Run("Retired", func(t *testing.T) { s.testRetired(t, scenes[retired]) })
 	hook.convert(t, s.target, networksCRD, second, first)
 	t.Run("Moved", func(t *testing.T) {
 		must(t, scenes[movedOn].StartRestore(ctx, s.target))
@@ -104,7 +107,7 @@ func TestConversion(t *testing.T) {
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
-		for _, name := range []string{converted, awaited, slowly, movedOn, unknown, withdrawn, plain} {
+		for _, name := range []string{converted, awaited, slowly, movedOn, unknown, withdrawn, retired, plain} {
 			t.Run(name, func(t *testing.T) { s.testSettled(t, scenes[name], now[len(now)-1].Seq) })
 		}
 	})
@@ -118,12 +121,13 @@ func (s *suite) fillConverted(t *testing.T, hook *converter, scenes map[string]*
 	s.source = s.bare(t, "source")
 	hook.convert(t, s.source, networksCRD, first, second)
 	hook.convert(t, s.source, databasesCRD, first, second)
+	newConverter(t).convert(t, s.source, bucketsCRD, first, zeroth)
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]
 		n.Name, n.Dir = name, filepath.Join("testdata", "v2", n.Dir)
 		s.installFunction(t, s.source, name, true)
-		must(t, n.Install(ctx, s.source, ""))
+		must(t, n.Install(ctx, s.source, "source.yaml"))
 		must(t, n.Make(ctx, s.source))
 	}
 	must(t, s.source.RestartVelero(ctx))
