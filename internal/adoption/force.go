@@ -224,6 +224,7 @@ func (f *forcing) managed() {
 	if known {
 		called = fmt.Sprintf(" (which its provider called %q)", id)
 	}
+	f.ownerless()
 	switch {
 	case f.hold.ownPause() || !xp.MayCreate(own.Unstructured):
 	case isSettled(f.u, f.hold):
@@ -240,6 +241,21 @@ func (f *forcing) managed() {
 			"nothing manages that", called)
 	}
 	f.rest()
+}
+
+// ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing else that it waits for has been said.
+func (f *forcing) ownerless() {
+	why := f.w.riskOfOwnerless(f.u, f.hold)
+	if why == "" {
+		return
+	}
+	f.named = append(f.named, xp.String(f.u)+": ")
+	f.risk("%s", why)
+	for _, why := range []string{f.w.missingSecret(f.u, f.hold), f.w.missingInput(f.u, f.hold)} {
+		if why != "" {
+			f.risk("this is not waited for any more: %s: %s", xp.String(f.u), why)
+		}
+	}
 }
 
 // claim finds what Crossplane does to a claim that it is let reconcile now.

@@ -47,6 +47,19 @@ func (w *World) endOfOwnerless(u *unstructured.Unstructured, h *Hold) end {
 	}
 }
 
+// riskOfOwnerless says what can come of it that an MR is let go without its XR as its controller; "" if it is that.
+func (w *World) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
+	switch e := w.endOfOwnerless(u, h); {
+	case e.why == "":
+		return ""
+	case e.failed:
+		return fmt.Sprintf("%s does not compose it any more: if its external resource was deleted with that, its provider makes another, and nobody deletes that with "+
+			"an XR", h.Owner)
+	default:
+		return fmt.Sprintf("%s is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it", h.Owner)
+	}
+}
+
 // takeOwnerless makes a held XR the controller of an MR that came back without it when it was at work, and tells whether it does: as long as it is paused
 // Crossplane deletes nothing.
 func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {

@@ -55,3 +55,45 @@ func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
 		})
 	}
 }
+
+// Who lets such an MR go by force is told what its XR was waited for.
+func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
+	mr := xptest.MR("b", xptest.Annotated(xp.AnnotationExternalName, "external"), xptest.PublishesTo("store", "details"))
+	xr := xptest.XR("x", xptest.Refs(mr), xptest.Reconciled())
+	owner := xp.RefTo(xr)
+	ownerless := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner})
+	publishing := heldFor(mr, Hold{Reason: ReasonOwnerless, Owner: &owner, Secret: true})
+	const uncontrolled = "XOrder x is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it"
+	const unwanted = "XOrder x does not compose it any more: if its external resource was deleted with that, its provider makes another"
+	unreadable := world(ownerless)
+	unreadable.AddUnreadable(xr.GroupVersionKind(), "forbidden")
+	cases := map[string]struct {
+		reason string
+		world  *World
+		// want are the beginnings of the risks.
+		want []string
+	}{
+		"Listed":     {reason: "Crossplane may be about to take it off the list.", world: world(xr, ownerless), want: []string{uncontrolled}},
+		"Dropped":    {reason: "It was deleted, as somebody wants.", world: world(xptest.With(xr, xptest.Refs()), ownerless), want: []string{unwanted}},
+		"Gone":       {reason: "It was deleted with its XR.", world: world(ownerless), want: []string{unwanted}},
+		"Unreadable": {reason: "Nobody knows whether its XR still composes it.", world: unreadable, want: []string{uncontrolled}},
+		"Publishing": {
+			reason: "What else is missing is said too.", world: world(xr, publishing),
+			want: []string{uncontrolled, "this is not waited for any more: Bucket b: its connection Secret store/details is in the backup and was not restored"},
+		},
+		"Taken": {reason: "It is wanted.", world: world(xr, xptest.With(ownerless, xptest.ControlledBy(xr)))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := Force(tc.world, xp.RefTo(mr))
+			if len(f.Risks) != len(tc.want) {
+				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
+			}
+			for n, want := range tc.want {
+				if !strings.HasPrefix(f.Risks[n], want) {
+					t.Errorf("%s\nwant %q, got %q", tc.reason, want, f.Risks[n])
+				}
+			}
+		})
+	}
+}

@@ -46,7 +46,7 @@ func (t *tree) checkVersions() {
 		if xr.Namespace != "" {
 			edit = edit.With("--namespace", xr.Namespace)
 		}
-		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, as its Composition must have it "+
-			"too: %s", r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), edit)
+		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, and in its "+
+			"compositionRevisionRef the name of a revision of its Composition that has that too: %s", r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), edit)
 	}
 }

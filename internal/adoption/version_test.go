@@ -28,7 +28,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		return held(xptest.XR("x", append(o, xptest.Refs(u))...), xptest.SeenPaused())
 	}
 	const say = "Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
-		"cloud.example.org/v1alpha1 there, as its Composition must have it too: kubectl edit XOrder.example.org x"
+		"cloud.example.org/v1alpha1 there, and in its compositionRevisionRef the name of a revision of its Composition that has that too: kubectl edit XOrder.example.org x"
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	corrected := xptest.With(lists(old), xptest.Refs(mr))
 	unreadable := retired(lists(old), revision)

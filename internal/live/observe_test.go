@@ -291,7 +291,8 @@ func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 			if diff := cmp.Diff([]string{
 				"Gone g: its kind is not served; install the provider or XRD of Gone.cloud.example.org",
 				"Bucket b: XOrder x names it as cloud.example.org/v1alpha0, which is not served any more, and Crossplane reads it by that name; write " +
-					"cloud.example.org/v1alpha1 there, as its Composition must have it too: kubectl edit XOrder.example.org x",
+					"cloud.example.org/v1alpha1 there, and in its compositionRevisionRef the name of a revision of its Composition that has that too: " +
+					"kubectl edit XOrder.example.org x",
 			}, plan.Waiting); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}

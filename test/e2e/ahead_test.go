@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,14 +37,25 @@ func testAhead(t *testing.T, version stack.Version, dir string) {
 	for _, name := range []string{"ahead", "reversed"} {
 		shapes[name] = &shape{
 			reason: "No provider makes anew what Velero restores later.",
-			Scene:  drill.Scene{Name: name, Dir: filepath.Join("testdata", dir, "ahead"), Count: 2, Size: 14}, last: scaleDown,
+			Scene:  drill.Scene{Count: 2, Size: 14}, last: scaleDown,
 		}
+	}
+	if version != stack.V1 {
+		maps.Copy(shapes, scenesInDoubt())
+	}
+	for name, n := range shapes {
+		n.Name, n.Dir = name, filepath.Join("testdata", dir, "ahead")
 	}
 	s := newStage(t, version)
 	none := func(*shape) string { return "source.yaml" }
 	s.source = s.platform(t, "source", none, shapes)
-	for _, n := range shapes {
-		must(t, n.Make(ctx, s.source))
+	if n, ok := shapes[interrupted]; ok {
+		s.makeInterrupted(t, n)
+	}
+	for name, n := range shapes {
+		if name != interrupted {
+			must(t, n.Make(ctx, s.source))
+		}
 	}
 	must(t, s.source.RestartVelero(ctx))
 	must(t, s.source.UsePlugin(ctx, true))
@@ -57,12 +69,16 @@ func testAhead(t *testing.T, version stack.Version, dir string) {
 	t.Run("Reversed", func(t *testing.T) { s.testReversed(t, shapes["reversed"]) })
 	must(t, s.target.UsePlugin(ctx, true))
 	t.Run("Ahead", func(t *testing.T) { s.testNothingAhead(t, shapes["ahead"]) })
+	if version != stack.V1 {
+		t.Run("Interrupted", func(t *testing.T) { s.testInterrupted(t, shapes[interrupted]) })
+		t.Run("Doubtful", func(t *testing.T) { s.testDoubtful(t, shapes[doubtful]) })
+	}
 }
 
 // scaleDown scales the Deployments of a scene, of which the manifests of the Objects say nothing.
 func scaleDown(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	all, err := list(ctx, c, kindDeployment, n.Name, "")
-	if err == nil && len(all) != n.Count {
+	if err == nil && len(all) != max(n.Count, 1) {
 		err = fmt.Errorf("there are the Deployments %v", names(all))
 	}
 	for _, u := range all {
@@ -146,11 +162,5 @@ func (s *suite) testNothingAhead(t *testing.T, n *shape) {
 	must(t, n.StartRestore(ctx, s.target))
 	s.awaitCompleted(t, n.Name)
 	must(t, check.Remove(ctx))
-	must(t, n.AwaitReady(ctx, s.target))
-	now, err := s.cloud.Journal(ctx, 0)
-	must(t, err)
-	s.testSettled(t, n, now[len(now)-1].Seq)
-	if diff := cmp.Diff([]deployed{{Restore: n.Name}, {Restore: n.Name}}, s.deployments(t, n)); diff != "" {
-		t.Errorf("%s\n-want, +got:\n%s", n.reason, diff)
-	}
+	s.wantDeployed(t, n)
 }

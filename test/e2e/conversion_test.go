@@ -57,7 +57,7 @@ func (s *suite) conversionScenes() map[string]*shape {
 		return &shape{reason: reason, Scene: drill.Scene{Dir: "definitions-network", Count: few, Size: 3*few + claims, RestoreArgs: withoutCRDs}}
 	}
 
-	return map[string]*shape{
+	all := map[string]*shape{
 		aloneConverted: network("Velero alone loses what can't be converted, and Crossplane makes it anew."),
 		converted:      network("What can't be converted in time is named, its XR stays held, and a second restore brings it."),
 		awaited:        network("A restore waits for a webhook."),
@@ -73,6 +73,11 @@ func (s *suite) conversionScenes() map[string]*shape {
 			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs},
 		},
 	}
+	if s.version != stack.V1 {
+		all[retired] = sceneRetired()
+	}
+
+	return all
 }
 
 func TestConversion(t *testing.T) { testConversion(t, stack.V2, "v2") }
@@ -91,11 +96,14 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	hook.convert(t, s.target, s.networksCRD(), first, second)
 	for name, n := range scenes {
 		s.installFunction(t, s.target, name, true)
-		must(t, n.Install(ctx, s.target, ""))
+		must(t, n.Install(ctx, s.target, "target.yaml"))
 	}
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testConvertedAlone(t, hook, scenes[aloneConverted]) })
 	must(t, s.target.UsePlugin(ctx, true))
+	if n := scenes[retired]; n != nil {
+		must(t, n.StartRestore(ctx, s.target))
+	}
 
 	for _, m := range []mood{down, broken, expired, silent} {
 		t.Run("Never/"+string(m), func(t *testing.T) { s.testNeverConverted(t, hook, scenes[converted], m) })
@@ -113,6 +121,9 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	})
 	t.Run("Late", func(t *testing.T) { s.testConvertedLate(t, hook, scenes[awaited]) })
 	t.Run("Withdrawn", func(t *testing.T) { s.testWithdrawn(t, hook, scenes[withdrawn]) })
+	if n := scenes[retired]; n != nil {
+		t.Run("Retired", func(t *testing.T) { s.testRetired(t, n) })
+	}
 	hook.convert(t, s.target, s.networksCRD(), second, first)
 	t.Run("Moved", func(t *testing.T) {
 		must(t, scenes[movedOn].StartRestore(ctx, s.target))
@@ -122,8 +133,10 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	now, err := s.cloud.Journal(ctx, 0)
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
-		for _, name := range []string{converted, awaited, slowly, movedOn, unknown, withdrawn, plain} {
-			t.Run(name, func(t *testing.T) { s.testSettled(t, scenes[name], now[len(now)-1].Seq) })
+		for _, name := range []string{converted, awaited, slowly, movedOn, unknown, withdrawn, retired, plain} {
+			if n := scenes[name]; n != nil {
+				t.Run(name, func(t *testing.T) { s.testSettled(t, n, now[len(now)-1].Seq) })
+			}
 		}
 	})
 }
@@ -136,12 +149,15 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 	s.source = s.bare(t, "source")
 	hook.convert(t, s.source, s.networksCRD(), first, second)
 	hook.convert(t, s.source, s.databasesCRD(), first, second)
+	if scenes[retired] != nil {
+		newConverter(t).convert(t, s.source, bucketsCRD, first, zeroth)
+	}
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]
 		n.Name, n.Dir = name, filepath.Join("testdata", dir, n.Dir)
 		s.installFunction(t, s.source, name, true)
-		must(t, n.Install(ctx, s.source, ""))
+		must(t, n.Install(ctx, s.source, "source.yaml"))
 		must(t, n.Make(ctx, s.source))
 	}
 	must(t, s.source.RestartVelero(ctx))

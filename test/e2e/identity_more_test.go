@@ -3,11 +3,15 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
@@ -64,4 +68,86 @@ func (s *identity) testHeedless(t *testing.T) {
 	if drill.Phase(alone) != "Completed" {
 		t.Errorf("Velero alone would not have passed over it in silence: its restore is %s", drill.Phase(alone))
 	}
+}
+
+// withoutPolicies takes managementPolicies out of a CRD, as those of older providers have none: the API server drops the field.
+func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
+	t.Helper()
+	u, err := get(t.Context(), c, crdKind, "", crd)
+	must(t, err)
+	versions, _, err := unstructured.NestedSlice(u.Object, "spec", "versions")
+	must(t, err)
+	for _, v := range versions {
+		version, _ := v.(map[string]any)
+		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "managementPolicies")
+	}
+	must(t, unstructured.SetNestedSlice(u.Object, versions, "spec", "versions"))
+	u.Object["metadata"] = map[string]any{"name": crd}
+	delete(u.Object, "status")
+	must(t, c.ApplyObjects(t.Context(), u))
+}
+
+// loseBuckets deletes the buckets of some scenes in the cloud.
+func (s *identity) loseBuckets(t *testing.T) {
+	t.Helper()
+	for _, scene := range []string{"gone", "unruled", "trusted"} {
+		n, ok := s.scenes[scene]
+		if !ok {
+			continue
+		}
+		buckets := slices.Collect(maps.Keys(n.ledger.External))
+		if len(buckets) != 1 {
+			t.Fatalf("the cloud has %v of %s", buckets, scene)
+		}
+		must(t, s.cloud.Delete(t.Context(), api.Bucket, strings.TrimPrefix(buckets[0], string(api.Bucket)+" ")))
+	}
+}
+
+// testNotObservable wants what can't be observed first to stay held, and the restore to name it. Where nobody has asked for that, and as soon as somebody lets it
+// go, its provider makes anew what is gone: that is the control.
+func (s *identity) testNotObservable(t *testing.T) {
+	s.eventually(t, "a bucket to be made anew that was not to be observed first, without which this proves nothing", func(ctx context.Context) error {
+		if n := len(s.creates(ctx, t, s.lost, ", Bucket, trusted-00")); n != 1 {
+			return fmt.Errorf("%d were made", n)
+		}
+
+		return nil
+	})
+	s.awaitCompleted(t, "trusted")
+
+	n := s.scenes["unruled"]
+	s.wantPhase(t, "unruled", "PartiallyFailed")
+	mrs := s.managed(t.Context(), t, s.target, "unruled")
+	if len(mrs) != 1 || !paused(&mrs[0]) || !drill.Held(&mrs[0]) || policies(&mrs[0]) != nil {
+		t.Fatalf("%s Not held as it should be: %v", n.reason, mrs)
+	}
+	xr := s.parks(t, "unruled")[0]
+	wantTold(t, "the details of the restore", s.details(t, "unruled"), mrs[0].GetName(), "observe-first", "no managementPolicies", "release")
+	wantTold(t, "the mark of its XR", markOf(&xr), mrs[0].GetName(), "no managementPolicies")
+	s.wantUnwritten(t, n)
+
+	r := command(t, s.target, "release", "--restore", "unruled", "--force", "--yes")
+	if said := r.stdout + r.stderr; !strings.Contains(said, "no managementPolicies") {
+		t.Errorf("release --force does not say what comes of it: %+v", r)
+	}
+	s.eventually(t, "the bucket to be made anew when it is let go", func(ctx context.Context) error {
+		if n := len(s.creates(ctx, t, s.lost, ", Bucket, unruled-00")); n != 1 {
+			return fmt.Errorf("%d were made", n)
+		}
+
+		return nil
+	})
+}
+
+// parks returns the XRs of a scene that has claims on v2.
+func (s *identity) parks(t *testing.T, scene string) []unstructured.Unstructured {
+	t.Helper()
+	all, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: "identity.example.org", Version: "v1alpha1", Kind: "XPark"}, "", "")
+	must(t, err)
+	all = slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), scene+"-") })
+	if len(all) != 1 {
+		t.Fatalf("there are %v of %s", names(all), scene)
+	}
+
+	return all
 }

@@ -51,9 +51,7 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 	s := newIdentity(t, version, dir)
 	s.fill(t)
 	must(t, s.source.Destroy())
-	if _, ok := s.scenes["gone"]; ok {
-		must(t, s.cloud.Delete(t.Context(), api.Bucket, "gone-00"))
-	}
+	s.loseBuckets(t)
 	s.lost = s.seq(t)
 
 	s.target = s.cluster(t, "target")
@@ -84,6 +82,7 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 		t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
 		t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t) })
 		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
+		t.Run("NotObservable", func(t *testing.T) { s.testNotObservable(t) })
 		t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
 		t.Run("ProviderHeedless", func(t *testing.T) { s.testHeedless(t) })
 	}
@@ -112,6 +111,8 @@ func identityScenes(version stack.Version) map[string]*shape {
 		scenes["old"] = &shape{reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}}
 		scenes["arn"] = &shape{reason: "The ID in the status of a kind whose external-names are not that must not become one."}
 		scenes["gone"] = &shape{reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."}
+		scenes["unruled"] = &shape{reason: "What can't be observed first, since its kind has no managementPolicies, must not be made anew unasked."}
+		scenes["trusted"] = &shape{reason: "Without that setting, it is made anew.", Scene: drill.Scene{Dir: "unruled"}}
 		scenes["killed"] = &shape{reason: "What a provider was creating when it was killed may be there."}
 	}
 
@@ -148,7 +149,7 @@ func newIdentity(t *testing.T, version stack.Version, dir string) *identity {
 // cluster starts a cluster, with Velero alone, that has the platform.
 func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
-	async := []string{"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org"}
+	async := []string{"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org"}
 	if s.version == stack.V1 {
 		async = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
 	}
@@ -158,6 +159,9 @@ func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 		ProviderArgs: append(async, "--timeout", "10m", "--creation-grace-period", "1s"),
 	})
 	must(t, err)
+	if s.version != stack.V1 {
+		withoutPolicies(t, c, "buckets.cloud.example.org")
+	}
 	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
 
 	return c
@@ -345,9 +349,11 @@ func (s *identity) restoreAll(t *testing.T) {
 	if s.version != stack.V1 {
 		s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
 		s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+		s.startRestore(t, "unruled", "all", "--include-namespaces", "unruled", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+		s.startRestore(t, "trusted", "all", "--include-namespaces", "trusted")
 		s.startRestore(t, "old", "alone", "--include-namespaces", "old")
 		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
-		restores = append(restores, "held", "gone", "old", "heedless")
+		restores = append(restores, "held", "gone", "unruled", "trusted", "old", "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))

@@ -38,12 +38,13 @@ func shapesOfSecrets() map[string]*shape {
 		},
 		"forced": {
 			reason: "Let go without it, a provider publishes anew, and what the cloud tells only once is lost.", Scene: forced, target: "target.yaml", last: addDetails,
-			restoring: forceWithoutSecrets, check: wantPublishedAnew,
+			restoring: forceWithout("another would be published, without what is only in that one"), check: wantPublishedAnew,
 		},
 	}
 }
 
-// awaitSecretsMissing waits until each database of a scene, and each XR, is held because of its connection secret, and returns how these come back.
+// awaitSecretsMissing waits until each database of a scene, and each XR, is held because of the Secret that it publishes in or that its provider reads, and returns
+// how these come back.
 func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 	t.Helper()
 	commands := map[string]bool{}
@@ -60,11 +61,19 @@ func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 			found++
 			var mark struct {
 				SecretBy string `json:"secretBy"`
+				Inputs   []struct {
+					By string `json:"by"`
+				} `json:"inputs"`
 			}
-			if err := json.Unmarshal([]byte(u.GetAnnotations()[annotationHold]), &mark); err != nil || mark.SecretBy == "" {
-				return fmt.Errorf("%s is not held because of its secret: %v", u.GetName(), u.GetAnnotations())
+			err := json.Unmarshal([]byte(markOf(&u)), &mark)
+			by := mark.SecretBy
+			if len(mark.Inputs) == 1 {
+				by = mark.Inputs[0].By
 			}
-			commands[mark.SecretBy] = true
+			if err != nil || by == "" {
+				return fmt.Errorf("%s is not held because of a Secret: %v", u.GetName(), u.GetAnnotations())
+			}
+			commands[by] = true
 		}
 		if found != n.Count {
 			return fmt.Errorf("there are %d databases", found)
@@ -115,13 +124,15 @@ func bringSecrets(t *testing.T, s *suite, n *shape) {
 	}
 }
 
-// forceWithoutSecrets lets go what waits for its connection secret.
-func forceWithoutSecrets(t *testing.T, s *suite, n *shape) {
-	t.Helper()
-	s.awaitSecretsMissing(t, n)
-	r := command(t, s.target, "release", "--restore", n.Name, "--force", "--yes")
-	if said := r.stdout + r.stderr; r.code != 0 || !strings.Contains(said, "another would be published, without what is only in that one") {
-		t.Errorf("release --force does not say what is lost: %+v", r)
+// forceWithout lets go what waits for a Secret, and wants to be told what comes of it.
+func forceWithout(says string) func(t *testing.T, s *suite, n *shape) {
+	return func(t *testing.T, s *suite, n *shape) {
+		t.Helper()
+		s.awaitSecretsMissing(t, n)
+		r := command(t, s.target, "release", "--restore", n.Name, "--force", "--yes")
+		if said := r.stdout + r.stderr; r.code != 0 || !strings.Contains(said, says) {
+			t.Errorf("release --force does not say what comes of it: %+v", r)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ const (
 
 	// AsyncARN is Async, and the ID in the status is not the external name.
 	AsyncARN Mode = "async-arn"
+
+	// Unruled is Sync by a provider that has no managementPolicies.
+	Unruled Mode = "unruled"
 )
 
 // Modes are those of the kinds that are not Sync.

@@ -57,6 +57,11 @@ func TestReconcileAsync(t *testing.T) {
 			policies: all,
 			want:     want{Named: true, ID: "arn:cloud:network:", Creates: 1},
 		},
+		"Unruled": {
+			reason: "Without managementPolicies a resource is not paused where the provider has none.",
+			mode:   Unruled,
+			want:   want{Named: true, Creates: 1},
+		},
 	}
 
 	for name, tc := range cases {

@@ -78,7 +78,7 @@ func (c *Connector) Connect(ctx context.Context, mg Managed) (managed.TypedExter
 	}
 
 	e := External{cloud: c.cloud.As(caller), arn: c.mode == AsyncARN, password: password}
-	if c.mode == Sync {
+	if c.mode == Sync || c.mode == Unruled {
 		return &e, nil
 	}
 

@@ -84,19 +84,22 @@ func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool,
 		initializers = append(initializers, managed.NewNameAsExternalName(mgr.GetClient()))
 	}
 
-	connector := NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme()).In(o.Modes[gvk.GroupKind()])
+	mode := o.Modes[gvk.GroupKind()]
+	connector := NewConnector(o.Cloud, o.ClusterName, mgr.GetScheme()).In(mode)
 
 	connector.secrets = o.secrets
 
 	options := []managed.ReconcilerOption{
 		managed.WithTypedExternalConnector(connector),
 		managed.WithInitializers(initializers...),
-		managed.WithManagementPolicies(),
 		managed.WithPollInterval(o.Poll),
 		managed.WithPollIntervalHook(pollSoonerUntilReady),
 		managed.WithCreationGracePeriod(o.CreationGracePeriod),
 		managed.WithLogger(o.Log.WithValues("kind", gvk.GroupKind())),
 		managed.WithRecorder(rec),
+	}
+	if mode != Unruled {
+		options = append(options, managed.WithManagementPolicies())
 	}
 	if o.Timeout > 0 {
 		options = append(options, managed.WithTimeout(o.Timeout))

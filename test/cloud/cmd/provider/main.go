@@ -50,6 +50,8 @@ func main() {
 		func(kinds string) error { return modes.Set(controller.Async, kinds) })
 	flag.Func("async-arn", "As --async, for kinds whose ID in the status is not the external name.",
 		func(kinds string) error { return modes.Set(controller.AsyncARN, kinds) })
+	flag.Func("unruled", "As --async, for kinds whose CRD has no managementPolicies.",
+		func(kinds string) error { return modes.Set(controller.Unruled, kinds) })
 	debug := flag.Bool("debug", false, "Log every reconcile.")
 
 	flag.Parse()

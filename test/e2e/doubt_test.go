@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// Scenes of which provider-kubernetes was creating something, or seems to be.
+const (
+	// interrupted is made by a provider that is killed between its create and its note of that. The next one finds what was made, and never writes the note.
+	interrupted = "interrupted"
+	// doubtful has an announcement of a create after which nothing was found.
+	doubtful = "doubtful"
+)
+
+const createSucceeded = "crossplane.io/external-create-succeeded"
+
+// scenesInDoubt are those, with one instance each.
+func scenesInDoubt() map[string]*shape {
+	return map[string]*shape{
+		interrupted: {reason: "What a provider has found since it announced a create is known.", Scene: drill.Scene{Size: 7}, last: scaleDown},
+		doubtful:    {reason: "What it has not found since may be there or not.", Scene: drill.Scene{Size: 7}, last: announce},
+	}
+}
+
+// makeInterrupted makes a scene, and kills the provider when it is about to write down that it has created the Deployment. What it writes never arrives.
+func (s *suite) makeInterrupted(t *testing.T, n *shape) {
+	t.Helper()
+	ctx := t.Context()
+	var once sync.Once
+	killed := make(chan error, 1)
+	check, err := s.source.Check(ctx, n.Name, []string{kindObject.Group}, func(ctx context.Context, a stack.Admission) {
+		if !strings.HasPrefix(a.New.GetName(), n.Name+"-") || a.New.GetAnnotations()[createSucceeded] == "" {
+			return
+		}
+		once.Do(func() { killed <- s.source.Crash(stack.KubernetesProvider) })
+		<-ctx.Done()
+	})
+	must(t, err)
+	must(t, n.Make(ctx, s.source))
+	select {
+	case err := <-killed:
+		must(t, err)
+	case <-time.After(patience):
+		t.Fatal("the provider has created nothing")
+	}
+	must(t, check.Remove(ctx))
+	u, err := objectOf(ctx, s.source, n.Name)
+	must(t, err)
+	must(t, s.source.Wait(ctx, patience, "the second after the announcement, as a container takes to be started", func(context.Context) error {
+		announced, err := time.Parse(time.RFC3339, u.GetAnnotations()[createPending])
+		if err == nil && time.Since(announced) < time.Second {
+			err = errors.New("it has not begun")
+		}
+
+		return err
+	}))
+	must(t, s.source.Start(ctx, stack.KubernetesProvider))
+	must(t, n.AwaitReady(ctx, s.source))
+	s.wantInDoubt(t, s.source, n)
+}
+
+// announce has an Object say that its provider is about to create something, as when somebody has deleted that outside and the provider is killed at once.
+func announce(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
+	if err := scaleDown(ctx, c, n); err != nil {
+		return err
+	}
+	u, err := objectOf(ctx, c, n.Name)
+	if err != nil {
+		return err
+	}
+
+	return drill.Patch(ctx, c, u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{
+		createPending: time.Now().Add(time.Second).UTC().Format(time.RFC3339),
+	}}})
+}
+
+// objectOf returns the only Object of a scene.
+func objectOf(ctx context.Context, c *stack.Cluster, scene string) (*unstructured.Unstructured, error) {
+	all, err := list(ctx, c, kindObject, "", "")
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range all {
+		if strings.HasPrefix(u.GetName(), scene+"-") {
+			return &u, nil
+		}
+	}
+
+	return nil, errors.New("there is no Object of " + scene)
+}
+
+// wantInDoubt wants an Object to say that it is being created, and that it is as it should be.
+func (s *suite) wantInDoubt(t *testing.T, c *stack.Cluster, n *shape) {
+	t.Helper()
+	u, err := objectOf(t.Context(), c, n.Name)
+	must(t, err)
+	a := u.GetAnnotations()
+	if err := errors.Join(stack.HasCondition(u, "Ready", "True"), stack.HasCondition(u, "Synced", "True")); err != nil || a[createPending] <= a[createSucceeded] {
+		t.Fatalf("%s is not what a killed provider leaves: %v, %v", u.GetName(), err, a)
+	}
+}
+
+// testInterrupted wants what has been found since to be adopted, and nothing to have been made anew.
+func (s *suite) testInterrupted(t *testing.T, n *shape) {
+	must(t, n.StartRestore(t.Context(), s.target))
+	s.awaitCompleted(t, n.Name)
+	s.wantInDoubt(t, s.target, n)
+	s.wantDeployed(t, n)
+}
+
+// testDoubtful wants what has not been found since to be held and named, until a person says that it is there.
+func (s *suite) testDoubtful(t *testing.T, n *shape) {
+	ctx := t.Context()
+	must(t, n.StartRestore(ctx, s.target))
+	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
+	var held *unstructured.Unstructured
+	s.eventually(t, "the restore to name what was being created", func(ctx context.Context) (err error) {
+		if held, err = objectOf(ctx, s.target, n.Name); err != nil {
+			return err
+		}
+		details, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
+		if err == nil && linesWith(details, held.GetName(), "being created", createPending) == 0 {
+			err = fmt.Errorf("no line does:\n%s", details)
+		}
+
+		return err
+	})
+	if !paused(held) || !strings.Contains(markOf(held), "being created") {
+		t.Errorf("%s It is not held: %v", n.reason, held.GetAnnotations())
+	}
+	must(t, drill.Patch(ctx, s.target, held, map[string]any{"metadata": map[string]any{"annotations": map[string]any{createPending: nil}}}))
+	s.awaitCompleted(t, n.Name)
+	for key, l := range n.picture {
+		if strings.HasSuffix(key, held.GetName()) {
+			delete(l.Annotations, createPending)
+		}
+	}
+	n.mended = []string{"Object." + kindObject.Group + " " + held.GetName()}
+	s.wantDeployed(t, n)
+}
+
+// wantDeployed wants a scene to be what it was, and its Deployment to be that which was restored.
+func (s *suite) wantDeployed(t *testing.T, n *shape) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, n.AwaitReady(ctx, s.target))
+	now, err := s.cloud.Journal(ctx, 0)
+	must(t, err)
+	s.testSettled(t, n, now[len(now)-1].Seq)
+	want := make([]deployed, max(n.Count, 1))
+	for i := range want {
+		want[i].Restore = n.Name
+	}
+	if diff := cmp.Diff(want, s.deployments(t, n)); diff != "" {
+		t.Errorf("%s\n-want, +got:\n%s", n.reason, diff)
+	}
+}

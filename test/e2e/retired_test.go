@@ -1,0 +1,129 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// retired is a scene whose Composition has a bucket in a version that the source serves, and the target does not.
+const retired = "retired"
+
+const (
+	bucketsCRD = "buckets.cloud.m.example.org"
+	// zeroth is behind first where versions are preferred, so backups have the buckets in that.
+	zeroth = "v1alpha0"
+)
+
+func sceneRetired() *shape {
+	return &shape{
+		reason: "What is named in a version that is not served any more is not missing.",
+		Scene:  drill.Scene{Dir: "definitions-retired", Count: few, Size: 2 * few, RestoreArgs: withoutCRDs, Drift: true}, check: wantRetired,
+	}
+}
+
+// testRetired wants XRs to wait that name a bucket in a version that is not served, and to say which is, until a person has given them that and a revision that
+// has it. With that of the backup, which is the control, Crossplane writes the old version into the XR again.
+func (s *suite) testRetired(t *testing.T, n *shape) {
+	ctx := t.Context()
+	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
+	s.eventually(t, "the XRs to say in which version the buckets are served", func(context.Context) error {
+		for _, u := range s.orders(t, n, few) {
+			mark := markOf(&u)
+			for _, want := range []string{
+				"names it as cloud.m.example.org/" + zeroth + ", which is not served any more", "write cloud.m.example.org/" + first + " there", "compositionRevisionRef",
+				"kubectl edit Order." + retired + ".example.org " + u.GetName() + " --namespace " + retired,
+			} {
+				if !paused(&u) || !strings.Contains(mark, want) {
+					return fmt.Errorf("%s does not say %q: %s", u.GetName(), want, mark)
+				}
+			}
+		}
+
+		return nil
+	})
+	revision := s.revisionWith(t, n, first)
+	for i, u := range s.orders(t, n, few) {
+		crossplane, _, err := unstructured.NestedMap(u.Object, "spec", "crossplane")
+		must(t, err)
+		refs, _, err := unstructured.NestedSlice(crossplane, "resourceRefs")
+		must(t, err)
+		for _, r := range refs {
+			ref, _ := r.(map[string]any)
+			ref["apiVersion"] = "cloud.m.example.org/" + first
+		}
+		edit := map[string]any{"resourceRefs": refs}
+		if i == 0 {
+			must(t, drill.Patch(ctx, s.target, &u, map[string]any{"spec": map[string]any{"crossplane": edit}}))
+			s.awaitUndone(t, n, u.GetName())
+		}
+		edit["compositionRevisionRef"] = map[string]any{"name": revision}
+		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"spec": map[string]any{"crossplane": edit}}))
+	}
+	s.awaitCompleted(t, n.Name)
+}
+
+// awaitUndone waits until Crossplane has written the old version into an XR again, and has failed.
+func (s *suite) awaitUndone(t *testing.T, n *shape, name string) {
+	t.Helper()
+	s.eventually(t, "Crossplane to write the old version into "+name+" again", func(ctx context.Context) error {
+		u, err := get(ctx, s.target, s.orderKind(n.Name), n.Name, name)
+		if err != nil {
+			return err
+		}
+		refs, _, _ := unstructured.NestedSlice(u.Object, "spec", "crossplane", "resourceRefs")
+		if !strings.Contains(fmt.Sprint(refs), zeroth) || !drill.Held(u) || stack.HasCondition(u, "Synced", "False") != nil {
+			return fmt.Errorf("it has %v, annotations %v, status %v", refs, u.GetAnnotations(), u.Object["status"])
+		}
+
+		return nil
+	})
+}
+
+// revisionWith returns the revision of a scene's Composition that has the buckets in a version.
+func (s *suite) revisionWith(t *testing.T, n *shape, version string) string {
+	t.Helper()
+	all, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "",
+		"crossplane.io/composition-name="+n.Name)
+	must(t, err)
+	for _, u := range all {
+		if strings.Contains(fmt.Sprint(u.Object["spec"]), "cloud.m.example.org/"+version) {
+			return u.GetName()
+		}
+	}
+	t.Fatalf("none of %v has the version %s", names(all), version)
+
+	return ""
+}
+
+// wantRetired wants the buckets to be what they were. Who has managed them in a version that is not served the API server has forgotten.
+func wantRetired(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	buckets := func(p drill.Picture) drill.Picture {
+		p = maps.Clone(p.Only("Bucket."))
+		for name, l := range p {
+			l.Managers = nil
+			p[name] = l
+		}
+
+		return p
+	}
+	wantSame(t, n, buckets(n.picture), buckets(after))
+	for _, u := range s.orders(t, n, few) {
+		if paused(&u) || drill.Held(&u) {
+			t.Errorf("%s XR %s is still held: %v", n.reason, u.GetName(), u.GetAnnotations())
+		}
+	}
+}
