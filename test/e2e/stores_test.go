@@ -185,7 +185,7 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 func (s *suite) awaitRefused(t *testing.T, n *shape, kind, why string) {
 	t.Helper()
 	s.eventually(t, "the store to refuse each "+kind+" that Velero alone has restored", func(ctx context.Context) error {
-		all, err := list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, "", "")
+		all, err := list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, n.Name, "")
 		if err != nil {
 			return err
 		}
