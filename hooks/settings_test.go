@@ -136,6 +136,7 @@ adoption-timeout       -          default                 restore
 clone                  hold       default                 restore
 external-name-from-id  -          default                 backup, restore
 hold                   all        Restore velero/nightly  restore
+kind-timeout           1m         default                 restore
 observe-first          false      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore

@@ -40,18 +40,18 @@ func testGuard(t *testing.T, version stack.Version) {
 	open := s.tenant(t, s.source, drill.Platform{Namespace: "unguarded"})
 	behind := s.tenant(t, s.source, drill.Platform{Namespace: "guarded"})
 	anew := s.tenant(t, s.source, drill.Platform{Namespace: "anew"})
-	for _, n := range []*tenant{open, behind, anew} {
+	first := s.tenant(t, s.source, drill.Platform{Namespace: "first"})
+	for _, n := range []*tenant{open, behind, anew, first} {
 		s.backUp(t, s.source, n)
 	}
-	s.loseSource(t, open, behind)
+	s.loseSource(t, open, behind, first)
 	must(t, s.target.Apply(t.Context(), []byte(gitOps)))
 
 	t.Run("Without", func(t *testing.T) { s.testUnguarded(t, open) })
 	t.Run("With", func(t *testing.T) { s.testBehindGuard(t, behind) })
 	t.Run("Tenant", func(t *testing.T) { s.testGuardedTenant(t, behind) })
-	if !version.IsV1() {
-		t.Run("Paused", func(t *testing.T) { s.testLetInPaused(t) })
-	}
+	t.Run("Paused", func(t *testing.T) { s.testLetInPaused(t) })
+	t.Run("RestoredPaused", func(t *testing.T) { s.testRestoredPaused(t, first) })
 	t.Run("NewCluster", func(t *testing.T) { s.testNewClusterBehindGuard(t, anew) })
 }
 
@@ -260,6 +260,36 @@ func (s *suite) testBehindGuard(t *testing.T, n *tenant) {
 	}
 	if r = command(t, s.target, "guard", "status"); r.code != 3 || !strings.Contains(r.stdout, "everybody can create") {
 		t.Errorf("guard status ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// testRestoredPaused restores what Argo CD was let create paused before.
+func (s *suite) testRestoredPaused(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	s.makeNamespace(t, n.Namespace)
+	if r := command(t, s.target, "guard", "on", "-n", n.Namespace, "--paused", "--allow-user", "stack"); r.code != 0 {
+		t.Fatalf("guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	a := s.syncs(t, n)
+	s.awaitSync(t, n, a, "Argo CD to apply all", func(applied, _ map[string]int) map[string]int { return applied })
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	s.awaitCompleted(t, n.Namespace)
+	if r := command(t, s.target, "wait", "--restore", n.Namespace, "--guard-off"); r.code != 0 {
+		t.Errorf("wait --guard-off ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	s.settle(t, n)
+	a.end()
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	must(t, err)
+	if !got.Sound() {
+		t.Errorf("what was let in paused: %+v", got)
+	}
+	instances, err := n.Instances(ctx, s.target)
+	must(t, err)
+	for _, u := range instances {
+		if annotations := u.GetAnnotations(); paused(&u) || len(annotations) > 0 {
+			t.Errorf("%s has %v", u.GetName(), annotations)
+		}
 	}
 }
 
