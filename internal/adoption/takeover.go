@@ -35,6 +35,11 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		return Change{}, err
 	}
 	of.Reason = reasonTakenOver
+	guarded := xp.HasAnnotation(live, xp.AnnotationPausedByGuard)
+	if guarded {
+		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", xp.AnnotationPausedByGuard)
+		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", xp.AnnotationPaused)
+	}
 	h, err := Put(after, of)
 	if err != nil {
 		return Change{}, err
@@ -49,6 +54,9 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		annotations[name] = value
 	}
 	annotations[AnnotationHold] = mark
+	if guarded {
+		annotations[xp.AnnotationPausedByGuard] = nil // From here on the hold pauses it.
+	}
 	p := patch(live, annotations)
 	set(p, after.GetFinalizers(), "metadata", "finalizers")
 	all := map[string]string{}

@@ -110,6 +110,38 @@ func TestTakeOverClaim(t *testing.T) {
 	}
 }
 
+// Of who has paused it before only a person has it paused afterwards.
+func TestTakeOverPaused(t *testing.T) {
+	backup := xptest.XR("x", xptest.Refs(xptest.MR("b")))
+	for name, tc := range map[string]struct {
+		reason string
+		by     []xptest.Option
+		want   *string
+	}{
+		"Person": {reason: "It is theirs.", by: []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true")}, want: new("true")},
+		"Guard": {
+			reason: "It was to last until the restore has it.",
+			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := xptest.With(xptest.XR("x", xptest.Without("spec", "resourceRefs")), tc.by...)
+			change, err := Unverified.TakeOver(live, backup, Hold{Restore: "velero/monday"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := xptest.Merge(live, change.Patch)
+			h, err := Unverified.HoldOf(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) || xp.HasAnnotation(after, xp.AnnotationPausedByGuard) {
+				t.Errorf("%s\n-want, +got:\n%s\n%v", tc.reason, diff, after.GetAnnotations())
+			}
+		})
+	}
+}
+
 func TestTakeOverRefuses(t *testing.T) {
 	live := xptest.Object("example.org/v1", "XOrder", "", "x")
 	if _, err := Unverified.TakeOver(live, xptest.XR("x"), Hold{}, nil); err == nil {

@@ -33,7 +33,7 @@ const (
 	// Annotation has what the guard was asked for.
 	Annotation = "velero.crossplane.x-k8s.io/guard"
 	// AnnotationPaused is on what the guard has let in paused.
-	AnnotationPaused = "velero.crossplane.x-k8s.io/paused-by-guard"
+	AnnotationPaused = xp.AnnotationPausedByGuard
 
 	labelManager = "app.kubernetes.io/managed-by"
 	// labelExclude keeps an object out of Velero's backups: a restore must not bring back a guard.

@@ -2,9 +2,11 @@ package xp
 
 // Annotations, labels and finalizers that Crossplane reads and writes.
 const (
-	AnnotationPaused       = "crossplane.io/paused"
-	AnnotationExternalName = "crossplane.io/external-name"
-	AnnotationResourceName = "crossplane.io/composition-resource-name"
+	AnnotationPaused = "crossplane.io/paused"
+	// AnnotationPausedByGuard is on what the guard of this plugin has let in paused: that pause is no person's.
+	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
+	AnnotationExternalName  = "crossplane.io/external-name"
+	AnnotationResourceName  = "crossplane.io/composition-resource-name"
 	// AnnotationReconcileRequested asks for a reconcile each time that its value changes (crossplane-runtime v2.3 pkg/meta). Before that Crossplane
 	// does not know it, but any change of an object makes it look.
 	AnnotationReconcileRequested = "crossplane.io/reconcile-requested-at"
