@@ -172,26 +172,26 @@ func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
 	s.awaitEnd(t, n.Name)
-	s.awaitRefused(t, n, "XShop", "existing secret is not owned by UID")
+	s.awaitAll(t, n, "XShop", "existing secret is not owned by UID")
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-again", n.Name, "--include-cluster-resources=true"))
 	s.awaitEnd(t, n.Name+"-again")
-	s.awaitRefused(t, n, "Shop", "cannot establish control of existing connection secret")
+	s.awaitAll(t, n, "Shop", "Claim is waiting for composite resource to become Ready")
 	if r := command(t, s.target, "validate", "-o", "json"); strings.Count(r.stdout, "set the label "+ownerUID) < n.Count {
 		t.Errorf("validate does not say what to do about the Secrets: %+v", r)
 	}
 }
 
-// awaitRefused waits until all of a kind can't be reconciled because of a secret store.
-func (s *suite) awaitRefused(t *testing.T, n *shape, kind, why string) {
+// awaitAll waits until all of a kind that Velero alone has restored say what is wrong with them.
+func (s *suite) awaitAll(t *testing.T, n *shape, kind, why string) {
 	t.Helper()
-	s.eventually(t, "the store to refuse each "+kind+" that Velero alone has restored", func(ctx context.Context) error {
+	s.eventually(t, "each "+kind+" that Velero alone has restored to say: "+why, func(ctx context.Context) error {
 		all, err := list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, n.Name, "")
 		if err != nil {
 			return err
 		}
 		for _, u := range all {
 			if status := fmt.Sprint(u.Object["status"]); !strings.Contains(status, why) {
-				return fmt.Errorf("%s is not refused: %s", u.GetName(), status)
+				return fmt.Errorf("%s says: %s", u.GetName(), status)
 			}
 		}
 		if len(all) != n.Count {
