@@ -102,6 +102,28 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
+// unclaimed is the Plan for an XR that is adopted, of which p is the Plan, if its claim has another XR by then: who applies claims from Git can be first, and
+// Crossplane makes an XR for each.
+func (t *tree) unclaimed(p Plan) Plan {
+	r, ok := t.xr.ClaimRef()
+	if !ok || !p.Done || t.w.inquiry == nil || !t.w.isAsked(t.xr.Unstructured) {
+		return p
+	}
+	claim := t.w.Get(r)
+	if claim == nil {
+		return p
+	}
+	other, named := xp.ClaimFrom(claim).CompositeRef()
+	if !named || other.ID() == xp.RefTo(t.xr.Unstructured).ID() {
+		return p
+	}
+	p.Done, p.Lost = false, true
+	p.Failed = fmt.Sprintf("%s is adopted, and nobody has it: %s had another XR before it came back: %s; so what both compose may be there twice. Nothing of "+
+		"that is deleted by itself; choose which is to stay: docs/gitops.md, \"It was applied already\"", xp.String(t.xr.Unstructured), r, other)
+
+	return p
+}
+
 // checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)

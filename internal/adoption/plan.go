@@ -180,7 +180,7 @@ func nextForOther(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
-		return t.handedOver(t.unheld())
+		return t.unclaimed(t.handedOver(t.unheld()))
 	}
 
 	return t.handedOver(t.held(u))

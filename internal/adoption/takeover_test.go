@@ -190,7 +190,9 @@ func TestNextOfTakenOver(t *testing.T) {
 
 // What was given is managed by who had it in the backup, and the hold by this plugin.
 func TestReturnInherited(t *testing.T) {
-	managers := func(entries string) xptest.Option { return xptest.JSON(`{"metadata":{"managedFields":` + entries + `}}`) }
+	managers := func(entries string) xptest.Option {
+		return xptest.JSON(`{"metadata":{"managedFields":` + entries + `}}`)
+	}
 	item := xptest.ModernXR("x", xptest.Refs(xptest.NamespacedMR("b")), managers(`[
 		{"manager":"crossplane","operation":"Apply","apiVersion":"v1","fieldsV1":{"f:spec":{"f:crossplane":{"f:resourceRefs":{}}}}},
 		{"manager":"crossplane","operation":"Update","apiVersion":"v1","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"a\"":{}}},"f:other":{}}},

@@ -188,8 +188,11 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 		return nil
 	})
 	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
-	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
+	r, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
+	if phase := drill.Phase(r); phase != "PartiallyFailed" {
+		t.Errorf("Argo CD was first, and the restore is %s", phase)
+	}
 	s.eventually(t, "cloud resources to be made anew and others to have nobody", func(ctx context.Context) error {
 		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 		if err == nil && (got.Creates == 0 || got.Orphans == 0) {
@@ -200,7 +203,39 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	})
 	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
 	must(t, err)
-	t.Logf("without the guard: %+v", got)
+	details, err := s.target.Velero(ctx, "restore", "describe", n.Namespace, "--details")
+	must(t, err)
+	t.Logf("without the guard: %+v\n%s", got, details)
+	s.wantNobodyMisled(t, n)
+}
+
+// wantNobodyMisled checks that of what a restore has left nothing is held, paused or pinned, and that each MR that it has brought back has an XR which lists it.
+func (s *suite) wantNobodyMisled(t *testing.T, n *tenant) {
+	t.Helper()
+	ctx := t.Context()
+	instances, err := n.Instances(ctx, s.target)
+	must(t, err)
+	xrs, err := n.Composites(ctx, s.target)
+	must(t, err)
+	lists := map[string]bool{}
+	for _, u := range append(instances, xrs...) {
+		policy, _, _ := unstructured.NestedString(u.Object, "spec", "compositionUpdatePolicy")
+		modern, _, _ := unstructured.NestedString(u.Object, "spec", "crossplane", "compositionUpdatePolicy")
+		if paused(&u) || u.GetAnnotations()[annotationHold] != "" || policy == "Manual" || modern == "Manual" {
+			t.Errorf("%s %s is paused, held or pinned: %v, %q, %q", u.GetKind(), u.GetName(), u.GetAnnotations(), policy, modern)
+		}
+		for _, r := range n.Refs(&u) {
+			lists[string(u.GetUID())+" "+r] = true
+		}
+	}
+	managed, err := n.Managed(ctx, s.target)
+	must(t, err)
+	for _, u := range managed {
+		c := metav1.GetControllerOf(&u)
+		if c == nil || !lists[string(c.UID)+" "+u.GetKind()+"/"+u.GetName()] {
+			t.Errorf("%s %s has no XR that lists it", u.GetKind(), u.GetName())
+		}
+	}
 }
 
 // testBehindGuard has Argo CD refused until all is adopted, and then go on by itself.
