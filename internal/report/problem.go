@@ -96,8 +96,8 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, GuardUp, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing, PipelineReads,
-	NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	Quarantined, GuardUp, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing,
+	PipelineReads, NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.
