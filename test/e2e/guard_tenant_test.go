@@ -1,0 +1,164 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// testGuardedTenant has a tenant of a guarded namespace, whose ServiceAccount is called like Velero's, try to get around the guard.
+func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
+	ctx := t.Context()
+	must(t, s.target.Apply(ctx, fmt.Appendf(nil, tenantRights, n.Namespace)))
+	s.makeNamespace(t, "elsewhere")
+	if r := command(t, s.target, "guard", "on", "-n", n.Namespace); r.code != 0 {
+		t.Fatalf("guard on ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	t.Cleanup(func() { s.guardOff(t) })
+	tenant, admin := s.as(t, n.Namespace, "velero"), s.as(t, "argocd", "argocd-application-controller")
+	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	another := func(in string) *unstructured.Unstructured {
+		m := n.Manifest(0)
+		m.SetName("another")
+		m.SetNamespace(in)
+
+		return m
+	}
+	policies := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	bindings := policies.GroupVersion().WithResource("validatingadmissionpolicybindings")
+	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	create := func(client dynamic.Interface, in string, options metav1.CreateOptions, change ...func(*unstructured.Unstructured)) error {
+		m := another(in)
+		for _, c := range change {
+			c(m)
+		}
+		p := n.Platform
+		p.Namespace = in
+		_, err := instancesOf(client, p).Create(ctx, m, options)
+
+		return err
+	}
+	label := func(key, value string) error {
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+		_, err := tenant.Resource(namespaces).Patch(ctx, n.Namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+
+		return err
+	}
+	tries := map[string]struct {
+		reason string
+		try    func() error
+		// by is who refuses it: the guard, or else RBAC.
+		by string
+	}{
+		"Create":        {reason: "Nobody but Velero and Crossplane creates.", try: func() error { return create(tenant, n.Namespace, metav1.CreateOptions{}) }, by: guardName},
+		"DryRun":        {reason: "Nor as if.", try: func() error { return create(tenant, n.Namespace, dry) }, by: guardName},
+		"Administrator": {reason: "Nor who may do all else.", try: func() error { return create(admin, n.Namespace, dry) }, by: guardName},
+		"Generated": {reason: "Whatever it is called.", try: func() error {
+			return create(tenant, n.Namespace, dry, func(u *unstructured.Unstructured) { u.SetName(""); u.SetGenerateName("a-") })
+		}, by: guardName},
+		"Marked": {reason: "Or says of itself.", try: func() error {
+			return create(tenant, n.Namespace, dry, func(u *unstructured.Unstructured) {
+				u.SetLabels(map[string]string{"velero.io/restore-name": "r", "app.kubernetes.io/managed-by": "velero-plugin-for-crossplane"})
+				u.SetAnnotations(map[string]string{"velero.crossplane.x-k8s.io/paused-by-guard": "true", "crossplane.io/paused": "true"})
+			})
+		}, by: guardName},
+		"Labelled": {reason: "What the namespace is labelled with does not count.", try: func() error {
+			for _, key := range []string{"kubernetes.io/metadata.name", "name", "velero.io/exclude-from-backup"} {
+				_ = label(key, "velero")
+			}
+
+			return create(tenant, n.Namespace, dry)
+		}, by: guardName},
+		"Policy":  {reason: "Tenants have no right to the policy.", try: func() error { return tenant.Resource(policies).Delete(ctx, guardName, metav1.DeleteOptions{}) }},
+		"Binding": {reason: "Nor to its binding.", try: func() error { return tenant.Resource(bindings).Delete(ctx, guardName, metav1.DeleteOptions{}) }},
+	}
+	for name, tc := range tries {
+		t.Run(name, func(t *testing.T) {
+			err := tc.try()
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.by) || tc.by != "" && !strings.Contains(err.Error(), "guard off") {
+				t.Errorf("%s got %v", tc.reason, err)
+			}
+		})
+	}
+	for what, err := range map[string]error{
+		"Velero in the namespace":     create(s.as(t, "velero", "velero"), n.Namespace, dry),
+		"Crossplane in the namespace": create(s.as(t, "crossplane-system", "crossplane"), n.Namespace, dry),
+		"others elsewhere":            create(admin, "elsewhere", dry),
+	} {
+		if err != nil {
+			t.Errorf("%s must be let create: %v", what, err)
+		}
+	}
+	patch := []byte(`{"metadata":{"labels":{"mine":"yes"}}}`)
+	if _, err := instancesOf(tenant, n.Platform).Patch(ctx, n.Name(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Errorf("What is there can be changed: %v", err)
+	}
+}
+
+func (s *suite) guardOff(t *testing.T) {
+	t.Helper()
+	// The test's own context is over by then.
+	if stdout, stderr, code, err := s.target.Plugin(context.WithoutCancel(t.Context()), "", "guard", "off"); err != nil || code != 0 {
+		t.Errorf("guard off ended with %d, %v:\n%s%s", code, err, stdout, stderr)
+	}
+}
+
+// testLetInPaused has Argo CD create what Crossplane does not reconcile until the guard is down.
+func (s *suite) testLetInPaused(t *testing.T) {
+	ctx := t.Context()
+	n := &tenant{Platform: drill.Platform{Namespace: "letin", Crossplane: s.version}, size: few}
+	must(t, n.Compose(ctx, s.target))
+	s.makeNamespace(t, n.Namespace)
+	on := []string{"guard", "on", "-n", n.Namespace, "--paused", "--allow-user", "stack"}
+	if r := command(t, s.target, on...); r.code != 1 || !strings.Contains(r.stderr, "serves no MutatingAdmissionPolicy") {
+		t.Fatalf("without such policies guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	// They are on by default from Kubernetes 1.36 on.
+	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
+	must(t, s.target.Restart(ctx, stack.APIServer))
+	if r := command(t, s.target, on...); r.code != 0 || !strings.Contains(r.stdout, "what they create is paused") {
+		t.Fatalf("guard on --paused ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	a := s.syncs(t, n)
+	s.awaitSync(t, n, a, "Argo CD to apply all", func(applied, _ map[string]int) map[string]int { return applied })
+	instances, err := n.Instances(ctx, s.target)
+	must(t, err)
+	for _, u := range instances {
+		if !paused(&u) {
+			t.Errorf("%s was let in and is not paused: %v", u.GetName(), u.GetAnnotations())
+		}
+	}
+	to := instancesOf(s.as(t, "argocd", "argocd-application-controller"), n.Platform)
+	for what, patch := range map[string]string{
+		"the pause": `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`,
+		"the mark":  `{"metadata":{"annotations":{"velero.crossplane.x-k8s.io/paused-by-guard":null}}}`,
+		"both":      `{"metadata":{"annotations":null}}`,
+	} {
+		if _, err := to.Patch(ctx, n.Name(0), types.MergePatchType, []byte(patch), metav1.PatchOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("%s can be taken off: %v", what, err)
+		}
+	}
+	if r := command(t, s.target, "guard", "status"); r.code != 0 || !strings.Contains(r.stdout, n.Name(0)) {
+		t.Errorf("guard status ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	managed, err := n.Managed(ctx, s.target)
+	must(t, err)
+	if len(managed) > 0 {
+		t.Errorf("Crossplane has composed %d resources of what is paused", len(managed))
+	}
+	if r := command(t, s.target, "guard", "off"); r.code != 0 || !strings.Contains(r.stdout, n.Name(0)+" is not paused any more") {
+		t.Errorf("guard off ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	must(t, n.AwaitReady(ctx, s.target, n.size))
+}
