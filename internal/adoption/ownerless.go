@@ -53,10 +53,11 @@ func (w *World) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
 	case e.why == "":
 		return ""
 	case e.failed:
-		return fmt.Sprintf("%s does not compose it any more: if its external resource was deleted with that, its provider makes another, and nobody deletes that with "+
-			"an XR", h.Owner)
+		return fmt.Sprintf("%s does not compose it any more: if its external resource was deleted with that, its provider makes another, and nobody deletes that "+
+			"with an XR", h.Owner)
 	default:
-		return fmt.Sprintf("%s is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it", h.Owner)
+		return fmt.Sprintf("%s is not its controller: it may compose another in its place, with another external resource, and nobody deletes this one with it",
+			h.Owner)
 	}
 }
 

@@ -47,6 +47,7 @@ func (t *tree) checkVersions() {
 			edit = edit.With("--namespace", xr.Namespace)
 		}
 		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, and in its "+
-			"compositionRevisionRef the name of a revision of its Composition that has that too: %s", r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), edit)
+			"compositionRevisionRef the name of a revision of its Composition that has that too: %s", r, xp.String(t.xr.Unstructured), r.APIVersion,
+			served.GroupVersion(), edit)
 	}
 }

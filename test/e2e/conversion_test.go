@@ -79,7 +79,6 @@ func TestConversion(t *testing.T) {
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testConvertedAlone(t, hook, scenes[aloneConverted]) })
 	must(t, s.target.UsePlugin(ctx, true))
-	must(t, scenes[retired].StartRestore(ctx, s.target))
 
 	for _, m := range []mood{down, broken, expired, silent} {
 		t.Run("Never/"+string(m), func(t *testing.T) { s.testNeverConverted(t, hook, scenes[converted], m) })
