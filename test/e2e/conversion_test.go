@@ -101,9 +101,6 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) { s.testConvertedAlone(t, hook, scenes[aloneConverted]) })
 	must(t, s.target.UsePlugin(ctx, true))
-	if n := scenes[retired]; n != nil {
-		must(t, n.StartRestore(ctx, s.target))
-	}
 
 	for _, m := range []mood{down, broken, expired, silent} {
 		t.Run("Never/"+string(m), func(t *testing.T) { s.testNeverConverted(t, hook, scenes[converted], m) })

@@ -35,6 +35,7 @@ func sceneRetired() *shape {
 // has it. With that of the backup, which is the control, Crossplane writes the old version into the XR again.
 func (s *suite) testRetired(t *testing.T, n *shape) {
 	ctx := t.Context()
+	must(t, n.StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
 	s.eventually(t, "the XRs to say in which version the buckets are served", func(context.Context) error {
 		for _, u := range s.orders(t, n, few) {
