@@ -37,6 +37,8 @@ type cluster struct {
 	// taken is the XR that was taken over.
 	taken    *unstructured.Unstructured
 	takenErr error
+	// takenWith is the hold that it was taken over with.
+	takenWith adoption.Hold
 
 	// key signs marks.
 	key    adoption.Key
@@ -233,8 +235,9 @@ func (c *cluster) ReturnManagers(_ context.Context, _ *unstructured.Unstructured
 }
 
 func (c *cluster) TakeOver(
-	_ context.Context, _ adoption.Key, _ *unstructured.Unstructured, r xp.Ref, _ adoption.Hold, _ map[string]string,
+	_ context.Context, _ adoption.Key, _ *unstructured.Unstructured, r xp.Ref, of adoption.Hold, _ map[string]string,
 ) (*unstructured.Unstructured, error) {
+	c.takenWith = of
 	c.asked = append(c.asked, "take over "+r.String())
 
 	return c.taken, c.takenErr

@@ -94,6 +94,9 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	held.Failing = adoption.FailingOf(original)
 	delete(status, fieldConditions)
 	held.Status = slices.Sorted(maps.Keys(status))
+	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
+	a.awaitSecret(xr, &held)
+	a.awaitStored(xr, &held)
 	taken, err := a.cluster.TakeOver(context.Background(), key, original, self, held, labelsOf(i.restore))
 	if err != nil || taken == nil || len(status) == 0 {
 		return taken, err
@@ -133,7 +136,9 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if err != nil {
 		return nil, err
 	}
-	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), a.holdOfTaken(i), labelsOf(i.restore))
+	held := a.holdOfTaken(i)
+	a.awaitStored(i, &held)
+	taken, err := a.cluster.TakeOver(context.Background(), key, i.original, i.self(), held, labelsOf(i.restore))
 	if err != nil {
 		return nil, fmt.Errorf("cannot take over %s: %w", i.self(), err)
 	}

@@ -111,3 +111,22 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 		})
 	}
 }
+
+// What was taken over waits for its connection secret like what a restore has created: it would publish another.
+func TestAdoptTakesOverWithItsSecret(t *testing.T) {
+	x := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
+	mr := xptest.MR("b", xptest.ControlledBy(x))
+	x = xptest.With(x, xptest.Refs(mr))
+	xp.SetPublished(x, true)
+	live := &cluster{objects: []*unstructured.Unstructured{xptest.XR("x", xptest.UID("new"), xptest.Without("spec", "resourceRefs"))}}
+	log, _ := logtest.NewNullLogger()
+	a := NewAdopt(Crossplane(), live, nil, log)
+	for _, item := range []*unstructured.Unstructured{x, mr} {
+		if _, err := a.Execute(inputFor(item, restoreOf(nil))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !live.takenWith.Secret {
+		t.Errorf("it waits for no Secret: %+v", live.takenWith)
+	}
+}
