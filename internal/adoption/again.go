@@ -21,31 +21,16 @@ const warnAgain = "its hold had been taken off, and was put on again before Cros
 // StepAgain is the step that puts a hold on again.
 const StepAgain = "its hold had been taken off; put it on again, since Crossplane has not reconciled it yet"
 
+// StepLost is the step that takes what is left of a hold off what was composed anew.
+const StepLost = "its hold had been taken off, and it was composed anew; give its own settings back"
+
 // holdAgain plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
 // itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
 func (w *World) holdAgain(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
-	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
-		return Change{}, false // What its person has paused stays as it is.
-	}
-	own := u.DeepCopy()
-	if policy, pinned := pinOf(own); pinned {
-		if policy == nil {
-			xp.Instance{Unstructured: own}.RemoveUpdatePolicy()
-		} else if err := (xp.Instance{Unstructured: own}).SetUpdatePolicy(*policy); err != nil {
-			return Change{}, false
-		}
-	}
-	if isOurPause(own) {
-		annotations := own.GetAnnotations()
-		delete(annotations, xp.AnnotationPaused)
-		own.SetAnnotations(annotations)
-	}
-	who := takenOff(u)
-	h, err := Put(own, Hold{Restore: restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, who)})
-	if err != nil {
+	h := w.holdOn(u, restore)
+	if h == nil {
 		return Change{}, false
 	}
-	h.Again, h.Fields = true, "" // It exists, with those that manage it.
 	mark, err := w.key.mark(xp.RefTo(u), h)
 	if err != nil {
 		return Change{}, false
@@ -57,8 +42,35 @@ func (w *World) holdAgain(u *unstructured.Unstructured, restore string) (c Chang
 
 	return Change{
 		Target: u, Patch: p, Step: StepAgain,
-		Warning: fmt.Sprintf(warnAgain, who),
+		Warning: fmt.Sprintf(warnAgain, takenOff(u)),
 	}, true
+}
+
+// holdOn is the hold that what has lost it can have again, nil if none.
+func (w *World) holdOn(u *unstructured.Unstructured, restore string) *Hold {
+	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
+		return nil // What its person has paused stays as it is.
+	}
+	own := u.DeepCopy()
+	if policy, pinned := pinOf(own); pinned {
+		if policy == nil {
+			xp.Instance{Unstructured: own}.RemoveUpdatePolicy()
+		} else if err := (xp.Instance{Unstructured: own}).SetUpdatePolicy(*policy); err != nil {
+			return nil
+		}
+	}
+	if isOurPause(own) {
+		annotations := own.GetAnnotations()
+		delete(annotations, xp.AnnotationPaused)
+		own.SetAnnotations(annotations)
+	}
+	h, err := Put(own, Hold{Restore: restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, takenOff(u))})
+	if err != nil {
+		return nil
+	}
+	h.Again, h.Fields = true, "" // It exists, with those that manage it.
+
+	return h
 }
 
 // Fields that a hold changes.
@@ -80,8 +92,10 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 			return Plan{}, false
 		}
 
-		return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been taken off: %s. "+
-			"Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew),
+		gone := Change{Target: u, Patch: giveBack(u, t.hold.withPauseOf(u)), Step: StepLost}
+
+		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
+			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew),
 			someOf(lost), whatToDo)}, true
 	}
 	h := *t.hold

@@ -92,7 +92,8 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 		},
 		"Late": {
 			reason: "It has composed it anew.", ref: xp.RefTo(xr),
-			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr), want: outcome{Total: 1, Failed: failed},
+			world: asking(withRestored(world(revision, anew), unpaused(anew, reconciledAt(laterAt)), back), xr),
+			want:  outcome{Step: StepLost, Target: "XOrder x", Total: 1, Failed: failed},
 		},
 		"Harmless": {
 			reason: "All was back.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back, reconciledAt(laterAt)), back), xr),

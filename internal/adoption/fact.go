@@ -91,9 +91,19 @@ func (w *World) factOf(u *unstructured.Unstructured) *fact {
 	if f := w.facts[id]; f != nil && f.isOf(u) {
 		return f
 	}
-	f := factFrom(u, w.key)
+	f := w.newFact(u)
 	if w.packer == nil {
 		w.facts[id] = f
+	}
+
+	return f
+}
+
+// newFact finds out what there is to know of an object. What is paused by a hold and can't be marked is held all the same: it would be paused for ever.
+func (w *World) newFact(u *unstructured.Unstructured) *fact {
+	f := factFrom(u, w.key)
+	if f.hold == nil && f.err == nil && w.inquiry != nil && w.inquiry.Unmarked(f.uid) && isOurPause(u) {
+		f.hold = w.holdOn(u, w.inquiry.Restore)
 	}
 
 	return f

@@ -30,6 +30,8 @@ type Inquiry struct {
 	Listed, Whole func(r xp.Ref) bool
 	// Released tells whether whoever asks has lifted the hold of an object themselves.
 	Released func(uid types.UID) bool
+	// Unmarked tells whether the mark of a hold was taken off an object again as soon as whoever asks had put it on.
+	Unmarked func(uid types.UID) bool
 }
 
 // Inquire has objects that a restore has created, and that are not held, be judged by what is there: somebody else may have taken their hold off. Without it

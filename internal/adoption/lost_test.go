@@ -52,7 +52,8 @@ func reconciledAt(at string) xptest.Option {
 func asking(w *World, asked ...*unstructured.Unstructured) *World {
 	all := func(xp.Ref) bool { return true }
 	w.Inquire(Inquiry{
-		Asker: Asker{Restore: restoreName}, Label: "monday", Listed: all, Whole: all, Released: func(types.UID) bool { return false },
+		Asker: Asker{Restore: restoreName}, Label: "monday", Listed: all, Whole: all,
+		Released: func(types.UID) bool { return false }, Unmarked: func(types.UID) bool { return false },
 		Asked: func(id xp.ID) bool {
 			for _, u := range asked {
 				if xp.RefTo(u).ID() == id {
@@ -226,7 +227,7 @@ func TestNextLooksForWhatIsAsked(t *testing.T) {
 	w := withRestored(world(), xr)
 	w.Inquire(Inquiry{
 		Asker: Asker{Restore: restoreName}, Label: "monday", Asked: func(xp.ID) bool { return asked }, Listed: func(xp.Ref) bool { return listed["restored"] },
-		Whole: func(xp.Ref) bool { return listed["all"] }, Released: func(types.UID) bool { return false },
+		Whole: func(xp.Ref) bool { return listed["all"] }, Released: func(types.UID) bool { return false }, Unmarked: func(types.UID) bool { return false },
 	})
 	want := func(reason string, unproven, lost bool, needs ...*unstructured.Unstructured) {
 		t.Helper()

@@ -38,6 +38,7 @@ func TestNextUnclaimed(t *testing.T) {
 			w.Inquire(Inquiry{
 				Asker: Asker{Restore: "velero/monday"}, Label: "monday", Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 				Released: func(types.UID) bool { return true },
+				Unmarked: func(types.UID) bool { return false },
 			})
 			p := Next(w, xp.RefTo(x))
 			if got := strings.Contains(p.Failed, "other"); got != tc.want || p.Done == tc.want {

@@ -78,7 +78,7 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 		return
 	}
 	if !isOnlyLookedAt(u) {
-		w.facts[id] = factFrom(u, w.key)
+		w.facts[id] = w.newFact(u)
 	}
 	if xp.IsOwn(id.Group) {
 		w.objects[id] = u

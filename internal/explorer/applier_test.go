@@ -40,6 +40,7 @@ func (w *world) inquire(world *adoption.World) {
 	world.Inquire(adoption.Inquiry{
 		Asker: adoption.Asker{Restore: theRestore.Namespace + "/" + theRestore.Name}, Label: theRestore.Name, Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 		Released: func(types.UID) bool { return false },
+		Unmarked: func(types.UID) bool { return false },
 	})
 }
 

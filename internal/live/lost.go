@@ -28,6 +28,7 @@ func (p *poll) inquire(o *observer) {
 			// Crossplane may have been reconciling it when its hold was put on again, which then is for what it was about to make.
 			return p.taken[takenStep{uid: uid, step: lifted}] && !p.taken[takenStep{uid: uid, step: adoption.StepAgain}]
 		},
+		Unmarked: func(uid types.UID) bool { return p.taken[takenStep{uid: uid, step: adoption.StepAgain}] },
 	})
 }
 

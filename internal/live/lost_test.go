@@ -266,3 +266,65 @@ func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 		}
 	}
 }
+
+// What can't be marked is not paused for ever: it goes on when all is back, as what is marked does.
+func TestAdoptGoesOnWithoutAMark(t *testing.T) {
+	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
+	x := xptest.XR("x", xptest.Refs(bucket))
+	paused := unheld(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused(), xptest.Policy(xp.UpdateManual), xptest.JSON(
+		`{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsType":"FieldsV1",
+		"fieldsV1":{"f:metadata":{"f:annotations":{"f:crossplane.io/paused":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}}]}}`)))
+	cases := map[string]struct {
+		reason string
+		back   []*unstructured.Unstructured
+		want   bool
+	}{
+		"Whole":   {reason: "All is back.", back: []*unstructured.Unstructured{restored(bucket)}, want: true},
+		"Missing": {reason: "Crossplane would make anew what is not.", back: nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(append(tc.back, paused, restored(xptest.Revision(xptest.RevisionName, x)))...)
+			crossplane(s)
+			s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
+					s.put(xorders, xptest.With(u, xptest.Without("metadata", "annotations", adoption.AnnotationHold)))
+				}
+
+				return false, nil, nil
+			})
+			var p adoption.Plan
+			for range 3 {
+				plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p = plans[xp.RefTo(x).ID()]
+			}
+			u := s.get(t, xorders, "", "x")
+			policy, _ := xp.Instance{Unstructured: u}.UpdatePolicy()
+			if free := !xp.IsPaused(u) && policy == ""; p.Done != tc.want || free != tc.want {
+				t.Errorf("%s\ngot %+v\n%v", tc.reason, p, u.Object)
+			}
+		})
+	}
+}
+
+// What has lost something fails also when nothing of its hold is left on it, whoever has taken that off.
+func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
+	objects, x := lostTree()
+	back, anew := objects[0], objects[1]
+	unpaused := xptest.Without("metadata", "annotations", xp.AnnotationPaused)
+	objects[2] = xptest.With(restored(xptest.With(x, xptest.Refs(back))), xptest.Refs(anew), xptest.Reconciled(), unpaused)
+	s := newServer(objects...)
+	plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := plans[xp.RefTo(x).ID()]; p.Done || !strings.Contains(p.Failed, "since its annotation crossplane.io/paused had been taken off") {
+		t.Errorf("the operation must fail: %+v", p)
+	}
+	if u := s.get(t, xorders, "", "x"); xp.HasAnnotation(u, adoption.AnnotationHold) {
+		t.Errorf("nothing of a hold is to stay: %v", u.GetAnnotations())
+	}
+}

@@ -47,6 +47,8 @@ type poll struct {
 	asking, heard bool
 	// lost says that once it was not told what happens.
 	lost bool
+	// failed are the plans of what has lost something: when nothing of a hold is left on it, it looks adopted.
+	failed map[xp.ID]adoption.Plan
 	// held and free are what is still to be told of what has arrived and of what was released.
 	held, free []adoption.News
 	left       *leftovers
@@ -58,7 +60,7 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.glance, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.glance, failed: map[xp.ID]adoption.Plan{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
 	}
 }
 
@@ -67,6 +69,7 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	p.arrive(o, refs)
 	p.nameForged(o)
 	p.plans, p.steps = p.take(ctx, o, refs)
+	p.keepLosses()
 	if p.steps == 0 {
 		p.tellLate(ctx, p.spare())
 	}
@@ -81,6 +84,18 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 		p.first = map[xp.ID]string{}
 		for id, plan := range p.plans {
 			p.first[id] = plan.Gist()
+		}
+	}
+}
+
+// keepLosses has what has lost something stay so.
+func (p *poll) keepLosses() {
+	for id, plan := range p.plans {
+		if plan.Lost {
+			p.failed[id] = plan
+		} else if before, lost := p.failed[id]; lost {
+			plan.Lost, plan.Done, plan.Failed = true, false, before.Failed
+			p.plans[id] = plan
 		}
 	}
 }

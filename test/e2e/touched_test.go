@@ -118,7 +118,8 @@ func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	})
 }
 
-// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or that the restore names what was not.
+// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or that the restore names what was not; and that nothing of
+// a hold is left.
 func (s *suite) testTouch(t *testing.T, d *touched) {
 	ctx := t.Context()
 	must(t, d.err)
@@ -136,7 +137,11 @@ func (s *suite) testTouch(t *testing.T, d *touched) {
 	d.wishes, err = d.Wishes(ctx, s.target) // A touch is there to change it, and who manages it.
 	must(t, err)
 	d.managers = nil
-	unsound := errors.Join(unready, s.unsound(ctx, d.tenant), d.left(ctx, s.target))
+	left := d.left(ctx, s.target)
+	if d.after != absent && left != nil {
+		t.Errorf("%s Something of the hold is left: %v", d.reason, left)
+	}
+	unsound := errors.Join(unready, s.unsound(ctx, d.tenant), left)
 	t.Logf("the restore is %s; afterwards it was %s; what is wrong: %v\n%s\n%s", drill.Phase(r), d.after, unsound, problems, details)
 	switch {
 	case unsound == nil && drill.Phase(r) == "Completed":

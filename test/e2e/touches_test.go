@@ -166,7 +166,7 @@ func touches() map[string]touch {
 		},
 		"PolicyForMark": {
 			reason: "A policy takes off the annotations that it does not know, and knows Crossplane's.",
-			made:   kubectlApply, args: []string{"--item-operation-timeout", "3m"}, // It waits for whoever takes the mark off.
+			made:   kubectlApply,
 			setUp: func(n *tenant) []byte {
 				return fmt.Appendf(nil, policy, n.Namespace, `"`+annotationHold+`" in object.metadata.annotations ?
           [JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey("`+annotationHold+`")}] : []`)
