@@ -95,8 +95,8 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 		gone := Change{Target: u, Patch: giveBack(u, t.hold.withPauseOf(u)), Step: StepLost}
 
 		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
-			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who, someOf(anew),
-			someOf(lost), whatToDo)}, true
+			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
+			someOf(anew), someOf(lost), whatToDo)}, true
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {
