@@ -112,7 +112,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 			return nil
 		}
 		h.Result, h.apart, h.asked = report.StillHeld, true, true
-		h.Reason, h.Next = err.Error(), unreadable
+		h.Reason, h.Next = err.Error(), howToRead(err)
 		f.put(h)
 
 		return h

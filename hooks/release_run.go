@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -257,7 +258,7 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 		hold, err := adoption.HoldOf(u)
 		switch {
 		case err != nil:
-			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), unreadable
+			h.Result, h.Reason, h.Next = report.StillHeld, err.Error(), howToRead(err)
 		case hold != nil:
 			h.Result = report.StillHeld
 			if h.Reason == "" {
@@ -277,8 +278,14 @@ func (l *lifting) judge(ctx context.Context, last plans) error {
 	return nil
 }
 
-// unreadable is what to do about a mark that can't be read.
-const unreadable = "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
+// howToRead is what to do about a mark that can't be read.
+func howToRead(err error) string {
+	if errors.Is(err, adoption.ErrNewer) {
+		return adoption.HowToRead + ", and run release again"
+	}
+
+	return "remove that annotation, and crossplane.io/paused if it is not to be paused, and run release again"
+}
 
 func afterMending(h *held) string {
 	return "mend that, and run: " + xp.ReleaseCommand(h.Object).String() + " (to see what doing without it can cost, with --force --dry-run)"

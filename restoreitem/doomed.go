@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
@@ -27,7 +29,7 @@ func (fn DefinerFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unst
 }
 
 // Doom keeps from the cluster what could not live there: the controller of an XRD that is being deleted deletes every XR and claim of its kinds, and
-// with an XR goes what it composes, in the cloud too. All actions of a restore share one.
+// with an XR goes what it composes, in the cloud too; and what a newer version of this plugin has written to. All actions of a restore share one.
 type Doom struct {
 	definer Definer
 	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed too.
@@ -44,6 +46,9 @@ func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
 	}
 	self := xp.RefTo(item)
 	self.Namespace = namespace
+	if err := d.checkFormats(item, self); err != nil {
+		return err
+	}
 	if xp.IsDefinition(item) {
 		return d.checkDefinition(item)
 	}
@@ -69,6 +74,21 @@ func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
 	}
 
 	return nil
+}
+
+// checkFormats refuses what a newer version of this plugin has written to, in a format that this one can't read.
+func (d *Doom) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
+	err := xp.CheckFormat(item)
+	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {
+		err = unread
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
+	d.refused.Store(self.ID(), err.Error())
+
+	return fmt.Errorf("cannot restore %s: %w", self, err)
 }
 
 // checkDefinition keeps what is in the backup from being written onto an XRD that is being deleted.

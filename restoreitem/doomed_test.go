@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
@@ -71,9 +72,18 @@ func TestDoom(t *testing.T) {
 			item: xptest.XRD("xparts.example.org",
 				xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XPart"},"claimNames":{"kind":"OrderClaim"}}}`)),
 		},
-		"OtherXR":   {reason: "An XR of another kind lives.", item: xptest.ModernXR("m")},
-		"Other":     {reason: "What no XR composed is no XR's.", item: xptest.MR("free")},
-		"Composite": {reason: "Nor an XR that another composes.", item: nested, refused: "cannot restore XPart p"},
+		"Notes": {
+			reason: "A newer version of this plugin has backed it up.", item: xptest.ModernXR("m", xptest.Field(int64(2), "metadata", xp.FieldFormat)),
+			refused: "cannot restore Order team-a/m: a newer version of this plugin has backed it up, in format 2; this one reads up to 1; install that version",
+		},
+		"Mark": {
+			reason: "Or has held it.", item: xptest.ModernXR("m", xptest.Annotated(adoption.AnnotationHold, `{"format":2,"restore":7}`)),
+			refused: "a newer version of this plugin has written it, in format 2",
+		},
+		"SameFormat": {reason: "One that says which is read.", item: xptest.ModernXR("m", xptest.Field(int64(1), "metadata", xp.FieldFormat))},
+		"OtherXR":    {reason: "An XR of another kind lives.", item: xptest.ModernXR("m")},
+		"Other":      {reason: "What no XR composed is no XR's.", item: xptest.MR("free")},
+		"Composite":  {reason: "Nor an XR that another composes.", item: nested, refused: "cannot restore XPart p"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { wants(t, tc.reason, doomOf(dying(), nil), tc.item, tc.refused) })

@@ -116,6 +116,8 @@ func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	case errors.Is(err, ErrForged):
 		t.wait(false, "%s: %s; %s", r, err, howToClear(u))
+	case errors.Is(err, ErrNewer):
+		t.wait(false, "%s: %s; %s", r, err, HowToRead)
 	case err != nil:
 		t.wait(true, waitAdopted, r)
 	case h.Quarantine:

@@ -2,6 +2,7 @@ package adoption
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 // A Hold is what the marker on a held XR or claim says. A held object is paused and pinned to a CompositionRevision from its creation on.
 type Hold struct {
+	// Format is how the mark is to be read, as docs/formats.md has it; 0 is 1.
+	Format int `json:"format,omitempty"`
 	// Of is the object that it is on, as Kind.group/name; "" in marks from before. A function can copy all annotations of an XR onto what it composes.
 	Of string `json:"of,omitempty"`
 	// Restore is the Velero Restore that put the hold on, as namespace/name.
@@ -104,8 +107,8 @@ func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
 // itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner,
 // Status and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that
-// u brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, or if
-// the mark would be too large to be stored.
+// u brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, with
+// ErrNewer if that marker can't, and if the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
@@ -113,6 +116,9 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	}
 	h.keepFor(of)
 	earlier, err := HoldOf(u)
+	if errors.Is(err, ErrNewer) {
+		return nil, fmt.Errorf("cannot put a hold on %s, which had one when it was backed up: %w; %s, and restore it again", xp.String(u), err, HowToRead)
+	}
 	if err != nil {
 		// What can't be read is not this plugin's, or is damaged; what it brings along must come back all the same.
 		h.Reason += ". It had another mark that could not be read, and lost it: " + err.Error()

@@ -30,6 +30,15 @@ var ErrForged = errors.New("this plugin did not write it on this object, or some
 // composes.
 var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 
+// Format is the newest format of marks that this version of the plugin reads, and the one that it writes, without saying so: it is the first (docs/formats.md).
+const Format = 1
+
+// ErrNewer is the error of a mark that a newer version of this plugin has written, of which this one can't know what it says.
+var ErrNewer = errors.New("a newer version of this plugin has written it")
+
+// HowToRead is what to do about a mark with ErrNewer.
+const HowToRead = "install that version of the plugin again, or a later one"
+
 // A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark, and a mark has Crossplane let go, Secrets get owners and
 // settings change. So the signature covers every byte of the mark and which object it is on: its group and kind, namespace and name. The UID is not part of it,
 // since a mark is signed before the object is created. What somebody can do who keeps a genuine mark and writes it again is limited to that object.
@@ -209,7 +218,11 @@ func markedOf(u *unstructured.Unstructured) string {
 // readMark reads what a mark says. What it calls the Restore that put it on is looked up, and is part of commands that people copy: it must be what an API
 // server can have, or be left out.
 func readMark(mark string, into *Hold) error {
-	if err := json.Unmarshal([]byte(mark), into); err != nil {
+	err := json.Unmarshal([]byte(mark), into) // It reads what it can, also if it fails.
+	if into.Format > Format {
+		return fmt.Errorf("%w, in format %d; this one reads up to %d", ErrNewer, into.Format, Format)
+	}
+	if err != nil {
 		return err //nolint:wrapcheck // HoldOf says of what.
 	}
 	if into.Restore != "" && !isRestore(into.Restore) {

@@ -145,6 +145,8 @@ func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool)
 	switch {
 	case errors.Is(err, ErrForged):
 		return nil, Plan{Failed: err.Error() + "; " + howToClear(u)}, false
+	case errors.Is(err, ErrNewer):
+		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s; %s, and run: %s", xp.String(u), err, HowToRead, xp.ReleaseCommand(xp.RefTo(u)))}, false
 	case err != nil:
 		return nil, Plan{Failed: err.Error() + "; remove the annotation, then run release, or restore again"}, false
 	case h != nil && h.Clone != "":

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -60,13 +61,21 @@ func (d *diagnosis) checkServiceAccounts() {
 
 // checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the settings that it had before the first hold.
 func (d *diagnosis) checkHeld() {
+	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {
+		if o.is(isNewer) {
+			d.add(report.Malformed, report.Grave, o.Ref, xp.CheckFormat(o.whole()).Error(), refuses)
+
+			continue
+		}
 		if !o.is(isMarked) {
 			continue
 		}
 		u := o.whole()
 		h, err := adoption.HoldOf(u)
 		switch {
+		case errors.Is(err, adoption.ErrNewer):
+			d.add(report.Malformed, report.Grave, xp.RefTo(u), err.Error(), refuses)
 		case err != nil:
 			d.add(report.Malformed, report.Warning, xp.RefTo(u), err.Error(), "a restore takes it for somebody else's and replaces it")
 		case h != nil:

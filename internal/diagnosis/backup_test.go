@@ -94,7 +94,15 @@ func TestInspectBackup(t *testing.T) {
 			objects: []*unstructured.Unstructured{lists, mr, crd, xptest.ActivationPolicy("all", xptest.Activating("*"))},
 		},
 		"PlainCRD": {reason: "Not every kind has one.", objects: []*unstructured.Unstructured{lists, mr, xptest.With(crd, xptest.Without("metadata", "ownerReferences"))}},
-		"Held":     {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
+		"NewerMark": {
+			reason: "This version can't read what a newer one has put on.", want: []string{"problem Malformed XOrder x"},
+			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Annotated(adoption.AnnotationHold, `{"format":2}`)), mr},
+		},
+		"NewerNotes": {
+			reason: "Nor what it has backed up.", want: []string{"problem Malformed XOrder x"},
+			objects: []*unstructured.Unstructured{xptest.With(lists, xptest.Field(float64(2), "metadata", xp.FieldFormat)), mr},
+		},
+		"Held": {reason: "It was backed up in the middle of a restore.", objects: []*unstructured.Unstructured{held, mr}, want: []string{"warning Held XOrder x"}},
 		"HeldWithout": {
 			reason: "What was held and had lost something is told with it.", objects: []*unstructured.Unstructured{held},
 			want: []string{"problem Dangling Bucket b", "warning Held XOrder x"},

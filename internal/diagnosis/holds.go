@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -23,6 +24,8 @@ func (d *diagnosis) checkHolds() {
 		h, err := adoption.HoldOf(u)
 		r := xp.RefTo(u)
 		switch {
+		case errors.Is(err, adoption.ErrNewer):
+			d.add(report.Malformed, report.Grave, r, err.Error(), adoption.HowToRead+", and then run release")
 		case err != nil:
 			d.add(report.Malformed, report.Grave, r, err.Error(), "correct or remove that annotation, and then run release")
 		case h != nil:

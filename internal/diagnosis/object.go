@@ -87,6 +87,8 @@ const (
 	isModern
 	// isTuned is the ServiceAccount of one revision of a package that somebody has put something on.
 	isTuned
+	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
+	isNewer
 )
 
 // learn looks at an object.
@@ -110,6 +112,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 	o.note(isPublishing, publishes && (claim || composite || managed))
 	o.note(isNative, xp.IsNative(u))
 	o.note(isModern, xp.NeedsV2(u))
+	o.note(isNewer, xp.CheckFormat(u) != nil)
 	o.note(isTuned, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o

@@ -73,6 +73,8 @@ const (
 // does not know (k8s.io/apiextensions-apiserver pkg/apiserver/schema/objectmeta, GetObjectMeta), so unlike an annotation they can't be a tenant's,
 // and a restore without this plugin leaves nothing of them.
 const (
+	// FieldFormat is the format of all of them, a number; without it, it is the first (docs/formats.md).
+	FieldFormat = "velero.crossplane.io/format"
 	// FieldTree is the ordered list of what a restore must bring back before the object, as "resource.group/namespace/name" (see Tree).
 	FieldTree = "velero.crossplane.io/tree"
 	// FieldDangling lists the resourceRefs of an XR that led nowhere, or to what another owner controls, when the backup was taken. A restore does

@@ -114,6 +114,20 @@ func Published(u *unstructured.Unstructured) bool {
 	return published
 }
 
+// Format is the newest format of notes that this version of the plugin reads, and the one that it writes, without saying so: it is the first (docs/formats.md).
+const Format = 1
+
+// CheckFormat fails if a newer version of this plugin has written what only the backup's copy of u has: nobody knows what it says.
+func CheckFormat(u *unstructured.Unstructured) error {
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	format, ok := metadata[FieldFormat]
+	if !ok || format == int64(Format) || format == float64(Format) {
+		return nil
+	}
+
+	return fmt.Errorf("a newer version of this plugin has backed it up, in format %v; this one reads up to %d", format, Format)
+}
+
 // SetMustInclude has Velero take all that u's action asks for, whatever the backup's filters say.
 func SetMustInclude(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustInclude, "true")
@@ -122,7 +136,7 @@ func SetMustInclude(u *unstructured.Unstructured) {
 // notes are what only the backup's copy of an object has in its metadata.
 //
 //nolint:gochecknoglobals // It is a constant list.
-var notes = []string{FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed}
+var notes = []string{FieldFormat, FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed}
 
 // SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
 // 1.18.1 knows nothing of it.

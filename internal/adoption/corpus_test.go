@@ -1,0 +1,260 @@
+package adoption
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// releasing writes the marks of the next release; those of released versions stay as they are.
+var releasing = flag.String("releasing", "", "write the marks of a version that is about to be released")
+
+// A specimen is a held object as a released version has left it in a cluster.
+type specimen struct {
+	Reason string         `json:"reason"`
+	Object map[string]any `json:"object"`
+	// GivesBack is the patch that takes the hold off.
+	GivesBack map[string]any `json:"givesBack"`
+}
+
+// specimens are held objects that have all that a mark can say.
+func specimens() map[string]specimen {
+	x := xptest.XR("x", xptest.Policy("Automatic"), xptest.Annotated(xp.AnnotationPaused, "false"))
+	bucket := xptest.MR("b", xptest.ControlledBy(x))
+	claim := xptest.Claim("o", xptest.OfXR(x), xptest.Annotated(xp.AnnotationPaused, "true"))
+	owner := xp.RefTo(x)
+	yes := "true"
+	of := Hold{Restore: restoreName, Since: cameAt}
+	with := func(change func(h *Hold)) Hold {
+		h := of
+		change(&h)
+
+		return h
+	}
+	fields := managed("argocd-controller", "Apply", saved, []string{"spec", "size"})
+	many := make([]*unstructured.Unstructured, manyRefs+1)
+	for n := range many {
+		many[n] = xptest.MR(fmt.Sprintf("b-%d", n))
+	}
+	all := map[string]specimen{}
+	for name, s := range map[string]struct {
+		reason string
+		object *unstructured.Unstructured
+		put    Hold
+		then   func(h *Hold)
+	}{
+		"xr":         {reason: "An XR with settings of its own.", object: xptest.With(x, xptest.Refs(bucket), fields), put: of},
+		"xr-v2":      {reason: "An XR of v2.", object: xptest.ModernXR("m", xptest.Refs(xptest.NamespacedMR("b"))), put: of},
+		"xr-many":    {reason: "What an XR composes is packed where it is much.", object: xptest.XR("many", xptest.Refs(many...)), put: of},
+		"claim":      {reason: "A claim that its person had paused.", object: claim, put: of},
+		"quarantine": {reason: "Nothing is done until a person ends that.", object: x, put: with(func(h *Hold) { h.Quarantine = true })},
+		"by-hand":    {reason: "A person lets it go.", object: x, put: with(func(h *Hold) { h.ByHand = true })},
+		"clone":      {reason: "A copy of what is alive.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
+		"create": {
+			reason: "An MR that must not create.", object: bucket,
+			put: with(func(h *Hold) { h.Identity, h.Reason = xp.InFlight, "a create was in flight" }),
+		},
+		"observes": {
+			reason: "An MR that only observes.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			put: with(func(h *Hold) { h.Observes, h.Status, h.Reason = true, []string{"atProvider"}, "observed first" }),
+		},
+		"reads": {
+			reason: "An MR that waits for a password, and for its XR.",
+			object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),
+			put: with(func(h *Hold) {
+				h.Inputs = []Input{{Namespace: "infra", Name: "password", Stored: true, By: "velero restore create"}}
+				h.Owner, h.Status, h.Reason = &owner, []string{"atProvider"}, "its password is missing"
+			}),
+		},
+		"publishes": {
+			reason: "An XR whose connection secret is in the backup, and in a store.", object: x,
+			put: with(func(h *Hold) {
+				h.Secret, h.SecretBy, h.Failing = true, "velero restore create", "ReconcileError"
+				h.Stored = &Stored{Namespace: "team-a", Name: "s", UID: "uid", By: "velero restore create"}
+			}),
+		},
+		"let-go": {
+			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
+			then: func(h *Hold) {
+				h.Unpaused, h.Polled, h.Told, h.Well, h.Environments = laterAt, laterAt, "Bucket", []xp.Wellness{"Ready"}, []string{"e"}
+			},
+		},
+		"again":      {reason: "Its hold was put on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},
+		"taken-over": {reason: "Somebody else had made it.", object: x, put: of, then: func(h *Hold) { h.TakenOver = true }},
+		"freed": {
+			reason: "Only the mark is left to take off.", object: x, put: of,
+			then: func(h *Hold) { h.Freed, h.Managers = true, []any{map[string]any{"manager": "argocd-controller"}} },
+		},
+	} {
+		u := s.object.DeepCopy()
+		h, err := Put(u, s.put)
+		if err != nil {
+			panic(err) // The test is wrong.
+		}
+		if s.then != nil {
+			s.then(h)
+		}
+		mark, err := key.mark(xp.RefTo(u), h)
+		if err != nil {
+			panic(err)
+		}
+		xp.Annotate(u, AnnotationHold, mark)
+		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: giveBack(u, h)}
+	}
+
+	return all
+}
+
+// What a released version has put on is given back by each later one, for ever. "go test ./internal/adoption -run TestReleasedMarks -releasing v0.2.0" keeps
+// what the next one writes.
+func TestReleasedMarks(t *testing.T) {
+	if *releasing != "" {
+		keepSpecimens(t, *releasing)
+	}
+	versions, err := filepath.Glob("testdata/released/v*.json")
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("there are no released versions: %v", err)
+	}
+	for _, version := range versions {
+		for name, s := range readSpecimens(t, version) {
+			t.Run(filepath.Base(version)+"/"+name, func(t *testing.T) {
+				u := &unstructured.Unstructured{Object: s.Object}
+				h, err := key.HoldOf(u)
+				if err != nil || h == nil {
+					t.Fatalf("%s It must be read: %v, %v", s.Reason, h, err)
+				}
+				if diff := cmp.Diff(s.GivesBack, viaJSON(t, giveBack(u, h))); diff != "" {
+					t.Errorf("%s It must get back what it had. -want, +got:\n%s", s.Reason, diff)
+				}
+				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {
+					t.Errorf("%s What it composes must be known: %d of %d, %v", s.Reason, len(h.Refs), len(refs), err)
+				}
+				again, err := h.encode(xp.RefTo(u))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(markIn(t, xp.Annotation(u, AnnotationHold)), markIn(t, string(again))); diff != "" {
+					t.Errorf("%s Whatever it says must be known. -want, +got:\n%s", s.Reason, diff)
+				}
+			})
+		}
+	}
+}
+
+// Whatever a mark can say is in what is kept of the latest release.
+func TestReleasedMarksSayAll(t *testing.T) {
+	said := map[string]bool{}
+	for _, s := range specimens() {
+		for field := range markIn(t, xp.Annotation(&unstructured.Unstructured{Object: s.Object}, AnnotationHold)) {
+			said[field] = true
+		}
+	}
+	for f := range reflect.TypeFor[Hold]().Fields() {
+		field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if field != "format" && !said[field] { // The first format is not named.
+			t.Errorf("no specimen has %s: extend specimens", field)
+		}
+	}
+}
+
+// A mark in a format that a later version will write is not taken for one that can be read.
+func TestHoldOfNewer(t *testing.T) {
+	for name, mark := range map[string]string{
+		"Format": `{"format":2,"restore":"velero/monday"}`, "OtherTypes": `{"format":2,"restore":{"name":"monday"},"since":1}`,
+	} {
+		u := xptest.XR("x", xptest.Annotated(AnnotationHold, mark), xptest.Annotated(xp.AnnotationPaused, "true"))
+		if _, err := HoldOf(u); !errors.Is(err, ErrNewer) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := Put(u.DeepCopy(), Hold{Restore: restoreName}); !errors.Is(err, ErrNewer) {
+			t.Errorf("%s: what it had before nobody knows; got %v", name, err)
+		}
+		p := Next(world(u), xp.RefTo(u))
+		want := "XOrder x stays held: cannot read the annotation velero.crossplane.x-k8s.io/hold of XOrder x: a newer version of this plugin has written it, in " +
+			"format 2; this one reads up to 1; " + HowToRead + ", and run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
+		if p.Patch != nil || p.Failed != want {
+			t.Errorf("%s: got %+v", name, p)
+		}
+	}
+	child := xptest.XR("child", xptest.Annotated(AnnotationHold, `{"format":2}`), xptest.Annotated(xp.AnnotationPaused, "true"))
+	x := xptest.XR("x", xptest.Refs(child))
+	p := Next(world(heldFor(x, Hold{}), xptest.With(child, xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	if said := strings.Join(p.Waiting, "; "); !strings.Contains(said, HowToRead) || p.Done {
+		t.Errorf("what composes it must wait, and say for what; got %+v", p)
+	}
+}
+
+func keepSpecimens(t *testing.T, version string) {
+	t.Helper()
+	path := filepath.Join("testdata", "released", version+".json")
+	if _, err := os.Stat(path); err == nil {
+		t.Fatalf("%s is there already: what was released does not change", path)
+	}
+	b, err := json.MarshalIndent(specimens(), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readSpecimens(t *testing.T, path string) map[string]specimen {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]specimen{}
+	if err := json.Unmarshal(b, &all); err != nil {
+		t.Fatal(err)
+	}
+
+	return all
+}
+
+// markIn returns what a mark says, but for its signature, and for how what is packed is packed.
+func markIn(t *testing.T, mark string) map[string]any {
+	t.Helper()
+	says := map[string]any{}
+	if err := json.Unmarshal([]byte(mark), &says); err != nil {
+		t.Fatal(err)
+	}
+	delete(says, "mac")
+	for _, packed := range []string{"composed", "managedFields"} {
+		if _, ok := says[packed]; ok {
+			says[packed] = true
+		}
+	}
+
+	return says
+}
+
+func viaJSON(t *testing.T, from map[string]any) map[string]any {
+	t.Helper()
+	b, err := json.Marshal(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := map[string]any{}
+	if err := json.Unmarshal(b, &to); err != nil {
+		t.Fatal(err)
+	}
+
+	return to
+}

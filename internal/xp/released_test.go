@@ -1,0 +1,65 @@
+package xp_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// What a released version has written onto what it has backed up is read by each later one, for ever (docs/formats.md).
+func TestReleasedNotes(t *testing.T) {
+	versions, err := filepath.Glob("testdata/released/v*.json")
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("there are no released versions: %v", err)
+	}
+	for _, path := range versions {
+		b, err := os.ReadFile(filepath.Clean(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal(b, u); err != nil {
+			t.Fatal(err)
+		}
+		secret := func(namespace, name string) xp.Ref {
+			return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+		}
+		network := xp.Ref{APIVersion: "cloud.example.org/v1alpha1", Kind: "Network", Namespace: "team-a", Name: "n"}
+		tree, _, err := xp.Tree(u)
+		if want := []string{"compositions.apiextensions.crossplane.io//orders", "secrets/team-a/s"}; err != nil || len(tree) != 2 || tree[0].String() != want[0] ||
+			tree[1].String() != want[1] {
+			t.Errorf("%s: the tree is %v, %v", path, tree, err)
+		}
+		dangling, err := xp.Dangling(u)
+		if diff := cmp.Diff([]xp.Ref{network}, dangling); diff != "" || err != nil {
+			t.Errorf("%s: %v\n%s", path, err, diff)
+		}
+		well := xp.Well(u, []xp.Ref{{APIVersion: network.APIVersion, Kind: network.Kind, Name: "w"}})
+		if diff := cmp.Diff([]xp.Wellness{"Ready,Synced"}, well); diff != "" {
+			t.Errorf("%s:\n%s", path, diff)
+		}
+		input, known := xp.Inputs(u)(secret("infra", "password"))
+		if want := (xp.Input{Ref: secret("infra", "password"), Exists: true, Stored: true}); !known || input != want {
+			t.Errorf("%s: its provider reads %+v, want %+v", path, input, want)
+		}
+		if stored, ok := xp.Stored(u); !ok || stored != secret("infra", "details") {
+			t.Errorf("%s: it publishes to %s", path, stored)
+		}
+		if !xp.Published(u) || xp.IdentityOf(u) != xp.Named {
+			t.Errorf("%s: published %t, %s", path, xp.Published(u), xp.IdentityOf(u))
+		}
+		if err := xp.CheckFormat(u); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		xp.WithoutNotes(u)
+		if metadata, _, _ := unstructured.NestedMap(u.Object, "metadata"); len(metadata) != 1 {
+			t.Errorf("%s: nobody knows what these are: %v", path, metadata)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package restoreitem
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A backup that a released version has made is restored by each later one, for ever: claims and XRs on hold, and each XR ahead of what it composes.
+// Those of a version are in testdata, and never change (docs/formats.md).
+func TestReleasedBackups(t *testing.T) {
+	backups, err := filepath.Glob("testdata/released/v*/*.tar.gz")
+	if err != nil || len(backups) == 0 {
+		t.Fatalf("there are none of released versions: %v", err)
+	}
+	for _, path := range backups {
+		t.Run(path, func(t *testing.T) {
+			f, err := os.Open(filepath.Clean(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = f.Close() }()
+			b, err := archive.Read(t.Context(), f, archive.Default())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fates, err := rehearsed(t.Context(), b, &scene{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			testFates(t, b, fates)
+		})
+	}
+}
+
+// servedAsIn serves each kind as the cluster of a backup did.
+func servedAsIn(b *archive.Backup) ResourceMapperFn {
+	namespaced := map[schema.GroupResource]bool{}
+	for _, item := range b.Items {
+		namespaced[item.GroupResource] = item.Namespace != ""
+	}
+
+	return func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+		gvr, _, err := anything(gvk)
+
+		return gvr, namespaced[gvr.GroupResource()], err
+	}
+}
+
+func testFates(t *testing.T, b *archive.Backup, fates []report.Fate) {
+	t.Helper()
+	held, composed := 0, 0
+	came := map[xp.ID]bool{}
+	for _, f := range fates {
+		u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
+		if u == nil {
+			continue
+		}
+		if f.Outcome.Action == report.Refuse && !xp.IsUsage(u) { // One was left behind.
+			t.Errorf("%s is refused: %s", f.Item, f.Outcome.Reason)
+		}
+		if xp.IsComposite(u) || xp.IsClaim(u) {
+			held++
+			if f.Outcome.Action != report.Keep {
+				t.Errorf("%s must come back on hold: %+v", f.Item, f.Outcome)
+			}
+		}
+		if c, ok := xp.Controller(u); ok && xp.IsComposed(u) {
+			composed++
+			xr := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: u.GetNamespace(), Name: c.Name}
+			if cluster := (xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Name: c.Name}); !came[xr.ID()] && !came[cluster.ID()] {
+				t.Errorf("%s comes before its XR %s", f.Item, xr)
+			}
+		}
+		came[f.Item.ID()] = true
+	}
+	if held == 0 || composed == 0 {
+		t.Errorf("it has %d claims and XRs, and %d composed resources", held, composed)
+	}
+}
+
+// An operation that a released version has begun is carried on by each later one: the plugin can be upgraded in the middle of a restore.
+func TestReleasedOperations(t *testing.T) {
+	lists, err := filepath.Glob("testdata/released/v*/operations.txt")
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("there are none of released versions: %v", err)
+	}
+	for _, path := range lists {
+		b, err := os.ReadFile(filepath.Clean(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			id := strings.TrimSuffix(line, "\n")
+			if tellNote(id, &velero.OperationProgress{}) {
+				continue
+			}
+			operation, note := cutNote(id)
+			r, err := parseOperationID(operation)
+			if err != nil || operationID(r) != operation {
+				t.Errorf("%s: %q is read as %s: %v", path, id, r, err)
+			}
+			if (note != "") != strings.Contains(id, "note: ") {
+				t.Errorf("%s: of %q the note is %q", path, id, note)
+			}
+		}
+	}
+}
