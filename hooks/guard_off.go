@@ -1,12 +1,14 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
 
@@ -15,7 +17,8 @@ func newGuardOff(o *options) *cobra.Command {
 		Use:   "off",
 		Short: "Take the guard down",
 		Long: `Takes the guard down, and returns when the API server lets everybody create claims and XRs again. What the guard has let in paused is not paused
-any more then, except for what a restore holds: run it again when that is adopted.
+any more then, except for what a restore holds: run it again when that is adopted. Restores that are under way are named: what they have not brought back yet
+is not guarded any more.
 
 It exits with 0 also if there is no guard.`,
 		Example: `  # When the restore is over
@@ -45,6 +48,7 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing
 	if len(s.Objects) == 0 {
 		fmt.Fprintln(o.Out, "There is no guard.")
 	} else {
+		o.warnOfRestores(ctx, cluster)
 		if now, err := p.await(ctx, live.Admitted); err == nil && now != live.Admitted {
 			fmt.Fprintln(o.Err, "The API server still enforces the guard; it should be over in a moment.")
 		}
@@ -52,6 +56,20 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing
 	}
 
 	return o.unpause(ctx, cluster, s.Paused)
+}
+
+// warnOfRestores names the Restores that are under way, which others can be ahead of from now on. Who may not read them is not told.
+func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
+	restores, err := cluster.Restores(ctx, o.velero)
+	if err != nil {
+		return
+	}
+	for _, r := range restores {
+		if diagnosis.IsUnderWay(r.Phase) {
+			fmt.Fprintf(o.Err, "%s is still under way (%s): whoever applies claims and XRs can be ahead of it now. Put the guard up again until it is over.\n",
+				r.Name, cmp.Or(r.Phase, "New"))
+		}
+	}
 }
 
 // unpause takes off the pause of what the guard has let in paused. It need not be allowed to look for any if there should be none.

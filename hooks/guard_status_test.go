@@ -48,6 +48,12 @@ func TestGuardStatusAndOff(t *testing.T) {
 			objects: append(whole.Objects(""), let("x"), restored(let("y"), adoption.Hold{})),
 			off:     []string{"XOrder x is not paused any more", "XOrder y stays paused"},
 		},
+		"Restoring": {
+			reason: "Whoever takes it down too early is told.",
+			objects: append(whole.Objects(""), xptest.Object("velero.io/v1", "Restore", "velero", "over", xptest.Field("Completed", "status", "phase")),
+				xptest.Object("velero.io/v1", "Restore", "velero", "monday", xptest.Field("InProgress", "status", "phase"))),
+			off: []string{"velero/monday is still under way (InProgress)", "The guard is down"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

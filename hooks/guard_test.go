@@ -48,6 +48,7 @@ func guardedServer(old bool, objects ...*unstructured.Unstructured) *guarded {
 		xp.GroupAPIExtensions + "/v1": {of("compositeresourcedefinitions", "CompositeResourceDefinition", false)},
 		"apps/v1":                     {of("deployments", "Deployment", true)},
 		"v1":                          {of("events", "Event", true)},
+		"velero.io/v1":                {of("restores", "Restore", true)},
 	}}
 	if !old {
 		s.kinds[guard.Group+"/v1"] = []metav1.APIResource{
