@@ -5,8 +5,9 @@ import (
 	"go/ast"
 )
 
-// readOverrides finds where else than in the tables a file says how the external-name of a resource follows from its id.
-func (c *config) readOverrides(f *ast.File) error {
+// readOverrides finds where else than in the tables a file says how the external-name of a resource follows from its id. In the main package the provider applies
+// the tables.
+func (c *config) readOverrides(f *ast.File, main bool) error {
 	var failed error
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -17,7 +18,7 @@ func (c *config) readOverrides(f *ast.File) error {
 				return false // The tables call it.
 			}
 		case *ast.AssignStmt:
-			if e := overriding(n); e != nil && !isCommon(e) && failed == nil {
+			if e := overriding(n); e != nil && !(main && isCommon(n.Lhs, e)) && failed == nil {
 				failed = fmt.Errorf("cannot tell of which resource %s says how the external-name follows from the id", f.Name.Name)
 			}
 		}
@@ -87,8 +88,11 @@ func overriding(a *ast.AssignStmt) ast.Expr {
 	return nil
 }
 
-// isCommon tells whether it is what the tables say (a variable), or what all resources begin with.
-func isCommon(e ast.Expr) bool {
+// isCommon tells whether an assignment is of what the tables say, which is a variable then, or of what all resources begin with.
+func isCommon(to []ast.Expr, e ast.Expr) bool {
+	if field, is := to[0].(*ast.SelectorExpr); !is || field.Sel.Name != fieldName {
+		return false
+	}
 	if _, is := e.(*ast.Ident); is {
 		return true
 	}

@@ -25,9 +25,9 @@ type Rule string
 
 // rules reads the configuration of a version of a provider, and returns the rule for each resource of Terraform's: "" if it is not certain.
 func rules(files map[string][]byte) (map[string]Rule, error) {
-	c := config{functions: map[string]*ast.FuncDecl{}, rules: map[string]Rule{}}
+	c := config{functions: map[string]*ast.FuncDecl{}, rules: map[string]Rule{}, calling: map[string]bool{}}
 	set := token.NewFileSet()
-	var parsed []*ast.File
+	parsed := map[string]*ast.File{}
 	for _, name := range sortedNames(files) {
 		if !strings.HasPrefix(name, dirConfig+"/") {
 			continue
@@ -36,7 +36,7 @@ func rules(files map[string][]byte) (map[string]Rule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the configuration of a provider: %w", err)
 		}
-		parsed = append(parsed, f)
+		parsed[name] = f
 		if path.Dir(name) == dirConfig {
 			c.declare(f)
 		}
@@ -46,8 +46,8 @@ func rules(files map[string][]byte) (map[string]Rule, error) {
 			return nil, fmt.Errorf("cannot read the external-names in %s: %w", set.Position(t.Pos()), err)
 		}
 	}
-	for _, f := range parsed {
-		if err := c.readOverrides(f); err != nil {
+	for name, f := range parsed {
+		if err := c.readOverrides(f, path.Dir(name) == dirConfig); err != nil {
 			return nil, err
 		}
 	}
@@ -71,6 +71,8 @@ type config struct {
 	functions map[string]*ast.FuncDecl
 	tables    []*ast.CompositeLit
 	rules     map[string]Rule
+	// calling are the functions that are being followed.
+	calling map[string]bool
 }
 
 // declare takes note of what is in a file of the main package.
@@ -181,7 +183,10 @@ func (c *config) called(e *ast.CallExpr, s scope) Rule {
 	case *ast.FuncLit:
 		return c.returned(fn.Type, fn.Body, e.Args, s)
 	case *ast.Ident:
-		if f := c.functions[fn.Name]; f != nil && f.Body != nil {
+		if f := c.functions[fn.Name]; f != nil && f.Body != nil && !c.calling[fn.Name] {
+			c.calling[fn.Name] = true
+			defer delete(c.calling, fn.Name)
+
 			return c.returned(f.Type, f.Body, e.Args, s)
 		}
 	case *ast.SelectorExpr:
