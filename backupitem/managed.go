@@ -123,7 +123,7 @@ type peers struct {
 }
 
 // isTaken tells whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
-func (p peers) isTaken(id, external string, known bool) bool {
+func (p *peers) isTaken(id, external string, known bool) bool {
 	if !known {
 		external = id
 	}

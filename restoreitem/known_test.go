@@ -78,3 +78,18 @@ func TestAdoptSaysWhatItKnows(t *testing.T) {
 		t.Errorf("got log %v", out.logged)
 	}
 }
+
+// A copy of what is alive is one too if both have lost their names.
+func TestAdoptKnowsCopies(t *testing.T) {
+	item := xptest.NamespacedMR("b", xptest.Without("metadata", "annotations"), xptest.JSON(`{"apiVersion":"ec2.aws.m.upbound.io/v1beta1","kind":"VPC",`+
+		`"status":{"atProvider":{"id":"vpc-1"}}}`))
+	mapped := restoreOf(map[string]string{item.GetNamespace(): "elsewhere"})
+	out := adopt(t, live(item), item, mapped)
+	if out.err != nil || out.object == nil || !xp.IsPaused(out.object) || out.OperationID == "" {
+		t.Errorf("It must wait: got %+v, error %v", out.object, out.err)
+	}
+	out = adopt(t, live(), item, mapped)
+	if out.err != nil || xp.IsPaused(out.object) || out.object.GetAnnotations()[xp.AnnotationExternalName] != "vpc-1" {
+		t.Errorf("Where the original is gone it is the one that manages it: got %+v, error %v", out.object, out.err)
+	}
+}

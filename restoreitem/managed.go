@@ -41,8 +41,8 @@ func (a *Adopt) recover(i *item) error {
 	return nil
 }
 
-// managing returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is a part of the id only does
-// not say that. In a restore to other namespaces that makes the item a copy.
+// managing returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is only a part of the id
+// does not say that. In a restore to other namespaces that makes the item a copy.
 func (a *Adopt) managing(i *item, id string, name externalname.Name) (*xp.Ref, error) {
 	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
 		return nil, nil //nolint:nilnil // Nobody is looked for.
@@ -56,8 +56,8 @@ func (a *Adopt) managing(i *item, id string, name externalname.Name) (*xp.Ref, e
 	if n < 0 {
 		return nil, nil //nolint:nilnil // Nobody does.
 	}
-	i.warn(nil, "The external-name of "+xp.String(i.original)+" would be "+id+", as "+name.By+", but "+named[n].String()+" has it already, so it is held. Set the annotation "+
-		xp.AnnotationExternalName+" of the one that manages it, and delete the other")
+	i.warn(nil, "The external-name of "+xp.String(i.original)+" would be "+id+", as "+name.By+", but "+named[n].String()+" has it already, so it is held. "+
+		"Set the annotation "+xp.AnnotationExternalName+" of the one that manages it, and delete the other")
 
 	return &named[n].Ref, nil
 }

@@ -28,36 +28,41 @@ func (d *diagnosis) checkIdentities() {
 		case xp.Named, xp.Unborn:
 			continue
 		}
-		id, _ := xp.ProviderID(mr)
-		name, known := d.nameOf(mr, id)
-		if known && d.of == Backup && identity == xp.Recoverable {
-			d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", if no setting says otherwise",
-				"set its annotation "+xp.AnnotationExternalName+" to that in the source cluster, where its provider could make a second external resource when it is restarted")
+		d.addUnsure(mr, code, identity)
+	}
+}
 
-			continue
-		}
-		reason, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
-			" to what its external resource is called in the cloud"
-		if id != "" {
-			next += "; its provider calls it " + id
-		}
-		if known {
-			next += ", so it is " + name.External + ", as " + name.By
-		}
-		if code == report.IdentityInFlight {
-			reason = "its external resource was being created, so whether there is one only the cloud knows"
-			next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
-		}
-		switch {
-		case d.of == Cluster:
-		case xp.IsPaused(mr):
-			next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
-		default:
-			next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
-		}
-		if severity := d.gravity(mr, code); severity != "" {
-			d.add(code, severity, xp.RefTo(mr), reason, next)
-		}
+// addUnsure adds the problem that an MR has whose identity is not sure, if it is one.
+func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, identity xp.Identity) {
+	id, _ := xp.ProviderID(mr)
+	name, known := d.nameOf(mr, id)
+	if known && d.of == Backup && identity == xp.Recoverable {
+		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", if no setting says otherwise",
+			"set its annotation "+xp.AnnotationExternalName+" to that in the source cluster: its provider could make a second external resource when it is restarted")
+
+		return
+	}
+	reason, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
+		" to what its external resource is called in the cloud"
+	if id != "" {
+		next += "; its provider calls it " + id
+	}
+	if known {
+		next += ", so it is " + name.External + ", as " + name.By
+	}
+	if code == report.IdentityInFlight {
+		reason = "its external resource was being created, so whether there is one only the cloud knows"
+		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
+	}
+	switch {
+	case d.of == Cluster:
+	case xp.IsPaused(mr):
+		next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
+	default:
+		next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
+	}
+	if severity := d.gravity(mr, code); severity != "" {
+		d.add(code, severity, xp.RefTo(mr), reason, next)
 	}
 }
 
@@ -85,7 +90,8 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 		mr := o.whole()
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(mr)
-		if by[id]++; external != id {
+		by[id]++
+		if external != id {
 			by[external]++
 		}
 	}

@@ -46,13 +46,14 @@ func TestInspectKnowsKinds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := ""
+			var said []string
 			for _, p := range Inspect(objectsOf(tc.objects...)) {
 				if p.Code == report.IdentityMissing || p.Code == report.IdentityInFlight {
-					got += string(p.Severity) + " " + string(p.Code) + ": " + p.Reason + "\n"
+					said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Reason)
 				}
 			}
-			if strings.HasPrefix(got, tc.want) && strings.Count(got, "\n") == 1 {
+			got := strings.Join(said, "\n")
+			if strings.HasPrefix(got, tc.want) && len(said) == 1 {
 				got = tc.want
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
