@@ -25,7 +25,7 @@ type Repository string
 type File struct{ Path, ID string }
 
 // release is a version of which the sources are read: all since v1.0.0, but those for tests.
-var release = regexp.MustCompile(`^v([1-9][0-9]*)\.([0-9]+)\.([0-9]+)$`)
+var release = regexp.MustCompile(`^v([1-9]\d*)\.(\d+)\.(\d+)$`)
 
 // Versions returns those that the repository has tags for and that are read, the oldest first.
 func (r Repository) Versions(ctx context.Context) ([]string, error) {

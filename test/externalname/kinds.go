@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -39,9 +40,7 @@ func kinds(files map[string][]byte) (map[schema.GroupKind]string, error) {
 		if resources[dir] == nil {
 			resources[dir] = map[string]string{}
 		}
-		for kind, resource := range resourcesIn(f) {
-			resources[dir][kind] = resource
-		}
+		maps.Copy(resources[dir], resourcesIn(f))
 	}
 	all := map[schema.GroupKind]string{}
 	for dir, of := range resources {

@@ -5,8 +5,8 @@ import (
 	"go/ast"
 )
 
-// readOverrides finds where else than in the tables a file says how the external-name of a resource follows from its id. In the main package the provider applies
-// the tables.
+// readOverrides finds where else than in the tables a file says how the external-name of a resource follows from its id. In the main package the provider
+// applies the tables.
 func (c *config) readOverrides(f *ast.File, main bool) error {
 	var failed error
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -18,7 +18,7 @@ func (c *config) readOverrides(f *ast.File, main bool) error {
 				return false // The tables call it.
 			}
 		case *ast.AssignStmt:
-			if e := overriding(n); e != nil && !(main && isCommon(n.Lhs, e)) && failed == nil {
+			if e := overriding(n); e != nil && (!main || !isCommon(n.Lhs, e)) && failed == nil {
 				failed = fmt.Errorf("cannot tell of which resource %s says how the external-name follows from the id", f.Name.Name)
 			}
 		}
@@ -78,7 +78,7 @@ func overriding(a *ast.AssignStmt) ast.Expr {
 		}
 		of, nested := field.X.(*ast.SelectorExpr)
 		switch {
-		case field.Sel.Name == fieldName && !(nested && of.Sel.Name == "MetaResource"):
+		case field.Sel.Name == fieldName && (!nested || of.Sel.Name != "MetaResource"):
 			return a.Rhs[n]
 		case field.Sel.Name == fieldNameOf:
 			return a.Rhs[n]

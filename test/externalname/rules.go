@@ -1,6 +1,7 @@
 package externalname
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -112,11 +113,11 @@ func (c *config) readTable(t *ast.CompositeLit) error {
 	for _, e := range t.Elts {
 		kv, is := e.(*ast.KeyValueExpr)
 		if !is {
-			return fmt.Errorf("cannot tell what an entry is that is no pair")
+			return errors.New("cannot tell what an entry is that is no pair")
 		}
 		resource, is := text(kv.Key)
 		if !is {
-			return fmt.Errorf("cannot tell which resource an entry is for")
+			return errors.New("cannot tell which resource an entry is for")
 		}
 		rule := c.ruleOf(kv.Value, nil)
 		if other, twice := c.rules[resource]; twice && other != rule {

@@ -145,10 +145,10 @@ func (s *section) add(files map[string][]byte, changed map[schema.GroupKind]bool
 }
 
 // intro begins the table.
-const intro = `# The kinds of providers made with upjet whose external-name follows from status.atProvider.id, and how: "*" is all of it, "/subnets/*" what follows that at the
-# end, and "*:" what is before the first ":". Kinds in namespaces (group ….m.upbound.io) have the rule of their cluster-scoped ones. In all versions that are
-# named the provider derives the external-name from the id like this, and writes it back at each observation; kinds of which that is not certain are left out.
-# make external-names writes this file.
+const intro = `# The kinds of providers made with upjet whose external-name follows from status.atProvider.id, and how: "*" is all of it, "/subnets/*" is what
+# follows that at the end, and "*:" what is before the first ":". Kinds in namespaces (groups like ec2.aws.m.upbound.io) have the rule of their cluster-scoped
+# ones. In all versions that are named, and at the commit, the provider derives the external-name from the id like this, and writes it back at each
+# observation. Kinds of which that is not certain are left out. make external-names writes this file.
 `
 
 // Render returns the table as the plugin reads it.
@@ -156,8 +156,8 @@ func (t Table) Render() []byte {
 	b := bytes.NewBufferString(intro)
 	var lines []string
 	for _, s := range t.sections {
-		fmt.Fprintf(b, "%s%s %s %s %s (%d versions) and commit %s: %d kinds; left out: %d not certain, %d changed between versions, %d without a kind\n", headerSource, s.Name,
-			s.Domain, s.versions[0], s.versions[len(s.versions)-1], len(s.versions), s.commit, len(s.rules), s.Uncertain, s.Changed, s.Unmatched)
+		fmt.Fprintf(b, "%s%s %s %s %s (%d versions) and commit %s: %d kinds; left out: %d not certain, %d changed between versions, %d without a kind\n",
+			headerSource, s.Name, s.Domain, s.versions[0], s.versions[len(s.versions)-1], len(s.versions), s.commit, len(s.rules), s.Uncertain, s.Changed, s.Unmatched)
 		for gk, rule := range s.rules {
 			lines = append(lines, gk.String()+" "+string(rule)+"\n")
 		}

@@ -1,6 +1,7 @@
 package externalname
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,7 +125,7 @@ func TestReadRepositories(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare := Provider{Name: p.Name, Domain: p.Domain, Repository: Repository(filepath.Join(string(p.Repository), ".git"))}
-	if got, err := Read(t.Context(), bare); err != nil || string(got.Render()) != string(want.Render()) {
+	if got, err := Read(t.Context(), bare); err != nil || !bytes.Equal(got.Render(), want.Render()) {
 		t.Errorf("got error %v\n%s", err, got.Render())
 	}
 	other := p

@@ -1,5 +1,5 @@
-// Command externalname makes the table of the kinds of which the plugin knows that their external-name follows from status.atProvider.id, or checks that it is up
-// to date. It reads it from checkouts of providers, or their git folders, and needs no network.
+// Command externalname makes the table of the kinds of which the plugin knows how their external-name follows from status.atProvider.id, or checks that it is
+// up to date. It reads it from checkouts of providers, or their git folders, and needs no network.
 package main
 
 import (
@@ -51,7 +51,7 @@ func run(ctx context.Context) error {
 	}
 	want := t.Render()
 	if !*check {
-		return os.WriteFile(*file, want, 0o644) //nolint:gosec // It is a file of the repository.
+		return os.WriteFile(*file, want, 0o644)
 	}
 	got, err := os.ReadFile(*file)
 	if err != nil {
