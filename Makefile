@@ -118,6 +118,10 @@ bench: ## Measure what the plugin costs on the real stack, and write docs/perfor
 	cd test && go run ./cmd/bench --xrs $(XRS) --mrs $(MRS) --pairs $(PAIRS) --large $(LARGE) --held $(HELD) --objects $(OBJECTS) \
 		--only '$(ONLY)' $(if $(KEEP),--keep)
 
+.PHONY: external-names
+external-names: ## Read the table of known external-names anew from checkouts of upjet's providers (AWS= AZURE= GCP= CHECK=1).
+	cd test && go run ./cmd/externalname --aws '$(abspath $(AWS))' --azure '$(abspath $(AZURE))' --gcp '$(abspath $(GCP))' $(if $(CHECK),--check)
+
 .PHONY: compat
 compat: ## Lose and restore a cluster with each combination of versions, and write docs/compatibility.md (ONLY=v1.16,v2.0); hours the first time.
 	cd test && go run ./cmd/compat --only '$(ONLY)'

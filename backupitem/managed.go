@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -39,32 +40,48 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 			of: xp.RefTo(u), what: "the settings " + setting.NameFromID + " and " + setting.NameUnnamed,
 			why: err.Error() + ". It is stored as without them. Correct the settings, then back up again",
 		}.warn(t.log)
+		settings.NoneKnown = true // Somebody may have said so.
 	}
 	id, _ := xp.ProviderID(u)
-	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
-	fromID := slices.Contains(settings.FromID, gk)
-	why := ""
-	switch {
-	case slices.Contains(settings.Unnamed, gk) && !fromID:
+	name, known := externalname.Of(gk, id, settings)
+	if slices.Contains(settings.Unnamed, gk) && !name.Chosen {
 		xp.SetUnnamed(u)
 
 		return
-	case identity == xp.Recoverable && !fromID:
-		why = t.mistrust(ctx, u, id)
+	}
+	if identity == xp.Recoverable {
+		t.identifyByID(ctx, u, id, name, known)
+
+		return
+	}
+	if xp.MayCreate(u) {
+		t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)}).Warn(xp.String(u) + " has no external-name, so nothing says which " +
+			"external resource it manages. " + unidentified + "; or, if none of its kind ever has one, add " + gk.String() + " to the setting " + setting.NameUnnamed)
+	}
+}
+
+// identifyByID is identifyUnnamed for an MR that has what its provider calls its external resource.
+func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) {
+	gk := u.GroupVersionKind().GroupKind()
+	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.Recoverable)})
+	why := ""
+	if !name.Chosen {
+		if why = t.mistrust(ctx, u, id, name, known); why != "" && known {
+			xp.SetDoubted(u)
+		}
+		if !known {
+			name = externalname.Name{External: id, By: "is true of all others of its kind"}
+		}
 	}
 	switch {
-	case identity == xp.Recoverable && why == "":
-		xp.SetExternalName(u, id)
-		log.WithField("externalName", id).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id. Its provider, when it is " +
-			"restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + id)
-	case !xp.MayCreate(u):
-	case identity == xp.Recoverable:
+	case why == "":
+		xp.SetExternalName(u, name.External)
+		log.WithField("externalName", name.External).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id, as " + name.By +
+			". Its provider, when it is restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + name.External)
+	case xp.MayCreate(u):
 		log.WithField("reason", why).Warn(xp.String(u) + " has no external-name, and that its status.atProvider.id " + id + " would be it is not known: " + why +
 			". " + unidentified + "; or, if the id is the external-name of all of its kind, add " + gk.String() + " to the setting " + setting.NameFromID +
 			", or, if none of its kind ever has one, to " + setting.NameUnnamed)
-	default:
-		log.Warn(xp.String(u) + " has no external-name, so nothing says which external resource it manages. " + unidentified + "; or, if none of its kind ever has " +
-			"one, add " + gk.String() + " to the setting " + setting.NameUnnamed)
 	}
 }
 
@@ -72,19 +89,21 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 const unidentified = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
-// mistrust tells why the id of an MR can't be taken for its external-name, "" if it can: all others of the kind that have both have the same for both.
-func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string) string {
-	p, err := t.links.peersOf(ctx, u)
-	if err != nil {
-		return "the others of its kind can't be read: " + err.Error()
-	}
+// mistrust tells why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
+// other. If it is known how that is for the kind, there need not be others.
+func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
+	p, err := t.links.peersOf(ctx, u, known)
 	switch {
-	case p.named[id]:
+	case err != nil:
+		return "the others of its kind can't be read: " + err.Error()
+	case p.isTaken(id, name.External, known):
 		return "another of its kind has that for its external-name"
+	case p.nameless[id] > 1:
+		return "its provider calls another of its kind the same"
 	case p.differ != "":
 		return p.differ + " has another external-name than its id"
-	case !p.agree:
-		return "no other of its kind has an external-name that could tell"
+	case !known && !p.agree:
+		return "no other of its kind has an external-name that could tell, and it is none of the kinds of which that is known"
 	default:
 		return ""
 	}
@@ -92,22 +111,45 @@ func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id st
 
 // peers are what the MRs of a kind say of the two names that each of them has.
 type peers struct {
-	// agree says that one that its provider has found has the same for both, and differ names one that has not.
+	// nameOf returns the external-name that follows from an id.
+	nameOf func(id string) string
+	// agree says that one that its provider has found has the one that follows from the other, and differ names one that has not.
 	agree  bool
 	differ string
-	// named are the external-names.
-	named map[string]bool
+	// named are the external-names, and the ids of those that have one. An id is "" if there is none.
+	named map[string][]string
+	// nameless says how many without an external-name have the id.
+	nameless map[string]int
+}
+
+// isTaken tells whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
+func (p *peers) isTaken(id, external string, known bool) bool {
+	if !known {
+		external = id
+	}
+	ids, taken := p.named[external]
+
+	return taken && (external == id || slices.Contains(ids, id) || slices.Contains(ids, ""))
 }
 
 func (p *peers) add(mr *unstructured.Unstructured) {
 	id, ok := xp.ProviderID(mr)
 	name := mr.GetAnnotations()[xp.AnnotationExternalName]
-	p.named[name] = true
-	if !ok || name == "" || xp.IdentityOf(mr) != xp.Named {
+	if name == "" {
+		p.nameless[id]++
+
+		return
+	}
+	ids := p.named[name]
+	if id != name { // Most have the same for both, and there can be very many.
+		ids = append(ids, id)
+	}
+	p.named[name] = ids
+	if !ok || xp.IdentityOf(mr) != xp.Named {
 		return
 	}
 	switch synced, _ := xp.ConditionOf(mr, xp.ConditionSynced); {
-	case id != name:
+	case p.nameOf(id) != name:
 		p.differ = xp.String(mr)
 	case synced.Status == "True":
 		// Anybody can write an external-name; only with one that is right does the provider find anything.
@@ -115,13 +157,24 @@ func (p *peers) add(mr *unstructured.Unstructured) {
 	}
 }
 
-// peersOf reads the MRs of u's kind, once.
-func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured) (peers, error) {
-	key := shelf{GroupKind: u.GroupVersionKind().GroupKind(), selector: "peers"}
+// peersOf reads the MRs of u's kind, once. The external-name follows from the id as it is known of the kind, else it is the id.
+func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peers, error) {
+	gk := u.GroupVersionKind().GroupKind()
+	key := shelf{GroupKind: gk, selector: "peers"}
+	if known {
+		key.selector = "known"
+	}
 	if p, ok := l.shelves.Get(key); ok {
 		return p.(peers), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	p := peers{named: map[string]bool{}}
+	p := peers{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
+	if known {
+		p.nameOf = func(id string) string {
+			name, _ := externalname.Known(gk, id)
+
+			return name.External
+		}
+	}
 	if err := l.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
 		return peers{}, err
 	}

@@ -245,7 +245,9 @@ func (a *Adopt) consider(i *item) error {
 		return err
 	}
 	i.settings = settings
-	i.recover(settings)
+	if err := a.recover(i); err != nil {
+		return err
+	}
 
 	return a.returnStatus(i)
 }

@@ -1,12 +1,15 @@
 package restoreitem
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/setting"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -17,16 +20,46 @@ const fieldIdentity = "identity"
 // isManaged tells whether the item is an MR, and nothing that Crossplane reconciles too.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
 
-// recover names an MR that the settings say how to name.
-func (i *item) recover(s setting.Settings) {
-	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable || !slices.Contains(s.FromID, i.GroupVersionKind().GroupKind()) {
-		return
+// recover names an MR of whose kind a setting or the table of known kinds says how the external-name follows from what its provider called it. The table is not
+// enough if another manages that, in the backup or in the cluster: then a person must say which of them does.
+func (a *Adopt) recover(i *item) error {
+	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable {
+		return nil
 	}
 	id, _ := xp.ProviderID(i.original)
-	xp.SetExternalName(i.Unstructured, id)
+	name, known := externalname.Of(i.GroupVersionKind().GroupKind(), id, i.settings)
+	if !known || !name.Chosen && xp.IsDoubted(i.original) {
+		return nil
+	}
+	if other, err := a.managing(i, id, name); err != nil || other != nil {
+		return err
+	}
+	xp.SetExternalName(i.Unstructured, name.External)
 	i.recovered = true
-	i.log.WithField("externalName", id).Info("Restored with what its provider called it as its external-name, as the setting " + setting.NameFromID +
-		" says of its kind")
+	i.log.WithField("externalName", name.External).Info("Restored with what its provider called it as its external-name, as " + name.By)
+
+	return nil
+}
+
+// managing returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is only a part of the id
+// does not say that. In a restore to other namespaces that makes the item a copy.
+func (a *Adopt) managing(i *item, id string, name externalname.Name) (*xp.Ref, error) {
+	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
+		return nil, nil //nolint:nilnil // Nobody is looked for.
+	}
+	named, err := a.cluster.Named(context.Background(), i.GroupVersionKind(), id)
+	if err != nil {
+		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
+	}
+	account := i.account()
+	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
+	if n < 0 {
+		return nil, nil //nolint:nilnil // Nobody does.
+	}
+	i.warn(nil, "The external-name of "+xp.String(i.original)+" would be "+id+", as "+name.By+", but "+named[n].String()+" has it already, so it is held. "+
+		"Set the annotation "+xp.AnnotationExternalName+" of the one that manages it, and delete the other")
+
+	return &named[n].Ref, nil
 }
 
 // identity of an MR, as it is restored.

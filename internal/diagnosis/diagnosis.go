@@ -74,6 +74,8 @@ type diagnosis struct {
 
 	of    Subject
 	found []report.Problem
+	// managers are what managing has counted.
+	managers map[schema.GroupKind]map[string]int
 }
 
 // checkBoth finds what backups and clusters can have.

@@ -2,7 +2,9 @@ package diagnosis
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/externalname"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -26,27 +28,79 @@ func (d *diagnosis) checkIdentities() {
 		case xp.Named, xp.Unborn:
 			continue
 		}
+		d.addUnsure(mr, code, identity)
+	}
+}
+
+// addUnsure adds the problem that an MR has whose identity is not sure, if it is one.
+func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, identity xp.Identity) {
+	id, _ := xp.ProviderID(mr)
+	name, known := d.nameOf(mr, id)
+	if known && d.of == Backup && identity == xp.Recoverable {
+		d.add(code, report.Warning, xp.RefTo(mr), "it has no external-name, and a restore gives it "+name.External+", as "+name.By+", if no setting says otherwise",
+			"set its annotation "+xp.AnnotationExternalName+" to that in the source cluster: its provider could make a second external resource when it is restarted")
+
+		return
+	}
+	reason, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
+		" to what its external resource is called in the cloud"
+	if id != "" {
+		next += "; its provider calls it " + id
+	}
+	if known {
+		next += ", so it is " + name.External + ", as " + name.By
+	}
+	if code == report.IdentityInFlight {
+		reason = "its external resource was being created, so whether there is one only the cloud knows"
+		next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
+	}
+	switch {
+	case d.of == Cluster:
+	case xp.IsPaused(mr):
+		next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
+	default:
+		next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
+	}
+	if severity := d.gravity(mr, code); severity != "" {
+		d.add(code, severity, xp.RefTo(mr), reason, next)
+	}
+}
+
+// nameOf returns the external-name of an MR with the id, if it is known for its kind and nothing else in the backup or cluster says that it manages that.
+func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
+	gk := mr.GroupVersionKind().GroupKind()
+	name, known := externalname.Known(gk, id)
+	if !known || xp.IsDoubted(mr) || d.managing(gk)[id] > 1 {
+		return externalname.Name{}, false
+	}
+
+	return name, true
+}
+
+// managing says how many MRs of a kind say of themselves, by their external-name or what their provider calls it, that they manage what goes by that.
+func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
+	if by, is := d.managers[gk]; is {
+		return by
+	}
+	by := map[string]int{}
+	for _, o := range d.managed {
+		if o.GroupVersionKind().GroupKind() != gk {
+			continue
+		}
+		mr := o.whole()
+		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(mr)
-		reason, next := "it has no external-name, so nothing says which external resource it manages", "set its annotation "+xp.AnnotationExternalName+
-			" to what its external resource is called in the cloud"
-		if id != "" {
-			next += "; its provider calls it " + id
-		}
-		if code == report.IdentityInFlight {
-			reason = "its external resource was being created, so whether there is one only the cloud knows"
-			next = "look for it in the cloud, set " + xp.AnnotationExternalName + " if it is there, and remove " + xp.AnnotationCreatePending
-		}
-		switch {
-		case d.of == Cluster:
-		case xp.IsPaused(mr):
-			next += ". It is paused, and a restore leaves it so: do that before anybody unpauses it, or in the source cluster, and back up again"
-		default:
-			next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
-		}
-		if severity := d.gravity(mr, code); severity != "" {
-			d.add(code, severity, xp.RefTo(mr), reason, next)
+		by[id]++
+		if external != id {
+			by[external]++
 		}
 	}
+	if d.managers == nil {
+		d.managers = map[schema.GroupKind]map[string]int{}
+	}
+	d.managers[gk] = by
+
+	return by
 }
 
 // gravity says how grave it is that an MR has no sure identity; "" if it is as it should be. In a cluster that is alive it may just be being created: a

@@ -43,7 +43,7 @@ const (
 	formTimeout = "a duration of more than 0, such as 30m or 1h30m, or empty for none"
 	formKind    = "a duration of more than 0, such as 30s or 10m"
 	formUnnamed = "a list of kinds with their groups, such as Attachment.iam.example.org,Rule.ec2.example.org"
-	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io"
+	formKinds   = "a list of kinds with their groups, such as VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others"
 )
 
 // A Definition is what there is to know of a setting.
@@ -73,7 +73,7 @@ func Definitions() []Definition {
 			func(s *Settings, value string) { s.Clone = Clone(value) }, string(Hold), string(Observe), string(New)),
 		{
 			Name: NameFromID, For: []string{ForBackup, ForRestore}, Form: formKinds,
-			Meaning: "the kinds of MRs whose external-name is what their status.atProvider.id says", set: setFromID,
+			Meaning: "the kinds of MRs whose external-name is what their status.atProvider.id says, besides those that are known", set: setFromID,
 		},
 		choice(NameHold, ForRestore, "what is held besides what is adopted",
 			func(s *Settings, value string) { s.Hold = Holding(value) }, string(HoldUnsafe), string(HoldAll), string(HoldNone)),
@@ -167,36 +167,72 @@ func setKindTimeout(s *Settings, value string) error {
 	return nil
 }
 
-func setFromID(s *Settings, value string) error {
-	var err error
-	s.FromID, err = kinds(NameFromID, formKinds, value)
+// What an entry of the kinds whose external-name is their id can be besides a kind, or begin with.
+const (
+	noneKnown = "none"
+	notOf     = "-"
+)
 
-	return err
+func setFromID(s *Settings, value string) error {
+	s.FromID, s.NotFromID, s.NoneKnown = nil, nil, false
+	if strings.TrimSpace(value) == "" {
+		return nil
+	}
+	for entry := range strings.SplitSeq(value, ",") {
+		entry = strings.TrimSpace(entry)
+		if entry == noneKnown {
+			s.NoneKnown = true
+
+			continue
+		}
+		name, not := strings.CutPrefix(entry, notOf)
+		gk, is := kind(name)
+		switch {
+		case !is:
+			return fmt.Errorf("%s is %s; %q is none", NameFromID, formKinds, entry)
+		case not:
+			s.NotFromID = append(s.NotFromID, gk)
+		default:
+			s.FromID = append(s.FromID, gk)
+		}
+	}
+	if n := slices.IndexFunc(s.FromID, func(gk schema.GroupKind) bool { return slices.Contains(s.NotFromID, gk) }); n >= 0 {
+		return fmt.Errorf("%s can't have both %s and %s%[2]s", NameFromID, s.FromID[n], notOf)
+	}
+
+	return nil
 }
 
 func setUnnamed(s *Settings, value string) error {
 	var err error
-	s.Unnamed, err = kinds(NameUnnamed, formUnnamed, value)
+	s.Unnamed, err = kinds(value)
 
 	return err
 }
 
-// kinds reads a list of kinds that a setting of the given name and form has.
-func kinds(name, form, value string) ([]schema.GroupKind, error) {
+// kinds reads the list of kinds that never have a name.
+func kinds(value string) ([]schema.GroupKind, error) {
 	var list []schema.GroupKind
 	if strings.TrimSpace(value) == "" {
 		return nil, nil
 	}
 	for entry := range strings.SplitSeq(value, ",") {
 		entry = strings.TrimSpace(entry)
-		gk := schema.ParseGroupKind(entry)
-		if !isKind(gk.Kind) || len(validation.IsDNS1123Subdomain(gk.Group)) > 0 {
-			return nil, fmt.Errorf("%s is %s; %q is none", name, form, entry)
+		gk, is := kind(entry)
+		if !is {
+			return nil, fmt.Errorf("%s is %s; %q is none", NameUnnamed, formUnnamed, entry)
 		}
 		list = append(list, gk)
 	}
 
 	return list, nil
+}
+
+// kind reads one with its group.
+func kind(s string) (schema.GroupKind, bool) {
+	gk := schema.ParseGroupKind(s)
+
+	return gk, isKind(gk.Kind) && len(validation.IsDNS1123Subdomain(gk.Group)) == 0
 }
 
 // isKind tells kinds from resources, such as vpcs, which are in lower case.

@@ -53,8 +53,10 @@ type Settings struct {
 	Credentials bool
 	// ObserveFirst says that restored MRs only observe until they were observed.
 	ObserveFirst bool
-	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says.
-	FromID []schema.GroupKind
+	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says. NotFromID are those of which that is not to be taken from what
+	// is known of their providers, and NoneKnown says it of all.
+	FromID, NotFromID []schema.GroupKind
+	NoneKnown         bool
 	// Unnamed are the kinds of MRs that never have an external-name, by which their providers can do without one.
 	Unnamed []schema.GroupKind
 	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is none.

@@ -62,6 +62,27 @@ func TestParse(t *testing.T) {
 			reason: "No kinds for this one, whatever the cluster says.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io"},
 			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": " "}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
 		},
+		"NotFromID": {
+			reason: "A person can know better than what is known of providers.", config: map[string]string{"external-name-from-id": "-VPC.ec2.aws.upbound.io, Zone.example.org"},
+			want: want{Settings: Settings{
+				Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, FromID: []schema.GroupKind{{Group: "example.org", Kind: "Zone"}},
+				NotFromID: []schema.GroupKind{{Group: "ec2.aws.upbound.io", Kind: "VPC"}},
+			}},
+		},
+		"NoneKnown": {
+			reason: "And say it of all but some.", config: map[string]string{"external-name-from-id": "none,Zone.example.org"},
+			want: want{Settings: Settings{
+				Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, FromID: []schema.GroupKind{{Group: "example.org", Kind: "Zone"}}, NoneKnown: true,
+			}},
+		},
+		"KnownAgain": {
+			reason: "An annotation says all that there is to be said.", config: map[string]string{"external-name-from-id": "none,-Zone.example.org"},
+			annotations: map[string]string{"velero.crossplane.io/external-name-from-id": ""}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
+		},
+		"BothFromID": {
+			reason: "One of the two is a mistake.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,-VPC.ec2.aws.upbound.io"},
+			want: want{Err: "cannot read the ConfigMap of settings: external-name-from-id can't have both VPC.ec2.aws.upbound.io and -VPC.ec2.aws.upbound.io"},
+		},
 		"HoldAll": {
 			reason: "One restore is into quarantine.", annotations: map[string]string{"velero.crossplane.io/hold": "all"},
 			want: want{Settings: Settings{Clone: Hold, Hold: HoldAll, KindTimeout: time.Minute}},
@@ -134,7 +155,7 @@ func TestParse(t *testing.T) {
 		"FromResource": {
 			reason: "A resource is not a kind, and would never match one.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,vpcs.ec2.aws.upbound.io"},
 			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "vpcs.ec2.aws.upbound.io" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "vpcs.ec2.aws.upbound.io" is none`},
 		},
 		"UnnamedResource": {
 			reason: "The same for those that have no names.", config: map[string]string{"without-external-name": "rules.ec2.example.org"},
@@ -144,12 +165,12 @@ func TestParse(t *testing.T) {
 		"FromKindWithoutGroup": {
 			reason: "Kinds of several groups have the same name.", annotations: map[string]string{"velero.crossplane.io/external-name-from-id": "VPC"},
 			want: want{Err: `cannot read the annotation velero.crossplane.io/external-name-from-id: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "VPC" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "VPC" is none`},
 		},
 		"FromNothing": {
 			reason: "A comma too many is a mistake.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,"},
 			want: want{Err: `cannot read the ConfigMap of settings: external-name-from-id is a list of kinds with their groups, such as ` +
-				`VPC.ec2.aws.upbound.io,Zone.route53.aws.upbound.io; "" is none`},
+				`VPC.ec2.aws.upbound.io,-Zone.route53.aws.upbound.io, with none in it for no others; "" is none`},
 		},
 		"BadClone": {
 			reason: "A value that is not known must not stand for the default.", config: map[string]string{"clone": "Hold"},
@@ -195,6 +216,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(NameFromID, "VPC.ec2.aws.upbound.io, Zone.route53.aws.upbound.io")
 	f.Add(NameFromID, "vpcs.ec2.aws.upbound.io")
+	f.Add(NameFromID, "none, -VPC.ec2.aws.upbound.io,Zone.example.org")
 	f.Add(NameTimeout, "1h30m")
 	f.Add(NameTimeout, "-1m")
 	f.Add("", "")
@@ -221,7 +243,7 @@ func FuzzParse(f *testing.F) {
 		if config.AdoptionTimeout < 0 || (config.AdoptionTimeout == 0) != (name != NameTimeout || value == "") {
 			t.Errorf("%v is not what %q says", config.AdoptionTimeout, value)
 		}
-		for _, gk := range config.FromID {
+		for _, gk := range slices.Concat(config.FromID, config.NotFromID) {
 			if gk.Kind == "" || gk.Group == "" || !strings.Contains(value, gk.String()) {
 				t.Errorf("%v is not what %q says", gk, value)
 			}

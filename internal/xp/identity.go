@@ -57,6 +57,20 @@ func isUnnamed(mr *unstructured.Unstructured) bool {
 	return unnamed
 }
 
+// SetDoubted writes onto the backup's copy of an MR that no external-name is to be made of what its provider calls it, as SetTree does.
+func SetDoubted(mr *unstructured.Unstructured) {
+	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
+		metadata[FieldDoubted] = true
+	}
+}
+
+// IsDoubted reads what SetDoubted wrote.
+func IsDoubted(mr *unstructured.Unstructured) bool {
+	doubted, _, _ := unstructured.NestedBool(mr.Object, "metadata", FieldDoubted)
+
+	return doubted
+}
+
 // wasCreated tells whether there may be an external resource of an MR without a name.
 func wasCreated(mr *unstructured.Unstructured) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")

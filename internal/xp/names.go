@@ -88,6 +88,8 @@ const (
 	FieldStored = "velero.crossplane.io/stored"
 	// FieldUnnamed is true if it was known that an MR has no external-name, and never will.
 	FieldUnnamed = "velero.crossplane.io/unnamed"
+	// FieldDoubted is true if the others of an MR's kind spoke against that its external-name is the one that follows from what its provider calls it.
+	FieldDoubted = "velero.crossplane.io/doubted"
 	// FieldInputs lists the Secrets that an MR has its provider read, and says which of them there were, and which the backup has. A restore waits for those
 	// that there were.
 	FieldInputs = "velero.crossplane.io/inputs"

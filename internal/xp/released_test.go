@@ -51,8 +51,8 @@ func TestReleasedNotes(t *testing.T) {
 		if stored, ok := xp.Stored(u); !ok || stored != secret("infra", "details") {
 			t.Errorf("%s: it publishes to %s", path, stored)
 		}
-		if !xp.Published(u) || xp.IdentityOf(u) != xp.Named {
-			t.Errorf("%s: published %t, %s", path, xp.Published(u), xp.IdentityOf(u))
+		if !xp.Published(u) || !xp.IsDoubted(u) || xp.IdentityOf(u) != xp.Named {
+			t.Errorf("%s: published %t, doubted %t, %s", path, xp.Published(u), xp.IsDoubted(u), xp.IdentityOf(u))
 		}
 		if err := xp.CheckFormat(u); err != nil {
 			t.Errorf("%s: %v", path, err)

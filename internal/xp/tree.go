@@ -136,7 +136,7 @@ func SetMustInclude(u *unstructured.Unstructured) {
 // notes are what only the backup's copy of an object has in its metadata.
 //
 //nolint:gochecknoglobals // It is a constant list.
-var notes = []string{FieldFormat, FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed}
+var notes = []string{FieldFormat, FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted}
 
 // SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
 // 1.18.1 knows nothing of it.

@@ -69,6 +69,9 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 		t.Run("Lost", func(t *testing.T) { s.testAloneLost(t) })
 		t.Run("InFlight", func(t *testing.T) { s.testAloneInFlight(t) })
 		t.Run("Gated", func(t *testing.T) { s.testAloneGated(t) })
+		if version != stack.V1 {
+			t.Run("Known", func(t *testing.T) { s.testAloneKnown(t) })
+		}
 	})
 	t.Run("Gated", func(t *testing.T) { s.testGated(t, since) })
 	for name, scene := range map[string]string{"ProvenByPeers": "proven", "ChosenBySetting": "chosen", "ObservedFirst": "first"} {
@@ -80,6 +83,8 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Run("Informed", func(t *testing.T) { s.testInformed(t, since) })
 	if version != stack.V1 {
 		t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
+		t.Run("Known", func(t *testing.T) { s.testKnown(t) })
+		t.Run("KnownUnwanted", func(t *testing.T) { s.testKnownUnwanted(t) })
 		t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t) })
 		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
 		t.Run("NotObservable", func(t *testing.T) { s.testNotObservable(t) })
@@ -163,6 +168,9 @@ func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 		withoutPolicies(t, c, "buckets.cloud.example.org")
 	}
 	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
+	if s.version != stack.V1 {
+		s.defineKnown(t, c)
+	}
 
 	return c
 }
@@ -205,6 +213,9 @@ func (s *identity) fill(t *testing.T) {
 		must(t, err)
 		n.ledger, err = n.Ledger(ctx, s.cloud)
 		must(t, err)
+	}
+	if s.version != stack.V1 {
+		s.fillKnown(t)
 	}
 	s.backUpAll(t)
 }
@@ -289,13 +300,16 @@ func wantStuck(u *unstructured.Unstructured) error {
 func (s *identity) backUpAll(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	args := []string{"--include-namespaces", strings.Join(alone(), ",")}
+	args := []string{"--include-namespaces", strings.Join(append(alone(), nameRestored, nameUnwanted, nameAlone), ",")}
 	if s.version == stack.V1 {
 		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite=dropped-00 or crossplane.io/composite=uninformed-00"}
 	}
 	backupWith(t, s.source, "alone", args...)
 	must(t, s.source.UsePlugin(ctx, true))
 	scenes := slices.DeleteFunc(slices.Sorted(maps.Keys(s.scenes)), func(name string) bool { return slices.Contains(alone(), name) })
+	if s.version != stack.V1 {
+		scenes = append(scenes, nameBackedUp)
+	}
 	backupWith(t, s.source, "all", "--include-namespaces", strings.Join(scenes, ","))
 	logs, err := s.source.Velero(ctx, "backup", "logs", "all")
 	must(t, err)
@@ -317,11 +331,15 @@ func (s *identity) testBackupWarns(t *testing.T, logs string) {
 			}
 		}
 	}
+	if s.version != stack.V1 {
+		wantTold(t, "the log's problems of the backup", logs, "level=warning", "VPC known/lost ", "as is known of its kind from provider-upjet-aws v")
+		wantTold(t, "the log's problems of the backup", logs, "level=warning", "Policy known/lost ", "none of the kinds of which that is known")
+	}
 }
 
 func (s *identity) restoreAlone(t *testing.T) {
 	t.Helper()
-	s.startRestore(t, "alone", "alone", "--exclude-namespaces", "old", clusterResources+"=true")
+	s.startRestore(t, "alone", "alone", "--exclude-namespaces", "old,"+nameRestored+","+nameUnwanted, clusterResources+"=true")
 	s.awaitCompleted(t, "alone")
 	// The provider is down, so nothing has a status when Crossplane looks at it.
 	s.eventually(t, "Crossplane to delete what the function leaves out", func(ctx context.Context) error {
@@ -353,7 +371,11 @@ func (s *identity) restoreAll(t *testing.T) {
 		s.startRestore(t, "trusted", "all", "--include-namespaces", "trusted")
 		s.startRestore(t, "old", "alone", "--include-namespaces", "old")
 		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
-		restores = append(restores, "held", "gone", "unruled", "trusted", "old", "heedless")
+		s.startRestore(t, nameBackedUp, "all", "--include-namespaces", nameBackedUp, "--item-operation-timeout", "30s")
+		s.startRestore(t, nameRestored, "alone", "--include-namespaces", nameRestored, "--item-operation-timeout", "30s")
+		s.startRestore(t, nameUnwanted, "alone", "--include-namespaces", nameUnwanted, "--item-operation-timeout", "30s", "--annotations",
+			"velero.crossplane.io/external-name-from-id=none")
+		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "held", "gone", "unruled", "trusted", "old", "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))

@@ -1,0 +1,130 @@
+package backupitem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What is known of the kinds of a provider names an MR, unless somebody or another MR speaks against it.
+func TestTreeKnowsKinds(t *testing.T) {
+	type want struct {
+		// Name is the external-name of the stored copy, Warns are parts of the warnings. Doubted says that the copy is noted to have none by what is known, and
+		// Unnamed that it needs none.
+		Name             string
+		Warns            []string
+		Doubted, Unnamed bool
+	}
+	const (
+		known  = "its stored copy has it from status.atProvider.id, as is known of its kind from provider-upjet-"
+		unsure = "is not known: "
+		subnet = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/default"
+	)
+	vpc := xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC"}`)
+	local := xptest.JSON(`{"apiVersion":"ec2.aws.m.upbound.io/v1beta1","kind":"VPC","metadata":{"namespace":"team-a"}}`)
+	azure := xptest.JSON(`{"apiVersion":"network.azure.upbound.io/v1beta2","kind":"Subnet"}`)
+	policy := xptest.JSON(`{"apiVersion":"iam.aws.upbound.io/v1beta1","kind":"Policy"}`)
+	cases := map[string]struct {
+		reason   string
+		mr       *unstructured.Unstructured
+		others   []*unstructured.Unstructured
+		settings map[string]string
+		want     want
+	}{
+		"Known":      {reason: "The id of a VPC is its external-name.", mr: unnamed("vpc-1", vpc), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
+		"Namespaced": {reason: "Also of one in a namespace.", mr: unnamed("vpc-1", local), want: want{Name: "vpc-1", Warns: []string{known + "aws"}}},
+		"Part":       {reason: "That of a subnet is the last of its id.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}}},
+		"OtherForm": {
+			reason: "An id of another form says nothing.", mr: unnamed("default", azure), want: want{Warns: []string{unsure + "no other of its kind"}},
+		},
+		"NotKnown": {
+			reason: "Of some kinds it is not certain.", mr: unnamed("arn:aws:iam::1:policy/p", policy),
+			want: want{Warns: []string{unsure + "no other of its kind has an external-name that could tell, and it is none of the kinds of which that is known"}},
+		},
+		"Off": {
+			reason: "A person does not want it.", mr: unnamed("vpc-1", vpc), settings: fromID("none"), want: want{Warns: []string{unsure + "no other of its kind"}},
+		},
+		"OffForTheKind": {
+			reason: "Or not for one kind.", mr: unnamed("vpc-1", vpc), settings: fromID("-VPC.ec2.aws.upbound.io"), want: want{Warns: []string{unsure + "no other of its kind"}},
+		},
+		"OffForAnother": {
+			reason: "That says nothing of others.", mr: unnamed("vpc-1", vpc), settings: fromID("-Subnet.ec2.aws.upbound.io"),
+			want: want{Name: "vpc-1", Warns: []string{known + "aws"}},
+		},
+		"OffButChosen": {
+			reason: "What a person names counts.", mr: unnamed("vpc-1", vpc), settings: fromID("none,VPC.ec2.aws.upbound.io"),
+			want: want{Name: "vpc-1", Warns: []string{"as the setting external-name-from-id says of its kind"}},
+		},
+		"Chosen": {
+			reason: "A person knows better than the table.", mr: unnamed(subnet, azure), settings: fromID("Subnet.network.azure.upbound.io"),
+			want: want{Name: subnet, Warns: []string{"as the setting external-name-from-id says of its kind"}},
+		},
+		"Unreadable": {
+			reason: "Settings that nobody can read may have said no.", mr: unnamed("vpc-1", vpc), settings: fromID("vpcs"),
+			want: want{Warns: []string{"cannot read the ConfigMap of settings", unsure + "no other of its kind"}},
+		},
+		"Unnamed": {
+			reason: "A person says that they have no names.", mr: unnamed("vpc-1", vpc), settings: withoutName("VPC.ec2.aws.upbound.io"), want: want{Unnamed: true},
+		},
+		"PeerDiffers": {
+			reason: "A provider of another version does it otherwise.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-2", "arn:vpc-2", vpc)},
+			want: want{Warns: []string{unsure + "VPC o has another external-name than its id"}, Doubted: true},
+		},
+		"PartPeers": {
+			reason: "Subnets of other networks have the same name.", mr: unnamed(subnet, azure), want: want{Name: "default", Warns: []string{known + "azure"}},
+			others: []*unstructured.Unstructured{named("o", "default", strings.Replace(subnet, "/n/", "/m/", 1), azure)},
+		},
+		"PartTaken": {
+			reason: "Two must not manage one.", mr: unnamed(subnet, azure), others: []*unstructured.Unstructured{named("o", "default", subnet, azure)},
+			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+		},
+		"PartUnclear": {
+			reason: "Of which network that is nobody knows.", mr: unnamed(subnet, azure), want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+			others: []*unstructured.Unstructured{xptest.MR("o", azure, xptest.Annotated(xp.AnnotationExternalName, "default"))},
+		},
+		"Taken": {
+			reason: "Two must not manage one.", mr: unnamed("vpc-1", vpc), others: []*unstructured.Unstructured{named("o", "vpc-1", "vpc-1", vpc)},
+			want: want{Warns: []string{unsure + "another of its kind has that"}, Doubted: true},
+		},
+		"Twice": {
+			reason: "Which of the two manages it a person must say.", mr: unnamed("vpc-1", vpc),
+			others: []*unstructured.Unstructured{unnamed("vpc-1", vpc, xptest.JSON(`{"metadata":{"name":"o"}}`))},
+			want:   want{Warns: []string{unsure + "its provider calls another of its kind the same"}, Doubted: true},
+		},
+		"Unknown": {reason: "Without an id nothing follows.", mr: unnamed("", vpc), want: want{Warns: []string{"nothing says which external resource"}}},
+		"InFlight": {
+			reason: "An id of earlier says nothing.", want: want{Warns: []string{"is being created"}},
+			mr: unnamed("vpc-1", vpc, xptest.Annotated(xp.AnnotationCreateSucceeded, began), xptest.Annotated(xp.AnnotationCreatePending, ended)),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf(append(tc.others, tc.mr)...)
+			c.settings = tc.settings
+			log, hook := logtest.NewNullLogger()
+			stored, _, _, _, err := NewTree(NewLinks(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
+			got := want{Name: u.GetAnnotations()[xp.AnnotationExternalName], Doubted: xp.IsDoubted(u), Unnamed: isNoted(u)}
+			for i, e := range hook.AllEntries() {
+				got.Warns = append(got.Warns, e.Message)
+				if i < len(tc.want.Warns) && strings.Contains(e.Message, tc.want.Warns[i]) {
+					got.Warns[i] = tc.want.Warns[i]
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

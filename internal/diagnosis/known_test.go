@@ -1,0 +1,64 @@
+package diagnosis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// An MR without an external-name is no problem of a backup if the restore knows it, and says where from.
+func TestInspectKnowsKinds(t *testing.T) {
+	vpc := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR(name, append([]xptest.Option{
+			xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC","status":{"atProvider":{"id":"vpc-1"}}}`), xptest.Without("metadata", "annotations"),
+		}, o...)...)
+	}
+	const problem, warning = "problem IdentityMissing: ", "warning IdentityMissing: "
+	const known = "it has no external-name, and a restore gives it vpc-1, as is known of its kind from provider-upjet-aws v"
+	cases := map[string]struct {
+		reason  string
+		objects []*unstructured.Unstructured
+		want    string
+	}{
+		"Known": {reason: "The id of a VPC is its external-name.", objects: []*unstructured.Unstructured{vpc("b")}, want: warning + known},
+		"Taken": {
+			reason: "The restore can't tell which of them manages it.", objects: []*unstructured.Unstructured{vpc("b"), vpc("o", xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))},
+			want: problem + "it has no external-name, so nothing says",
+		},
+		"Doubted": {
+			reason: "The backup could not.", objects: []*unstructured.Unstructured{vpc("b", xptest.Field(true, "metadata", xp.FieldDoubted))},
+			want: problem + "it has no external-name, so nothing says",
+		},
+		"NotKnown": {
+			reason: "Of some kinds it is not certain.", want: problem + "it has no external-name, so nothing says",
+			objects: []*unstructured.Unstructured{vpc("b", xptest.JSON(`{"apiVersion":"iam.aws.upbound.io/v1beta1","kind":"Policy"}`))},
+		},
+		"InFlight": {
+			reason: "An id of earlier says nothing.", objects: []*unstructured.Unstructured{vpc("b", xptest.Annotated(xp.AnnotationCreatePending, ago(0)))},
+			want: "problem IdentityInFlight: its external resource was being created",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var said []string
+			for _, p := range Inspect(objectsOf(tc.objects...)) {
+				if p.Code == report.IdentityMissing || p.Code == report.IdentityInFlight {
+					said = append(said, string(p.Severity)+" "+string(p.Code)+": "+p.Reason)
+				}
+			}
+			got := strings.Join(said, "\n")
+			if strings.HasPrefix(got, tc.want) && len(said) == 1 {
+				got = tc.want
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

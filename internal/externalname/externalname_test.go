@@ -1,0 +1,163 @@
+package externalname
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestRuleName(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		rule   Rule
+		id     string
+		want   string
+	}{
+		"Whole":         {reason: "The id is the external-name.", rule: "*", id: "vpc-1/a:b", want: "vpc-1/a:b"},
+		"Nothing":       {reason: "Without an id there is none.", rule: "*"},
+		"Last":          {reason: "It is at the end.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n/subnets/default", want: "default"},
+		"OtherFormat":   {reason: "An id of another resource has another external-name.", rule: "/subnets/*", id: "/subscriptions/s/virtualNetworks/n"},
+		"OtherCase":     {reason: "It is not certain what to make of one that is written otherwise.", rule: "/resourceGroups/*", id: "/subscriptions/s/resourcegroups/g"},
+		"Below":         {reason: "It must be what is last.", rule: "/subnets/*", id: "/subnets/default/more"},
+		"Empty":         {reason: "Nothing is no external-name.", rule: "/subnets/*", id: "/subnets/"},
+		"LastOfTwo":     {reason: "What is before it does not matter.", rule: ":*", id: "a:b:c", want: "c"},
+		"NoSeparator":   {reason: "It has not the form.", rule: ":*", id: "abc"},
+		"First":         {reason: "It is what the id begins with.", rule: "*:", id: "budget:product:more", want: "budget"},
+		"FirstMissing":  {reason: "It has not the form.", rule: "*:", id: "budget"},
+		"FirstLonger":   {reason: "All that follows counts.", rule: "*/regions/", id: "a/regions/b", want: "a"},
+		"FirstAnother":  {reason: "Something else follows.", rule: "*/regions/", id: "a/zones/b"},
+		"NoRule":        {reason: "Nothing is known.", id: "vpc-1"},
+		"NoName":        {reason: "A rule says where the name is.", rule: "/subnets/", id: "/subnets/"},
+		"BothSides":     {reason: "Where a name in the middle ends can't be told.", rule: "/a/*/b", id: "/a/x/b"},
+		"Indistinct":    {reason: "Names have dashes.", rule: "prefix-*", id: "prefix-a-b"},
+		"IndistinctEnd": {reason: "Also there.", rule: "*-suffix", id: "a-b-suffix"},
+		"Twice":         {reason: "One name is in it.", rule: "**", id: "a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.rule.Name(tc.id)); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// What is found is a part of the id, and the rest of it is what the rule says.
+func FuzzRuleName(f *testing.F) {
+	for _, rule := range []string{"*", "/subnets/*", "*:", ":*", "a*", "/a/*/b"} {
+		f.Add(rule, "/subscriptions/s/subnets/default")
+		f.Add(rule, "a:b:c")
+	}
+	f.Fuzz(func(t *testing.T, rule, id string) {
+		name := Rule(rule).Name(id)
+		if name == "" {
+			return
+		}
+		before, after, _ := strings.Cut(rule, "*")
+		if !Rule(rule).IsValid() || !strings.Contains(id, before+name+after) || before == "" && after == "" && name != id {
+			t.Errorf("%q of %q is no external-name by %q", name, id, rule)
+		}
+		separator := ""
+		if before != "" {
+			separator = before[len(before)-1:]
+		} else if after != "" {
+			separator = after[:1]
+		}
+		if separator != "" && strings.Contains(name, separator) {
+			t.Errorf("%q of %q by %q has the separator in it", name, id, rule)
+		}
+	})
+}
+
+func TestRuleOf(t *testing.T) {
+	const table = `# An introduction.
+# from provider-upjet-a a.upbound.io v1.0.0 v2.1.0 (3 versions) and commit 1
+# from provider-upjet-b b.upbound.io v1.2.0 v1.3.0 (2 versions) and commit 2
+Bad.s.a.upbound.io prefix-*
+Bucket.s.a.upbound.io *
+Group.b.upbound.io /groups/*
+Stray.example.org *
+`
+	type want struct {
+		Rule   Rule
+		Source string
+		Known  bool
+	}
+	cases := map[string]struct {
+		reason string
+		gk     schema.GroupKind
+		want   want
+	}{
+		"Known":      {reason: "It is in the table.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
+		"Namespaced": {reason: "So is that in namespaces.", gk: schema.GroupKind{Group: "s.a.m.upbound.io", Kind: "Bucket"}, want: want{Rule: "*", Source: "provider-upjet-a v1.0.0 to v2.1.0", Known: true}},
+		"Root": {
+			reason: "A group can be the domain itself.", gk: schema.GroupKind{Group: "b.upbound.io", Kind: "Group"},
+			want: want{Rule: "/groups/*", Source: "provider-upjet-b v1.2.0 to v1.3.0", Known: true},
+		},
+		"RootNamespaced": {
+			reason: "Also in namespaces.", gk: schema.GroupKind{Group: "b.m.upbound.io", Kind: "Group"},
+			want: want{Rule: "/groups/*", Source: "provider-upjet-b v1.2.0 to v1.3.0", Known: true},
+		},
+		"Unknown":     {reason: "Nobody says it.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Buckets"}},
+		"Part":        {reason: "A part of a kind is another.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "ucket"}},
+		"OtherGroup":  {reason: "So is a kind of another group.", gk: schema.GroupKind{Group: "a.upbound.io", Kind: "Bucket"}},
+		"NoSource":    {reason: "Nobody knows where it is from.", gk: schema.GroupKind{Group: "example.org", Kind: "Stray"}},
+		"Comment":     {reason: "What explains the table is no kind.", gk: schema.GroupKind{Kind: "# An introduction"}},
+		"SeveralRows": {reason: "What a backup says a kind is can be anything.", gk: schema.GroupKind{Group: "s.a.upbound.io *\nGroup.b.upbound.io", Kind: "Bucket"}},
+		"Invalid":     {reason: "A rule that is none says nothing.", gk: schema.GroupKind{Group: "s.a.upbound.io", Kind: "Bad"}, want: want{Rule: "prefix-*", Source: "provider-upjet-a v1.0.0 to v2.1.0"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			rule, source, known := ruleOf(table, tc.gk)
+			got := want{Rule: rule, Known: known}
+			if source.Provider != "" {
+				got.Source = source.String()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// The table that is shipped has a rule and a source for each kind, in order, and knows a few kinds of which everybody does.
+func TestTable(t *testing.T) {
+	var rows []string
+	for line := range strings.Lines(table) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		rows = append(rows, line)
+		name, rule, _ := strings.Cut(line, " ")
+		gk := schema.ParseGroupKind(name)
+		if got, source, known := ruleOf(table, gk); !known || string(got) != rule || source.First == "" || source.Last == "" {
+			t.Errorf("cannot use %q: got %q of %v", line, got, source)
+		}
+	}
+	if !slices.IsSorted(rows) || len(slices.Compact(slices.Clone(rows))) != len(rows) || len(rows) < 1000 {
+		t.Errorf("the %d rows must be sorted, and each there once", len(rows))
+	}
+	const subnet = "/subscriptions/1/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/n/subnets/default"
+	for name, want := range map[string]struct{ id, external string }{
+		"VPC.ec2.aws.upbound.io":             {"vpc-1", "vpc-1"},
+		"VPC.ec2.aws.m.upbound.io":           {"vpc-1", "vpc-1"},
+		"NodeGroup.eks.aws.upbound.io":       {"cluster:group", "group"},
+		"Subnet.network.azure.upbound.io":    {subnet, "default"},
+		"ResourceGroup.azure.m.upbound.io":   {"/subscriptions/1/resourceGroups/g", "g"},
+		"Cluster.container.gcp.upbound.io":   {"projects/p/locations/l/clusters/c", "c"},
+		"Policy.iam.aws.upbound.io":          {"arn:aws:iam::1:policy/p", ""},
+		"Cluster.ecs.aws.upbound.io":         {"arn:aws:ecs:r:1:cluster/c", ""},
+		"User.sql.gcp.upbound.io":            {"u//i", ""},
+		"Bucket.cloud.example.org":           {"b", ""},
+		"Subnet.network.azure.m.example.org": {subnet, ""},
+	} {
+		rule, _, _ := ruleOf(table, schema.ParseGroupKind(name))
+		if got := rule.Name(want.id); got != want.external {
+			t.Errorf("%s: got %q for the id %q, want %q", name, got, want.id, want.external)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// upjetKind is a kind of a provider that does not run here: an MR of it stays what it was restored as.
+const upjetKind = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[2]s.%[1]s}
+spec:
+  group: %[1]s
+  scope: Namespaced
+  names: {kind: %[3]s, listKind: %[3]sList, plural: %[2]s, singular: %[4]s, categories: [crossplane, managed, aws]}
+  versions:
+  - name: v1beta1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+const lostName = `
+apiVersion: %[1]s/v1beta1
+kind: %[2]s
+metadata: {namespace: %[3]s, name: lost, finalizers: [finalizer.managedresource.crossplane.io]}
+spec: {forProvider: {region: here}, providerConfigRef: {kind: ClusterProviderConfig, name: aws}}
+`
+
+// Kinds of provider-upjet-aws: of the first it is known how the external-name follows from the id, of the other it is not.
+var (
+	knownKind = schema.GroupVersionKind{Group: "ec2.aws.m.upbound.io", Version: "v1beta1", Kind: "VPC"}
+	otherKind = schema.GroupVersionKind{Group: "iam.aws.m.upbound.io", Version: "v1beta1", Kind: "Policy"}
+)
+
+// Namespaces with one MR of each of these kinds, whose external-names were lost. Velero alone backs up all but the first, and restores the last.
+const (
+	nameBackedUp = "known"
+	nameRestored = "known-later"
+	nameUnwanted = "known-unwanted"
+	nameAlone    = "known-alone"
+)
+
+// defineKnown brings the kinds to a cluster.
+func (s *identity) defineKnown(t *testing.T, c *stack.Cluster) {
+	t.Helper()
+	for _, k := range []struct {
+		gvk            schema.GroupVersionKind
+		plural, single string
+	}{{knownKind, "vpcs", "vpc"}, {otherKind, "policies", "policy"}} {
+		s.applyYAML(t, c, fmt.Sprintf(upjetKind, k.gvk.Group, k.plural, k.gvk.Kind, k.single))
+	}
+}
+
+func (s *identity) applyYAML(t *testing.T, c *stack.Cluster, manifest string) {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(manifest), &u.Object))
+	must(t, c.ApplyObjects(t.Context(), u))
+}
+
+// fillKnown has MRs in the source that their provider has observed, and that have no external-name.
+func (s *identity) fillKnown(t *testing.T) {
+	t.Helper()
+	for _, namespace := range []string{nameBackedUp, nameRestored, nameUnwanted, nameAlone} {
+		s.applyYAML(t, s.source, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+		for _, gvk := range []schema.GroupVersionKind{knownKind, otherKind} {
+			s.applyYAML(t, s.source, fmt.Sprintf(lostName, gvk.Group, gvk.Kind, namespace))
+			r, err := s.source.Resource(t.Context(), gvk, namespace)
+			must(t, err)
+			status := `{"status":{"atProvider":{"id":"id-of-` + namespace + `"}}}`
+			_, err = r.Patch(t.Context(), "lost", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+			must(t, err)
+		}
+	}
+}
+
+// testKnown wants an MR to be named by what is known of its kind, from a backup with the plugin and from one without, and one of another kind to be held.
+func (s *identity) testKnown(t *testing.T) {
+	for _, namespace := range []string{nameBackedUp, nameRestored} {
+		if u := s.lostIn(t, knownKind, namespace); u.GetAnnotations()[externalName] != "id-of-"+namespace || isOnHold(u) {
+			t.Errorf("The VPC in %s must have its name and be let go: %v", namespace, u.GetAnnotations())
+		}
+		if u := s.lostIn(t, otherKind, namespace); u.GetAnnotations()[externalName] != "" || !isOnHold(u) || !strings.Contains(markOf(u), "id-of-"+namespace) {
+			t.Errorf("The Policy in %s must be held and say what its provider called it: %v", namespace, u.GetAnnotations())
+		}
+	}
+}
+
+// testKnownUnwanted wants an MR to be held if nobody wants it to be named by what is known of its kind.
+func (s *identity) testKnownUnwanted(t *testing.T) {
+	if u := s.lostIn(t, knownKind, nameUnwanted); u.GetAnnotations()[externalName] != "" || !isOnHold(u) {
+		t.Errorf("The VPC must be held: %v", u.GetAnnotations())
+	}
+}
+
+// testAloneKnown is the control: Velero alone brings it back without a name, for its provider to make another.
+func (s *identity) testAloneKnown(t *testing.T) {
+	if u := s.lostIn(t, knownKind, nameAlone); u.GetAnnotations()[externalName] != "" || isOnHold(u) {
+		t.Errorf("The VPC has a name or is held, so the other tests prove nothing: %v", u.GetAnnotations())
+	}
+}
+
+func (s *identity) lostIn(t *testing.T, gvk schema.GroupVersionKind, namespace string) *unstructured.Unstructured {
+	t.Helper()
+	u, err := get(t.Context(), s.target, gvk, namespace, "lost")
+	must(t, err)
+
+	return u
+}
+
+// isOnHold tells whether the plugin holds an MR.
+func isOnHold(u *unstructured.Unstructured) bool {
+	_, marked := u.GetAnnotations()[annotationHold]
+
+	return marked && paused(u)
+}

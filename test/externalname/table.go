@@ -1,0 +1,171 @@
+package externalname
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Path is where the table is in the repository.
+const Path = "internal/externalname/table.txt"
+
+// head is the newest commit: what it changes is in the next version, and there are often reasons for it in the versions before.
+const head = "HEAD"
+
+// headerSource begins the line of the table that names a provider, the domain of its groups, and its first and last version.
+const headerSource = "# from "
+
+// A Provider is where the sources of one are, and the domain that all of its groups end with.
+type Provider struct {
+	Name, Domain string
+	Repository   Repository
+}
+
+// Table is what the plugin gets to know of providers.
+type Table struct {
+	sections []section
+}
+
+// section is what is known of one provider.
+type section struct {
+	Provider
+
+	versions []string
+	commit   string
+	rules    map[schema.GroupKind]Rule
+	// Uncertain are the kinds that are left out since their external-name does not surely follow from the id, Changed those of which it follows in another way
+	// in another version, and Unmatched the resources that are configured and of which there is no kind.
+	Uncertain, Changed, Unmatched int
+}
+
+// Read reads all versions of the providers.
+func Read(ctx context.Context, providers ...Provider) (Table, error) {
+	t := Table{}
+	for _, p := range providers {
+		s, err := p.read(ctx)
+		if err != nil {
+			return Table{}, fmt.Errorf("cannot read the sources of %s: %w", p.Name, err)
+		}
+		t.sections = append(t.sections, s)
+	}
+	slices.SortFunc(t.sections, func(a, b section) int { return cmp.Compare(a.Name, b.Name) })
+
+	return t, nil
+}
+
+func (p Provider) read(ctx context.Context) (section, error) {
+	s := section{Provider: p, rules: map[schema.GroupKind]Rule{}}
+	var err error
+	if s.versions, err = p.Repository.Versions(ctx); err != nil {
+		return s, err
+	}
+	if s.commit, err = p.Repository.Commit(ctx, head); err != nil {
+		return s, err
+	}
+	contents := map[string][]byte{}
+	changed := map[schema.GroupKind]bool{}
+	for _, version := range append(slices.Clone(s.versions), head) {
+		files, err := p.Repository.Files(ctx, version)
+		if err != nil {
+			return s, err
+		}
+		if err := p.Repository.Read(ctx, missing(files, contents), func(f File, content []byte) error {
+			contents[f.ID] = content
+
+			return nil
+		}); err != nil {
+			return s, err
+		}
+		named := make(map[string][]byte, len(files))
+		for _, f := range files {
+			named[f.Path] = contents[f.ID]
+		}
+		if err := s.add(named, changed); err != nil {
+			return s, fmt.Errorf("version %s: %w", version, err)
+		}
+	}
+	for gk, rule := range s.rules {
+		switch {
+		case changed[gk]:
+			s.Changed++
+		case rule == "":
+			s.Uncertain++
+		}
+	}
+	maps.DeleteFunc(s.rules, func(_ schema.GroupKind, rule Rule) bool { return rule == "" })
+
+	return s, nil
+}
+
+// missing returns the files that are not read yet.
+func missing(files []File, contents map[string][]byte) []File {
+	return slices.DeleteFunc(slices.Clone(files), func(f File) bool { _, is := contents[f.ID]; return is })
+}
+
+// add adds a version. What it says of a kind other than an earlier one makes that uncertain.
+func (s *section) add(files map[string][]byte, changed map[schema.GroupKind]bool) error {
+	resources, err := kinds(files)
+	if err != nil {
+		return err
+	}
+	configured, err := rules(files)
+	if err != nil {
+		return err
+	}
+	if len(resources) == 0 || len(configured) == 0 {
+		return fmt.Errorf("cannot find its kinds (%d) and its external-names (%d)", len(resources), len(configured))
+	}
+	used := map[string]bool{}
+	for gk, resource := range resources {
+		used[resource] = true
+		rule := configured[resource]
+		if gk.Group != s.Domain && !strings.HasSuffix(gk.Group, "."+s.Domain) {
+			return fmt.Errorf("%s is not of a group of %s", gk, s.Domain)
+		}
+		if before, is := s.rules[gk]; is && before != rule {
+			changed[gk] = true
+			rule = ""
+		}
+		s.rules[gk] = rule
+	}
+	s.Unmatched = 0
+	for resource := range configured {
+		if !used[resource] {
+			s.Unmatched++
+		}
+	}
+
+	return nil
+}
+
+// intro begins the table.
+const intro = `# The kinds of providers made with upjet whose external-name follows from status.atProvider.id, and how: "*" is all of it, "/subnets/*" is what
+# follows that at the end, and "*:" what is before the first ":". Kinds in namespaces (groups like ec2.aws.m.upbound.io) have the rule of their cluster-scoped
+# ones. In all versions that are named, and at the commit, the provider derives the external-name from the id like this, and writes it back at each
+# observation. Kinds of which that is not certain are left out. make external-names writes this file.
+`
+
+// Render returns the table as the plugin reads it.
+func (t Table) Render() []byte {
+	b := bytes.NewBufferString(intro)
+	var lines []string
+	for _, s := range t.sections {
+		fmt.Fprintf(b, "%s%s %s %s %s (%d versions) and commit %s: %d kinds; left out: %d not certain, %d changed between versions, %d without a kind\n",
+			headerSource, s.Name, s.Domain, s.versions[0], s.versions[len(s.versions)-1], len(s.versions), s.commit, len(s.rules), s.Uncertain, s.Changed, s.Unmatched)
+		for gk, rule := range s.rules {
+			lines = append(lines, gk.String()+" "+string(rule)+"\n")
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		b.WriteString(line)
+	}
+
+	return b.Bytes()
+}
