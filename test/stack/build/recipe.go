@@ -78,6 +78,9 @@ func recipes() []Recipe {
 			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
 			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
 		},
+		{
+			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
+		},
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
