@@ -65,18 +65,20 @@ func isBeyond(mr *unstructured.Unstructured, r xp.Ref) bool {
 
 // withoutInput is what comes of it that a backup does not have a Secret that the provider of an MR reads, and what to do.
 func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
-	add := "; add " + r.Namespace + " to --include-namespaces"
-	if !xp.IsReleaseSecret(r.Name) {
-		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one " +
-			"that is in use" + add + ", or set " + setting.NameCredentials + " to include"
+	switch {
+	case !xp.IsReleaseSecret(r.Name):
+		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that is in " +
+			"use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+	case isBeyond(mr, r):
+		return installedAgain + "; add " + r.Namespace + " to --include-namespaces"
+	default:
+		return installedAgain + "; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
 	}
-	if !isBeyond(mr, r) {
-		add += ", or set " + setting.NameCredentials + " to include"
-	}
-
-	return "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what is there, with new " +
-		"passwords where the chart makes some" + add
 }
+
+// installedAgain is what comes of it that a backup does not have what Helm keeps of a release.
+const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what is there, " +
+	"with new passwords where the chart makes some"
 
 // takeRevisions adds what Helm keeps of a release beside its newest revision.
 func (l *Links) takeRevisions(ctx context.Context, f *found) {

@@ -42,7 +42,7 @@ func (w *World) missingInput(u *unstructured.Unstructured, h *Hold) string {
 			continue
 		}
 		if why, unknown := w.isUnknown(in.Ref()); unknown {
-			return fmt.Sprintf("whether %s is there, %s, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(), in.is(),
+			return fmt.Sprintf("whether %s is there, which its provider needs, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(),
 				why, in.without(), in.next())
 		}
 
@@ -54,20 +54,16 @@ func (w *World) missingInput(u *unstructured.Unstructured, h *Hold) string {
 
 // missing says what comes of it that the Secret is missing, and what to do.
 func (i Input) missing() string {
-	return fmt.Sprintf("%s, %s, is missing: %s; %s", i.Ref(), i.is(), i.without(), i.next())
+	is := "which its provider reads, is missing"
+	if i.isRelease() {
+		is = "in which Helm keeps its release, is missing"
+	}
+
+	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
 // isRelease tells whether it is one in which Helm keeps a release.
 func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
-
-// is says what the Secret is.
-func (i Input) is() string {
-	if i.isRelease() {
-		return "in which Helm keeps its release"
-	}
-
-	return "which its provider reads"
-}
 
 // without is what comes of it that the Secret is missing.
 func (i Input) without() string {

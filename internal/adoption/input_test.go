@@ -63,7 +63,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "Nobody is let go because somebody may not look.", world: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
-			want: waits("whether Secret infra/password is there, which its provider reads, can't be read: forbidden. If not, without it the provider fails, or makes " +
+			want: waits("whether Secret infra/password is there, which its provider needs, can't be read: forbidden. If not, without it the provider fails, or makes " +
 				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
 				"list Secrets"),
 		},
