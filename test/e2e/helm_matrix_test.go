@@ -67,6 +67,18 @@ func testHelm(t *testing.T, version stack.Version, dirs ...string) {
 	}
 }
 
+// storeRelease waits until the chart is installed, remembers what that has made, and backs it up.
+func (s *suite) storeRelease(t *testing.T, n *helmScene) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.source.Wait(ctx, patience, "the chart to be installed", func(ctx context.Context) error { return n.ready(ctx, s.source) }))
+	if n.kind == kindLocalRelease {
+		must(t, n.AwaitReady(ctx, s.source))
+	}
+	must(t, n.remember(ctx, s.source))
+	must(t, n.BackUp(ctx, s.source))
+}
+
 // testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody can have it do, and the chart makes another password. The other
 // one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {

@@ -71,7 +71,7 @@ func (c *Cluster) startHelmProvider(ctx context.Context) error {
 
 	return c.run(ctx, &component{
 		name: HelmProvider, path: path, args: []string{"--poll=10s", "--debug"},
-		ready: logs("Starting workers", 1),
+		ready: logs("helm.crossplane.io/v1beta1, Kind=Release", 1), // It begins to work when it sees that its kinds are served.
 	})
 }
 
