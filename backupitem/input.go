@@ -33,23 +33,28 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 		})
 	}
 	for _, r := range refs {
-		item := secretItem(r)
-		s, err := t.links.input(ctx, f, r)
-		stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
-		release := xp.IsReleaseSecret(r.Name)
-		switch {
-		case release && s == nil: // It is in another cluster.
-		case settings.Credentials && err == nil && !(release && isBeyond(f.of, r)):
-			f.takeInput(r, s, item)
-			if release && (!stored || selective(backup)) {
-				t.links.takeRevisions(ctx, f)
-			}
-		case !stored && t.links.isFirst(item):
-			f.skip(f.of, r, withoutInput(f.of, r))
+		t.inputAt(ctx, f, r, settings.Credentials, backup)
+	}
+}
+
+// inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in another cluster.
+func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
+	item := secretItem(r)
+	s, err := t.links.input(ctx, f, r)
+	stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
+	comes := stored && !selective(backup)
+	switch {
+	case s == nil && xp.IsReleaseSecret(r.Name):
+	case credentials && err == nil && !isBeyond(f.of, r):
+		f.takeInput(r, s, item)
+		if !comes && xp.IsReleaseSecret(r.Name) {
+			t.links.takeRevisions(ctx, f)
 		}
-		if err == nil {
-			f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && stored && !selective(backup) && !isKeptOut(s)})
-		}
+	case !stored && t.links.isFirst(item):
+		f.skip(f.of, r, withoutInput(f.of, r))
+	}
+	if err == nil {
+		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isKeptOut(s)})
 	}
 }
 
@@ -57,8 +62,8 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
 }
 
-// isBeyond tells whether a Secret is in another namespace than an MR that is in one. A Secret of Helm says nothing of who manages the release, and whoever makes
-// a Release can name any.
+// isBeyond tells whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
+// of who manages the release, and whoever makes a Release can name any.
 func isBeyond(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
 }
@@ -67,8 +72,8 @@ func isBeyond(mr *unstructured.Unstructured, r xp.Ref) bool {
 func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
 	switch {
 	case !xp.IsReleaseSecret(r.Name):
-		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that is in " +
-			"use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that " +
+			"is in use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
 	case isBeyond(mr, r):
 		return installedAgain + "; add " + r.Namespace + " to --include-namespaces"
 	default:
@@ -77,8 +82,8 @@ func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
 }
 
 // installedAgain is what comes of it that a backup does not have what Helm keeps of a release.
-const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what is there, " +
-	"with new passwords where the chart makes some"
+const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what " +
+	"is there, with new passwords where the chart makes some"
 
 // takeRevisions adds what Helm keeps of a release beside its newest revision.
 func (l *Links) takeRevisions(ctx context.Context, f *found) {

@@ -36,8 +36,8 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
-// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup. Nothing changes in which namespace a Release says that its release
-// is.
+// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup. Nothing changes in which namespace a Release says that its
+// release is.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	if !xp.IsReleaseSecret(r.Name) || !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
@@ -80,8 +80,9 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 		return
 	}
 	if xp.IsReleaseSecret(r.Name) {
-		i.warn(nil, r.String()+", in which Helm keeps the release of "+xp.String(i.original)+", is neither in the cluster nor was restored before it: unless that is in "+
-			"another cluster, provider-helm installs the chart again over what is there, with new passwords where the chart makes some. The next backup says where it is")
+		i.warn(nil, r.String()+", in which Helm keeps the release of "+xp.String(i.original)+", is neither in the cluster nor was restored before it: unless that "+
+			"is in another cluster, provider-helm installs the chart again over what is there, with new passwords where the chart makes some. The next backup says "+
+			"where it is")
 
 		return
 	}

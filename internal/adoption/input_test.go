@@ -18,7 +18,7 @@ const (
 )
 
 // releaseInput is a Secret in which Helm keeps a release.
-var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"} //nolint:gochecknoglobals // It is constant.
+var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
 
 const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm keeps its release, is missing: without it provider-helm installs the chart again over " +
 	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +

@@ -19,9 +19,9 @@ const (
 // groupsRelease are the groups of provider-helm's kinds: the cluster-scoped ones and, since Crossplane v2, those in namespaces.
 var groupsRelease = []string{"helm.crossplane.io", "helm.m.crossplane.io"} //nolint:gochecknoglobals // It is constant.
 
-// ReleaseSecret returns the Secret in which Helm keeps the newest revision that provider-helm has seen of its release; ok is false if u is no Release, was never
-// installed, or installs nothing. provider-helm installs the chart if it finds no revision (provider-helm pkg/controller/*/release, Observe). If the release is
-// in another cluster, there is no such Secret in this one.
+// ReleaseSecret returns the Secret in which Helm keeps the newest revision that provider-helm has seen of its release; ok is false if u is no Release, was
+// never installed, or installs nothing. provider-helm installs the chart if it finds no revision (provider-helm pkg/controller/*/release, Observe). If the
+// release is in another cluster, there is no such Secret in this one.
 func ReleaseSecret(u *unstructured.Unstructured) (r Ref, ok bool) {
 	if !isRelease(u) || !MayCreate(u) {
 		return Ref{}, false

@@ -17,7 +17,8 @@ func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "composed", "alone")
 
 func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "alone") }
 
-// testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it has.
+// testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it
+// has.
 func testHelm(t *testing.T, version stack.Version, dirs ...string) {
 	t.Helper()
 	t.Parallel()
@@ -79,8 +80,8 @@ func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody can have it do, and the chart makes another password. The other
-// one comes back too late.
+// testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody can have it do, and the chart makes another password. The
+// other one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))

@@ -36,8 +36,8 @@ func isNamespacedManaged(crd *unstructured.Unstructured) bool {
 	return strings.Contains(crd.GetName(), ".m.")
 }
 
-// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of their own cluster, seen from where they run. With credentials of
-// source InjectedIdentity they look for files in a directory of root's, of which a machine has only one.
+// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of their own cluster, seen from where they run. With credentials
+// of source InjectedIdentity they look for files in a directory of root's, of which a machine has only one.
 const KubernetesProviderConfig = "../kubeconfig"
 
 // startKubernetesProvider starts the provider whose managed resources are objects of Kubernetes.
@@ -61,8 +61,8 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	})
 }
 
-// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the charts that it has fetched in a directory of the machine's, by
-// their names.
+// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the charts that it has fetched in a directory of the machine's,
+// by their names.
 func (c *Cluster) startHelmProvider(ctx context.Context) error {
 	path, err := c.program(HelmProvider)
 	if err != nil {
