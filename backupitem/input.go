@@ -33,18 +33,63 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 		})
 	}
 	for _, r := range refs {
-		item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
-		s, err := t.links.input(ctx, f, r)
-		stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
-		switch {
-		case settings.Credentials && err == nil:
-			f.takeInput(r, s, item)
-		case !stored && t.links.isFirst(item):
-			f.skip(f.of, r, "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one "+
-				"that is in use; add "+r.Namespace+" to --include-namespaces, or set "+setting.NameCredentials+" to include")
+		t.inputAt(ctx, f, r, settings.Credentials, backup)
+	}
+}
+
+// inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in another cluster.
+func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
+	item := secretItem(r)
+	s, err := t.links.input(ctx, f, r)
+	stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
+	comes := stored && !selective(backup)
+	switch {
+	case s == nil && xp.IsReleaseSecret(r.Name):
+	case credentials && err == nil && !isBeyond(f.of, r):
+		f.takeInput(r, s, item)
+		if !comes && xp.IsReleaseSecret(r.Name) {
+			t.links.takeRevisions(ctx, f)
 		}
-		if err == nil {
-			f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && stored && !selective(backup) && !isKeptOut(s)})
+	case !stored && t.links.isFirst(item):
+		f.skip(f.of, r, withoutInput(f.of, r))
+	}
+	if err == nil {
+		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isKeptOut(s)})
+	}
+}
+
+func secretItem(r xp.Ref) xp.Item {
+	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
+}
+
+// isBeyond tells whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
+// of who manages the release, and whoever makes a Release can name any.
+func isBeyond(mr *unstructured.Unstructured, r xp.Ref) bool {
+	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
+}
+
+// withoutInput is what comes of it that a backup does not have a Secret that the provider of an MR reads, and what to do.
+func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
+	switch {
+	case !xp.IsReleaseSecret(r.Name):
+		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that " +
+			"is in use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+	case isBeyond(mr, r):
+		return installedAgain + "; add " + r.Namespace + " to --include-namespaces"
+	default:
+		return installedAgain + "; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
+	}
+}
+
+// installedAgain is what comes of it that a backup does not have what Helm keeps of a release.
+const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what " +
+	"is there, with new passwords where the chart makes some"
+
+// takeRevisions adds what Helm keeps of a release beside its newest revision.
+func (l *Links) takeRevisions(ctx context.Context, f *found) {
+	for _, older := range xp.RevisionSecrets(f.of) {
+		if s, err := l.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
+			f.takeInput(older, s, secretItem(older))
 		}
 	}
 }
@@ -89,7 +134,7 @@ func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) 
 // the backup, whatever its labels.
 func (f *found) noteInputs(u *unstructured.Unstructured) {
 	for n, in := range f.inputs {
-		item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: in.Namespace, Name: in.Name}
+		item := secretItem(in.Ref)
 		f.inputs[n].Stored = in.Stored || f.published[item] && slices.Contains(f.items, item)
 	}
 	xp.SetInputs(u, f.inputs)

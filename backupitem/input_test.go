@@ -115,6 +115,70 @@ func notedInputs(u *unstructured.Unstructured) string {
 	return strings.Join(said, ", ")
 }
 
+// What Helm keeps of a release says nothing of who manages that, so it is taken from elsewhere for no Release of a tenant.
+func TestTreeTakesReleases(t *testing.T) {
+	const name = "sh.helm.release.v1.shop.v"
+	release := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(xptest.Object("helm.crossplane.io/v1beta1", "Release", "", "shop", xptest.Field("web", "spec", "forProvider", "namespace"),
+			xptest.Annotated(xp.AnnotationExternalName, "shop"), xptest.Field(int64(3), "status", "atProvider", "revision")), o...)
+	}
+	local := func(namespace string) *unstructured.Unstructured {
+		return release(xptest.Field("helm.m.crossplane.io/v1beta1", "apiVersion"), xptest.In("team-a"), xptest.Field(namespace, "spec", "forProvider", "namespace"))
+	}
+	include := map[string]string{"provider-credentials": "include"}
+	teamA, web := velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}, velerov1.BackupSpec{IncludedNamespaces: []string{"web"}}
+	const left = "Secret web/" + name + "3: Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again " +
+		"over what is there, with new passwords where the chart makes some; add web to --include-namespaces"
+	cases := map[string]struct {
+		reason string
+		item   *unstructured.Unstructured
+		config map[string]string
+		spec   velerov1.BackupSpec
+		want   []velero.ResourceIdentifier
+		left   string
+		noted  string
+	}{
+		"Here":         {reason: "The backup has it with its namespace.", item: release(), spec: web, noted: "exists stored"},
+		"Elsewhere":    {reason: "It is named.", item: release(), spec: teamA, left: left + ", or set provider-credentials to include", noted: "exists"},
+		"NoSecrets":    {reason: "The same by resource.", item: release(), spec: velerov1.BackupSpec{ExcludedResources: []string{"secrets"}}, left: left + ", or set provider-credentials to include", noted: "exists"},
+		"OtherCluster": {reason: "There is none in this one.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), spec: teamA, noted: "missing"},
+		"Included": {
+			reason: "Somebody wants such Secrets in backups, also older revisions, but for what is kept out.", item: release(), config: include, spec: teamA, noted: "exists stored",
+			want: []velero.ResourceIdentifier{id("", "secrets", "web", name+"3"), id("", "secrets", "web", name+"1")},
+		},
+		"OtherClusterIncluded": {reason: "Nothing is missing.", item: release(xptest.Annotated(xp.AnnotationExternalName, "b")), config: include, spec: teamA, noted: "missing"},
+		"Tenant":               {reason: "A tenant can name any.", item: local("web"), config: include, spec: teamA, left: left, noted: "exists"},
+		"TenantsOwn":           {reason: "It is in the tenant's namespace.", item: local("team-a"), spec: teamA, noted: "exists stored"},
+	}
+	for test, tc := range cases {
+		t.Run(test, func(t *testing.T) {
+			c := clusterOf(xptest.Secret(name+"3", xptest.In("web")), xptest.Secret(name+"2", xptest.In("web"), xptest.Labelled(excludeLabel, "true")),
+				xptest.Secret(name+"1", xptest.In("web")), xptest.Secret(name+"3", xptest.In("team-a")), xptest.Object("v1", "Namespace", "", "web"))
+			c.settings = tc.config
+			log, hook := logtest.NewNullLogger()
+			stored, items, _, _, err := NewTree(NewLinks(c), log).Execute(tc.item, &velerov1.Backup{Spec: tc.spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, items, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			var warnings []string
+			for _, e := range hook.AllEntries() {
+				if ref, _ := e.Data["reference"].(string); strings.HasPrefix(ref, "Secret ") {
+					warnings = append(warnings, fmt.Sprint(ref, ": ", e.Data["reason"]))
+				}
+			}
+			if got := strings.Join(warnings, "; "); got != tc.left {
+				t.Errorf("%s\nwarned of %q, want %q", tc.reason, got, tc.left)
+			}
+			if u, _ := stored.(*unstructured.Unstructured); notedInputs(u) != tc.noted {
+				t.Errorf("%s\nnoted %q, want %q", tc.reason, notedInputs(u), tc.noted)
+			}
+		})
+	}
+}
+
 // Each MR can read a Secret in a namespace of its own. What is remembered of lists is little.
 func TestInputSecretsOfManyNamespacesAreReadAtOnce(t *testing.T) {
 	const many = 100

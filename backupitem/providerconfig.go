@@ -106,7 +106,7 @@ func (l *Links) credentials(ctx context.Context, f *found, ref xp.Ref) {
 	case isKeptOut(s):
 		f.skip(f.of, ref, leavesOut(s))
 	default:
-		item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: ref.Namespace, Name: ref.Name}
+		item := secretItem(ref)
 		f.items = append(f.items, item)
 		f.published[item] = true
 	}

@@ -7,7 +7,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -45,7 +44,7 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 // takesSecret tells whether the backup has the connection secret of an XR or MR, from what the filters have left. That of a claim is made of its XR's.
 func (f *found) takesSecret(backup *velerov1.Backup) bool {
 	ref, ok := xp.SecretRef(f.of)
-	item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: ref.Namespace, Name: ref.Name}
+	item := secretItem(ref)
 
 	return ok && !xp.IsClaim(f.of) && f.published[item] && slices.Contains(f.items, item) && takesSecrets(backup)
 }

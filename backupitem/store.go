@@ -7,7 +7,6 @@ import (
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -83,7 +82,7 @@ func (l *Links) storeConfig(ctx context.Context, f *found, u *unstructured.Unstr
 // left.
 func (f *found) noteStored(u *unstructured.Unstructured, backup *velerov1.Backup) {
 	secret := f.stored
-	item := xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: secret.Namespace, Name: secret.Name}
+	item := secretItem(secret)
 	if !slices.Contains(f.items, item) || !takesSecrets(backup) {
 		secret = xp.Ref{}
 	}

@@ -20,8 +20,7 @@ func (a *Adopt) findInputs(i *item) {
 	}
 	noted := xp.Inputs(i.original)
 	for _, r := range xp.InputSecrets(i.original) {
-		to := r
-		to.Namespace = targetNamespace(r.Namespace, i.restore)
+		to := i.inputTarget(r)
 		exists, err := a.cluster.Exists(context.Background(), to)
 		if exists {
 			continue
@@ -37,14 +36,30 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
+// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup. Nothing changes in which namespace a Release says that its
+// release is.
+func (i *item) inputTarget(r xp.Ref) xp.Ref {
+	if !xp.IsReleaseSecret(r.Name) || !xp.NamesReleaseNamespace(i.original) {
+		r.Namespace = targetNamespace(r.Namespace, i.restore)
+	}
+
+	return r
+}
+
 // awaited is what a hold says of a Secret that a provider reads, which is r in the backup.
 func awaited(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
-	if stored && !came && leavesOut(r, i.restore) {
-		in.By = bringing(r, i.restore).String()
+	elsewhere := to.Namespace != targetNamespace(r.Namespace, i.restore)
+	if stored && !came && (leavesOut(r, i.restore) || elsewhere) {
+		in.By = bringing(r, to.Namespace, i.restore).String()
 	}
 
 	return in
+}
+
+// awaitsRelease tells whether the item is a Release that is to be held for what Helm keeps of it, of which its status says the revision.
+func (i *item) awaitsRelease() bool {
+	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
 // wasAwaited tells whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
@@ -61,6 +76,13 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 	}
 	if err != nil {
 		i.warn(logrus.Fields{logrus.ErrorKey: err}, "Cannot find out whether "+r.String()+" is there, which the provider of "+xp.String(i.original)+" reads")
+
+		return
+	}
+	if xp.IsReleaseSecret(r.Name) {
+		i.warn(nil, r.String()+", in which Helm keeps the release of "+xp.String(i.original)+", is neither in the cluster nor was restored before it: unless that "+
+			"is in another cluster, provider-helm installs the chart again over what is there, with new passwords where the chart makes some. The next backup says "+
+			"where it is")
 
 		return
 	}

@@ -121,6 +121,80 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	}
 }
 
+// provider-helm installs a chart again if it does not find the release, which is where the Release says, also if that is in another namespace in the backup.
+func TestAdoptHoldsReleases(t *testing.T) {
+	secret := func(namespace string) *unstructured.Unstructured {
+		return xptest.Object("v1", "Secret", namespace, "sh.helm.release.v1.shop.v2")
+	}
+	release := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.With(xptest.Object("helm.m.crossplane.io/v1beta1", "Release", "team-a", "shop", xptest.Field(map[string]any{}, "spec", "forProvider"),
+			xptest.Annotated(xp.AnnotationExternalName, "shop"), xptest.Field(int64(2), "status", "atProvider", "revision")), o...)
+	}
+	noted := func(u *unstructured.Unstructured, namespace string, exists bool) *unstructured.Unstructured {
+		xp.SetInputs(u, []xp.Input{{Ref: xp.RefTo(secret(namespace)), Exists: exists, Stored: exists}})
+
+		return u
+	}
+	named := func() *unstructured.Unstructured {
+		return release(xptest.Field("team-a", "spec", "forProvider", "namespace"))
+	}
+	const name = "sh.helm.release.v1.shop.v2"
+	bring := "velero restore create --from-backup nightly --include-namespaces team-a --include-resources secrets"
+	cases := map[string]struct {
+		reason string
+		live   *cluster
+		item   *unstructured.Unstructured
+		spec   velerov1.RestoreSpec
+		held   []adoption.Input
+		told   string
+	}{
+		"LeftOut": {
+			reason: "It would be installed a second time.", live: live(), item: noted(release(), "team-a", true), spec: velerov1.RestoreSpec{ExcludedResources: []string{"secrets"}},
+			held: []adoption.Input{{Namespace: "team-a", Name: name, Stored: true, By: bring}},
+		},
+		"Live":  {reason: "It is there.", live: live(secret("team-a")), item: noted(release(), "team-a", true)},
+		"Other": {reason: "It is in another cluster.", live: live(), item: noted(release(), "team-a", false)},
+		"Mapped": {
+			reason: "It moves with its Release.", live: live(), item: noted(release(), "team-a", true),
+			spec: velerov1.RestoreSpec{NamespaceMapping: map[string]string{"team-a": "team-b"}}, held: []adoption.Input{{Namespace: "team-b", Name: name, Stored: true}},
+		},
+		"NamedAndMapped": {
+			reason: "What a Release says stays, so its release must.", live: live(secret("team-b")), item: noted(named(), "team-a", true),
+			spec: velerov1.RestoreSpec{NamespaceMapping: map[string]string{"team-a": "team-b"}},
+			held: []adoption.Input{{Namespace: "team-a", Name: name, Stored: true, By: bring}},
+		},
+		"OldBackup": {
+			reason: "Nobody has noted whether it was in the cluster.", live: live(), item: release(),
+			told: "Secret team-a/" + name + ", in which Helm keeps the release of Release team-a/shop, is neither in the cluster nor was restored before it",
+		},
+		"Never": {reason: "It was never installed.", live: live(), item: release(xptest.Without("status"))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			log, _ := logtest.NewNullLogger()
+			restore := restoreOf(nil)
+			restore.Spec = tc.spec
+			restore.Spec.BackupName = "nightly"
+			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
+			NewAdopt(Crossplane(), tc.live, nil, log).Knowing(&Asks{}).findInputs(i)
+			var inputs []adoption.Input
+			var status []string
+			if held := i.holdOf(i.settings); held != nil {
+				inputs, status = held.Inputs, held.Status
+			}
+			if diff := cmp.Diff(tc.held, inputs); diff != "" {
+				t.Errorf("%s\n-want, +held for:\n%s", tc.reason, diff)
+			}
+			if (len(inputs) > 0) != slices.Contains(status, "atProvider") {
+				t.Errorf("A later backup must know the revision that it waits for; what comes back of the status is %q", status)
+			}
+			if got := strings.Join(i.notes, "; "); !strings.HasPrefix(got, tc.told) || (got == "") != (tc.told == "") {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.told)
+			}
+		})
+	}
+}
+
 // An MR that nothing else holds is held from the moment that it exists, says why, and has an operation of its own that waits.
 func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))

@@ -103,7 +103,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	if h.Reason = i.reasonOf(h); h.Reason == "" && !h.Quarantine {
 		return nil
 	}
-	if h.Identity == xp.Recoverable && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
+	if (h.Identity == xp.Recoverable || i.awaitsRelease()) && !s.WithoutStatus && !slices.Contains(h.Status, "atProvider") {
 		// A later backup must find it there too.
 		h.Status = append(h.Status, "atProvider")
 	}

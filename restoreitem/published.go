@@ -25,7 +25,7 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	brings, known := a.asks.secretOf(to)
 	h.Secret = known || xp.Published(i.original)
 	if h.Secret && !brings && leavesOut(r, i.restore) {
-		h.SecretBy = bringing(r, i.restore).String()
+		h.SecretBy = bringing(r, to.Namespace, i.restore).String()
 	}
 }
 
@@ -103,14 +103,14 @@ func leavesOut(secret xp.Ref, restore *velerov1.Restore) bool {
 	return !included(restore, secret.Namespace) || !takesSecrets(restore) || selective(restore) || restore.Spec.ResourcePolicy != nil
 }
 
-// bringing is the command that restores a Secret, which a restore leaves out, from the same backup.
-func bringing(secret xp.Ref, restore *velerov1.Restore) xp.Command {
+// bringing is the command that restores a Secret, which a restore leaves out, from the same backup, to the given namespace.
+func bringing(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
 	c := xp.NewCommand("velero", "restore", "create").With("--from-backup", restore.Spec.BackupName)
 	if restore.Spec.BackupName == "" {
 		c = xp.NewCommand("velero", "restore", "create").With("--from-schedule", restore.Spec.ScheduleName)
 	}
 	c = c.With("--include-namespaces", secret.Namespace).With("--include-resources", resourceSecrets.Resource)
-	if to := targetNamespace(secret.Namespace, restore); to != secret.Namespace {
+	if to != secret.Namespace {
 		c = c.With("--namespace-mappings", secret.Namespace+":"+to)
 	}
 	if in := cmp.Or(restore.Namespace, velerov1.DefaultNamespace); in != velerov1.DefaultNamespace {

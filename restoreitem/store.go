@@ -23,7 +23,7 @@ func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	h.Stored = &adoption.Stored{Namespace: to.Namespace, Name: r.Name, UID: i.original.GetUID()}
 	if !a.asks.came(to) && leavesOut(r, i.restore) {
-		h.Stored.By = bringing(r, i.restore).String()
+		h.Stored.By = bringing(r, to.Namespace, i.restore).String()
 	}
 }
 

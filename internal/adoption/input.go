@@ -42,8 +42,8 @@ func (w *World) missingInput(u *unstructured.Unstructured, h *Hold) string {
 			continue
 		}
 		if why, unknown := w.isUnknown(in.Ref()); unknown {
-			return fmt.Sprintf("whether %s is there, which its provider reads, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(),
-				why, withoutInput, in.next())
+			return fmt.Sprintf("whether %s is there, which its provider needs, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(),
+				why, in.without(), in.next())
 		}
 
 		return in.missing()
@@ -54,11 +54,25 @@ func (w *World) missingInput(u *unstructured.Unstructured, h *Hold) string {
 
 // missing says what comes of it that the Secret is missing, and what to do.
 func (i Input) missing() string {
-	return fmt.Sprintf("%s, which its provider reads, is missing: %s; %s", i.Ref(), withoutInput, i.next())
+	is := "which its provider reads, is missing"
+	if i.isRelease() {
+		is = "in which Helm keeps its release, is missing"
+	}
+
+	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
-// withoutInput is what comes of it.
-const withoutInput = "without it the provider fails, or makes another password than the one that is in use"
+// isRelease tells whether it is one in which Helm keeps a release.
+func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
+
+// without is what comes of it that the Secret is missing.
+func (i Input) without() string {
+	if i.isRelease() {
+		return "without it provider-helm installs the chart again over what is there, with new passwords where the chart makes some"
+	}
+
+	return "without it the provider fails, or makes another password than the one that is in use"
+}
 
 // next says how the Secret comes back.
 func (i Input) next() string {
@@ -67,6 +81,8 @@ func (i Input) next() string {
 		return "it is in the backup, and the restore has left it out; bring it back: " + i.By
 	case i.Stored:
 		return "it is in the backup, and was not restored; restore again"
+	case i.isRelease():
+		return "it is not in the backup; bring it back from another one, or, if the chart may be installed again, let this go with release --force"
 	default:
 		return "it is not in the backup; make it, with what the external resource has"
 	}

@@ -17,6 +17,13 @@ const (
 	inputNowhere = inputMissing + "it is not in the backup; make it, with what the external resource has"
 )
 
+// releaseInput is a Secret in which Helm keeps a release.
+var releaseInput = Input{Namespace: "shop", Name: "sh.helm.release.v1.shop.v3"}
+
+const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm keeps its release, is missing: without it provider-helm installs the chart again over " +
+	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +
+	"let this go with release --force"
+
 // reading is u on hold until the Secrets that its provider reads are there, changed by the options after that.
 func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
@@ -56,7 +63,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "Nobody is let go because somebody may not look.", world: unreadable(reading(mr, input)), ref: xp.RefTo(mr),
-			want: waits("whether Secret infra/password is there, which its provider reads, can't be read: forbidden. If not, without it the provider fails, or makes " +
+			want: waits("whether Secret infra/password is there, which its provider needs, can't be read: forbidden. If not, without it the provider fails, or makes " +
 				"another password than the one that is in use; it is not in the backup; make it, with what the external resource has, and run this with the right to " +
 				"list Secrets"),
 		},
@@ -83,6 +90,14 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 		"LetGo": {
 			reason: "A person has taken its pause off.", world: world(reading(mr, input, xptest.Annotated(xp.AnnotationPaused, "false"))), ref: xp.RefTo(mr),
 			want: letGo("Bucket db"),
+		},
+		"Release": {
+			reason: "Helm keeps its release in it, and without that it would be installed a second time.", world: world(reading(mr, releaseInput)), ref: xp.RefTo(mr),
+			want: waits(releaseNowhere),
+		},
+		"ReleaseElsewhere": {
+			reason: "A release can be in another namespace than its Release.", world: world(reading(local, releaseInput)), ref: xp.RefTo(local),
+			want: outcome{Waiting: []string{"Bucket team-a/db: " + releaseNowhere}},
 		},
 		"Namespaced": {
 			reason: "A mark on what is in a namespace reaches for nothing outside of that.", ref: xp.RefTo(local),

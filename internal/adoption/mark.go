@@ -203,7 +203,9 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 			h.Refs[i].Namespace = u.GetNamespace()
 		}
 		for i := range h.Inputs {
-			h.Inputs[i].Namespace = u.GetNamespace()
+			if !h.Inputs[i].isRelease() { // A release can be in another namespace than its Release.
+				h.Inputs[i].Namespace = u.GetNamespace()
+			}
 		}
 	}
 

@@ -38,6 +38,13 @@ func (d *diagnosis) checkInputs() {
 				continue
 			}
 			told[r] = true
+			if xp.IsReleaseSecret(r.Name) {
+				d.add(report.InputMissing, report.Warning, r, "Helm keeps the release of "+o.String()+" in it, and it is not in the backup",
+					"unless that is in another cluster: without it provider-helm installs the chart again over what is there, so a restore holds what needs it until it "+
+						"is there; back up its namespace too")
+
+				continue
+			}
 			d.add(report.InputMissing, report.Warning, r, "the provider of "+o.String()+" reads it, and it is not in the backup",
 				"if the cluster that is restored to does not have it, the provider fails, or makes another password than the one that is in use, so a restore holds "+
 					"what names it until it is there; back up its namespace too, or set provider-credentials to include")

@@ -54,8 +54,15 @@ var (
 		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"name", "namespace", "uid", "ownerReferences", "labels"}}},
 	}
 	shapeInput = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
-		Only:   []string{"metadata", "spec"},
-		Fields: map[string]*pack.Shape{"metadata": {Only: []string{"namespace", xp.FieldInputs}}, "spec": {Only: []string{"forProvider", "initProvider"}}},
+		Only: []string{"apiVersion", "kind", "metadata", "spec", "status"},
+		Fields: map[string]*pack.Shape{
+			"metadata": {
+				Only:   []string{"name", "namespace", "annotations", xp.FieldInputs},
+				Fields: map[string]*pack.Shape{"annotations": {Only: []string{xp.AnnotationExternalName}}},
+			},
+			"spec":   {Only: []string{"forProvider", "initProvider", "managementPolicies"}},
+			"status": {Only: []string{"atProvider"}, Fields: map[string]*pack.Shape{"atProvider": {Only: []string{"revision"}}}},
+		},
 	}
 	shapeList = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Only: []string{"apiVersion", "kind", "metadata", "spec"},

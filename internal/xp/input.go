@@ -10,12 +10,16 @@ import (
 
 // InputSecrets returns the Secrets that an MR has its provider read, such as the password of a database: what in its spec is called as providers
 // call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace, and it can name no other. What provider-kubernetes
-// manages names what that needs, and not what the provider reads.
+// manages names what that needs, and not what the provider reads. Of a Release of Helm it is also the Secret that provider-helm knows its release by, in
+// whatever namespace that is.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
 	for _, field := range []string{"forProvider", "initProvider"} {
 		v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", field)
 		collectSecrets(v, found)
+	}
+	if r, ok := ReleaseSecret(mr); ok {
+		found.refs[r] = true
 	}
 
 	return slices.SortedFunc(maps.Keys(found.refs), Ref.Compare)

@@ -131,20 +131,29 @@ func (s *suite) testValidated(t *testing.T, shapes map[string]*shape) {
 
 func newStage(t *testing.T, version stack.Version) *suite {
 	t.Helper()
+
+	return newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})
+}
+
+// newStageOf returns a suite without clusters, which can have what the options name.
+func newStageOf(t *testing.T, options stack.Options) *suite {
+	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(options)...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
 
-	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: options.Crossplane, helm: options.HelmProvider}
 }
 
 // platform starts a cluster, with Velero alone, that has the platform of each shape.
 func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
+		Name: name, Crossplane: s.version, KubernetesProvider: true, HelmProvider: s.helm, VeleroArgs: oftener,
+	})
 	must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))

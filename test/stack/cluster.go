@@ -25,6 +25,7 @@ const (
 	Gate               = "function-gate"
 	CloudProvider      = "provider-cloud"
 	KubernetesProvider = "provider-kubernetes"
+	HelmProvider       = "provider-helm"
 	NopProvider        = "provider-nop"
 	Velero             = "velero"
 )
@@ -60,6 +61,8 @@ type Options struct {
 	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig whose credentials are of source
 	// Filesystem with path KubernetesProviderConfig makes it manage objects in its own cluster.
 	KubernetesProvider bool
+	// HelmProvider says whether provider-helm runs beside Crossplane, which takes ProviderConfigs as provider-kubernetes does.
+	HelmProvider bool
 	// Plugin says whether Velero has the plugin that this repository is about.
 	Plugin bool
 	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
@@ -98,6 +101,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.KubernetesProvider {
 			names = append(names, KubernetesProvider)
+		}
+		if o.HelmProvider {
+			names = append(names, HelmProvider)
 		}
 		if o.NopProvider {
 			names = append(names, NopProvider)
@@ -229,6 +235,9 @@ func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
 	if c.options.KubernetesProvider {
 		starts = append(starts, func() error { return c.startKubernetesProvider(ctx) })
 	}
+	if c.options.HelmProvider {
+		starts = append(starts, func() error { return c.startHelmProvider(ctx) })
+	}
 
 	return parallel(starts...)
 }
@@ -244,6 +253,9 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 		names = append(names, string(c.options.Crossplane), CloudProvider)
 		if c.options.KubernetesProvider {
 			names = append(names, KubernetesProvider)
+		}
+		if c.options.HelmProvider {
+			names = append(names, HelmProvider)
 		}
 	}
 	if c.options.NopProvider {

@@ -36,8 +36,8 @@ func isNamespacedManaged(crd *unstructured.Unstructured) bool {
 	return strings.Contains(crd.GetName(), ".m.")
 }
 
-// KubernetesProviderConfig is where provider-kubernetes finds the kubeconfig of its own cluster, seen from where it runs. With credentials of
-// source InjectedIdentity it looks for files in a directory of root's, of which a machine has only one.
+// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of their own cluster, seen from where they run. With credentials
+// of source InjectedIdentity they look for files in a directory of root's, of which a machine has only one.
 const KubernetesProviderConfig = "../kubeconfig"
 
 // startKubernetesProvider starts the provider whose managed resources are objects of Kubernetes.
@@ -58,6 +58,20 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 			"--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health, "--webhook-port=" + strconv.Itoa(c.conversion),
 		},
 		env: []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
+	})
+}
+
+// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the charts that it has fetched in a directory of the machine's,
+// by their names.
+func (c *Cluster) startHelmProvider(ctx context.Context) error {
+	path, err := c.program(HelmProvider)
+	if err != nil {
+		return err
+	}
+
+	return c.run(ctx, &component{
+		name: HelmProvider, path: path, args: []string{"--poll=10s", "--debug"},
+		ready: logs("helm.crossplane.io/v1beta1, Kind=Release", 1), // It begins to work when it sees that its kinds are served.
 	})
 }
 

@@ -53,8 +53,8 @@ type Recipe struct {
 	OnDemand bool `json:"-"`
 }
 
-// A metrics address that each process takes for itself can't be shared by two clusters, and Velero, provider-nop and Crossplane's RBAC
-// manager have no flag for it.
+// A metrics address that each process takes for itself can't be shared by two clusters, and Velero, provider-nop, provider-helm and Crossplane's
+// RBAC manager have no flag for it.
 const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 
 func recipes() []Recipe {
@@ -77,6 +77,10 @@ func recipes() []Recipe {
 			// The last one that Go 1.26 builds: v1.4.0 wants Go 1.27.
 			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
 			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
+		},
+		{
+			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
+			Ldflags: []string{noMetrics},
 		},
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
