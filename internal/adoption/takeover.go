@@ -145,7 +145,8 @@ func (t *tree) overtaken() (p Plan, ok bool) {
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
 		Failed: fmt.Sprintf("%s was made by somebody else before it was restored, and Crossplane has composed it anew: %s. What it composed in the backup is not in "+
-			"the cluster, or has no XR: %s; %s", xp.String(u), someOf(refs), someOf(t.hold.Refs), whatToDo),
+			"the cluster, or has no XR: %s; nothing of that is deleted by itself. To have what it composed in the backup: %s", xp.String(u), someOf(refs),
+			someOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
 	}, true
 }
 

@@ -136,8 +136,12 @@ func (d *diagnosis) checkClaims() {
 			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"bring the claim back, or delete the XR if nobody needs what it composes")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it",
-				"nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef")
+			next := "nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef"
+			if other, ok := xp.ClaimFrom(claim).CompositeRef(); ok && d.of == Cluster && xp.Label(xr, xp.LabelRestore) != "" {
+				next = "a restore has brought it back beside " + other.String() + ", which the claim had before. To have the claim take this one instead: " +
+					xp.ExchangeCommand(r).String() + ", and restore again"
+			}
+			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", next)
 		}
 	}
 }

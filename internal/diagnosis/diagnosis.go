@@ -84,6 +84,7 @@ func (d *diagnosis) checkBoth() {
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
+	d.checkExchanges()
 	d.checkUnread()
 }
 
