@@ -161,6 +161,21 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			cannot:  map[string]int{"settings": 1},
 			without: []string{"events"}, // That is the guard's own refusal, by which one knows that it is in force.
 		},
+		"Exchange": {
+			reason: "Who exchanges deletes what XRs compose, and no XR that somebody applies.",
+			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
+			want: func(r right) bool {
+				switch {
+				case r.Resource == "restores" && r.Group == "velero.io":
+					return r.Verb == "list" && r.Namespace == "velero"
+				case r.Resource == "environments" && r.Group == platform[0]:
+					return r.Verb == "list" || r.Verb == "patch"
+				default:
+					return (r.Verb == "list" || r.Verb == "patch" || r.Verb == "delete") && patched[r.Resource+"."+r.Group] && r.Group != "ops.crossplane.io"
+				}
+			},
+			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"validate": 1},
+		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",
 			files:  []string{"rbac/validate.yaml", "rbac/release.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-release",
