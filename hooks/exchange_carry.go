@@ -48,7 +48,9 @@ func (e *exchanging) list(p exchange.Plan) {
 	}
 	_ = t.Flush() // A buffer takes everything.
 	fmt.Fprintln(e.Out, "Of "+p.Root.String()+":")
-	_, _ = unwrapped(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
+	if len(p.Items)+len(p.Returns) > 0 {
+		_, _ = unwrapped(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
+	}
 	for _, why := range p.Refused {
 		fmt.Fprintln(e.Out, "REFUSED: "+why)
 	}
@@ -59,11 +61,11 @@ func (e *exchanging) list(p exchange.Plan) {
 
 func (e *exchanging) sayOver(root xp.Ref) {
 	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
-		"Or have it compose anew: %s\n", root, e.command(root).Word("--abandon"))
+		"Or have it compose anew: %s\n", root, e.abandoning(root))
 }
 
-func (e *exchanging) command(root xp.Ref) xp.Command {
-	return xp.NewCommand(Name, "exchange").On(root.Path()).With("--backup", cmp.Or(e.backup, "FILE"))
+func (e *exchanging) abandoning(root xp.Ref) xp.Command {
+	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
 }
 
 // carry does what was confirmed.
@@ -87,6 +89,8 @@ func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstru
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
+		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandoning(confirmed.Root))
+
 		return err
 	}
 	e.sayOver(confirmed.Root)

@@ -105,7 +105,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 	o := newOptions(streams)
 	o.velero = "velero"
 	e := &exchanging{
-		options: o, backup: file, timeout: time.Minute, pause: time.Millisecond, await: 50 * time.Millisecond, cluster: live.NewCluster(s, s),
+		options: o, backup: file, timeout: time.Minute, pause: time.Millisecond, await: time.Minute, cluster: live.NewCluster(s, s),
 	}
 	for _, arg := range args {
 		switch arg {
@@ -117,6 +117,8 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 			e.abandon = true
 		case "--now":
 			e.timeout = 0
+		case "--deaf":
+			e.await = 0
 		}
 	}
 	s.ClearActions()
@@ -176,7 +178,7 @@ func TestExchange(t *testing.T) {
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
 		},
 		"Deaf": {
-			reason: "Crossplane can still be composing.", of: a, deaf: true, args: []string{"--yes"},
+			reason: "Crossplane can still be composing.", of: a, deaf: true, args: []string{"--yes", "--deaf"},
 			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
 		},
 		"Busy": {

@@ -128,6 +128,10 @@ func TestPlan(t *testing.T) {
 			reason: "It was not first.", root: xptest.With(anew, xptest.Labelled(xp.LabelRestore, "monday")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"the restore monday"}},
 		},
+		"NotAnew": {
+			reason: "What it composes has changed since the backup, as it should.", root: xptest.With(anew, xptest.UID("old")),
+			live: []*unstructured.Unstructured{mr("b", "two", in(old))}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"when it was backed up"}},
+		},
 		"Paused": {
 			reason: "Nobody would know that the pause is a person's.", root: xptest.With(anew, xptest.Annotated(xp.AnnotationPaused, "true")),
 			live: []*unstructured.Unstructured{fresh}, saved: []*unstructured.Unstructured{was}, want: want{Refused: []string{"paused"}},

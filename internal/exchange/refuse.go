@@ -16,6 +16,8 @@ func (s Snapshot) refuseRoot() []string {
 	switch owner, owned := xp.Controller(root); {
 	case !xp.IsClaim(root) && !xp.IsComposite(root):
 		return []string{"it is neither a claim nor an XR that Crossplane has reconciled"}
+	case root.GetUID() == saved.GetUID() || root.GetCreationTimestamp().Time.Before(saved.GetCreationTimestamp().Time):
+		return []string{"it was there when it was backed up, so nobody has made it anew; what it composes now has come since"}
 	case root.GetDeletionTimestamp() != nil:
 		return []string{"it is being deleted; when it is gone, restore again"}
 	case xp.HasAnnotation(root, adoption.AnnotationHold):
