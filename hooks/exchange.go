@@ -19,13 +19,13 @@ import (
 const (
 	exchangeTimeout = 10 * time.Minute
 	// exchangePause is the time between two looks at what goes.
-	exchangePause = time.Second
+	exchangePause = 250 * time.Millisecond
 	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause.
 	exchangeSeen = 30 * time.Second
 )
 
-const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external resources, and nobody
-has the old ones. Exchange deletes what was composed anew, so that the next restore gives the XR what it composed in the backup.
+const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external
+resources, and nobody has the old ones. Exchange deletes what was composed anew, so that the next restore gives the XR what it composed in the backup.
 
 It first lists what goes, each managed resource with its external-name: with its external resource, or without if something in the backup or in this cluster
 manages that too. And it lists what comes back. Then it asks. Nothing else is deleted than what was listed and confirmed. What can't be done safely it
@@ -232,7 +232,9 @@ func (e *exchanging) find(name string) (*unstructured.Unstructured, error) {
 	case 1:
 		return found[0], nil
 	default:
-		return nil, &exit{code: ExitUsage, err: fmt.Errorf("cannot tell which %s is meant: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind())}
+		return nil, &exit{
+			code: ExitUsage, err: fmt.Errorf("cannot tell which %s is meant: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
+		}
 	}
 }
 

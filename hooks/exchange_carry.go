@@ -24,7 +24,7 @@ func (e *exchanging) list(p exchange.Plan) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what string, of xp.Ref, external, why string) {
-		fmt.Fprintln(t, strings.TrimRight(strings.Join([]string{what, printer.Clean(of.String()), printer.Clean(cmp.Or(external, "-")), printer.Clean(why)}, "\t"), "\t"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, printer.Clean(of.String()), printer.Clean(cmp.Or(external, "-")), printer.Clean(why))
 	}
 	fmt.Fprintln(t, "WHAT\tOBJECT\tEXTERNAL-NAME\tBECOMES")
 	for _, i := range p.Items {
@@ -85,7 +85,8 @@ func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstru
 	}
 	if beyond := append(now.Beyond(confirmed), now.Refused...); len(beyond) > 0 {
 		return e.backOut(ctx, root, begun, &exit{
-			code: ExitFailed, err: fmt.Errorf("cannot go on with %s: it is not as it was confirmed any more, so nothing was deleted; run it again:", confirmed.Root), list: beyond,
+			code: ExitFailed, list: beyond,
+			err: fmt.Errorf("cannot go on with %s: it is not as it was confirmed any more, so nothing was deleted; run it again", confirmed.Root),
 		})
 	}
 	if err := e.removeAll(ctx, root, now.Items); err != nil {
@@ -103,8 +104,11 @@ func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructur
 	deadline := time.Now().Add(e.await)
 	for {
 		now, err := e.cluster.Find(ctx, xp.RefTo(root))
-		if err != nil || now == nil || now.GetUID() != root.GetUID() {
-			return cmp.Or(err, fmt.Errorf("cannot go on: %s was replaced meanwhile", xp.String(root)))
+		if err != nil {
+			return err
+		}
+		if now == nil || now.GetUID() != root.GetUID() {
+			return fmt.Errorf("cannot go on: %s was replaced meanwhile", xp.String(root))
 		}
 		tree, err := e.cluster.Tree(ctx, now)
 		if err != nil {
@@ -128,7 +132,9 @@ func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructur
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return &exit{code: ExitFailed, err: fmt.Errorf("cannot go on: Crossplane has not said for %s that it has seen the pause; is it running?", e.await), list: unseen}
+			return &exit{
+				code: ExitFailed, list: unseen, err: fmt.Errorf("cannot go on: Crossplane has not said for %s that it has seen the pause; is it running?", e.await),
+			}
 		}
 		if err := e.sleep(ctx); err != nil {
 			return err
@@ -217,7 +223,7 @@ func (e *exchanging) removeAll(ctx context.Context, root *unstructured.Unstructu
 		if time.Now().After(deadline) {
 			return &exit{
 				code: ExitTimeout, list: left,
-				err: fmt.Errorf("cannot wait longer than %s, and this is not gone; does its provider run? Mend that, and run it again:", e.timeout),
+				err: fmt.Errorf("cannot wait longer than %s, and this is not gone; does its provider run? Mend that, and run it again", e.timeout),
 			}
 		}
 		if err := e.sleep(ctx); err != nil {
@@ -251,14 +257,12 @@ func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]
 
 			continue
 		}
-		if err := e.remove(ctx, u, i); err != nil {
-			if !apierrors.IsConflict(err) && !apierrors.IsForbidden(err) || apierrors.IsForbidden(err) && !isDenied(err) {
-				return nil, err
-			}
-			what += ": " + err.Error() // A Usage that goes too still protects it, or somebody has written it meanwhile.
+		why, err := e.remove(ctx, u, i)
+		if err != nil {
+			return nil, err
 		}
-		if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok && u.GetDeletionTimestamp() != nil && c.Status == "False" && c.Reason != xp.ReasonReconcilePaused {
-			what += ": " + c.Message
+		if why != "" {
+			what += ": " + why
 		}
 		left = append(left, what)
 	}
@@ -266,28 +270,35 @@ func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]
 	return left, nil
 }
 
-// isDenied tells whether a webhook has denied something, rather than that there is no right to it.
-func isDenied(err error) bool { return strings.Contains(err.Error(), "denied the request") }
-
-// remove takes the next step for something that goes.
-func (e *exchanging) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) error {
+// remove takes the next step for something that goes, and returns why it may not go; "" if that is not known.
+func (e *exchanging) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
 	if i.Managed && i.Stays != "" && exchange.Deletes(u) {
 		if err := e.cluster.KeepExternal(ctx, u); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if u.GetDeletionTimestamp() == nil {
-		if err := e.cluster.Remove(ctx, u); err != nil {
-			return err
+		// A Usage that goes too may still protect it, or somebody has written it meanwhile.
+		if err := e.cluster.Remove(ctx, u); apierrors.IsConflict(err) || isDenied(err) {
+			return err.Error(), nil
+		} else if err != nil {
+			return "", err
 		}
 	}
-	if !exchange.IsMarked(u) {
-		return nil
+	if exchange.IsMarked(u) {
+		// Paused it would never go, and what is being deleted composes nothing.
+		if err := e.cluster.SetExchanged(ctx, u, false); err != nil && !apierrors.IsNotFound(err) {
+			return "", err
+		}
 	}
-	// Paused it would never go, and what is being deleted composes nothing.
-	if err := e.cluster.SetExchanged(ctx, u, false); !apierrors.IsNotFound(err) {
-		return err
+	if c, _ := xp.ConditionOf(u, xp.ConditionSynced); u.GetDeletionTimestamp() != nil && c.Status == "False" && c.Reason != xp.ReasonReconcilePaused {
+		return c.Message, nil
 	}
 
-	return nil
+	return "", nil
+}
+
+// isDenied tells whether a webhook has denied something, rather than that there is no right to it.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }

@@ -1,8 +1,8 @@
 package exchange
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +36,7 @@ type Item struct {
 
 // key is what of an item was confirmed.
 func (i Item) key() string {
-	return strings.Join([]string{string(i.UID), i.External, fmt.Sprint(i.Managed && i.Stays == "")}, "\n")
+	return strings.Join([]string{string(i.UID), i.External, strconv.FormatBool(i.Managed && i.Stays == "")}, "\n")
 }
 
 // A Return is something of the backup that the next restore brings back.
@@ -80,7 +80,7 @@ func (p Plan) Beyond(confirmed Plan) []string {
 }
 
 // Plan decides.
-func (s Snapshot) Plan() Plan {
+func (s *Snapshot) Plan() Plan {
 	p := Plan{Root: xp.RefTo(s.Live.Root)}
 	p.Refused = s.refuseRoot()
 	if len(p.Refused) > 0 {
@@ -109,7 +109,7 @@ func (s Snapshot) Plan() Plan {
 }
 
 // isSame tells whether what would go is what would come back.
-func (s Snapshot) isSame(p Plan) bool {
+func (s *Snapshot) isSame(p Plan) bool {
 	if len(p.Items) == 0 || len(p.Items) != len(p.Returns) {
 		return false
 	}
@@ -148,7 +148,7 @@ func externalOf(u *unstructured.Unstructured) string {
 }
 
 // taken returns who needs an external resource: MRs of the backup, and live ones that do not go.
-func (s Snapshot) taken() map[name]string {
+func (s *Snapshot) taken() map[name]string {
 	taken := map[name]string{}
 	for _, u := range s.Others {
 		if s.Live.has(u) {
@@ -167,7 +167,7 @@ func (s Snapshot) taken() map[name]string {
 	return taken
 }
 
-func (s Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Item {
+func (s *Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Item {
 	i := Item{Object: u, Ref: xp.RefTo(u), UID: u.GetUID(), Managed: !xp.IsComposite(u) && isManaged(u)}
 	if !i.Managed {
 		return i
@@ -186,7 +186,7 @@ func (s Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Item
 }
 
 // there returns the live object that is called like one of the backup; nil if there is none.
-func (s Snapshot) there(saved *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *Snapshot) there(saved *unstructured.Unstructured) *unstructured.Unstructured {
 	n := slices.IndexFunc(s.There, func(u *unstructured.Unstructured) bool { return xp.RefTo(u).ID() == xp.RefTo(saved).ID() })
 	if n < 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -53,7 +54,7 @@ func mr(name, external string, o ...xptest.Option) *unstructured.Unstructured {
 
 func TestPlan(t *testing.T) {
 	old, anew := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
-	in := func(xr *unstructured.Unstructured) xptest.Option { return xptest.ControlledBy(xr) }
+	in := xptest.ControlledBy
 	was := mr("a", "one", in(old))
 	fresh := mr("b", "two", in(anew))
 	type want struct {
@@ -251,7 +252,7 @@ func TestPlanClaim(t *testing.T) {
 		below := mr(name+"-mr", name, xptest.ControlledBy(xr))
 		xr = xptest.With(xr, xptest.Refs(below))
 
-		return xptest.With(claim, xptest.OfXR(xr)), xr, below
+		return xptest.With(claim, xptest.OfXR(xr), xptest.UID(types.UID(name))), xr, below
 	}
 	live, xr, below := of("new")
 	saved, oldXR, oldBelow := of("old")

@@ -84,12 +84,12 @@ func belongs(to, u *unstructured.Unstructured) bool {
 }
 
 // has tells whether an object is of the tree.
-func (t Tree) has(u *unstructured.Unstructured) bool {
+func (t *Tree) has(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(t.Below, func(below *unstructured.Unstructured) bool { return xp.RefTo(below).ID() == xp.RefTo(u).ID() })
 }
 
 // XRs returns the root, and the XRs below it that are no longer than it.
-func (t Tree) XRs() []*unstructured.Unstructured {
+func (t *Tree) XRs() []*unstructured.Unstructured {
 	xrs := []*unstructured.Unstructured{t.Root}
 	for _, u := range t.Below {
 		if xp.IsComposite(u) {

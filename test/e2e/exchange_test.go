@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
@@ -38,7 +40,6 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 		name := n.Namespace + "/" + n.Name(i)
 		if r := exchange(name, "--dry-run"); r.code == 0 {
 			names = append(names, name)
-			t.Logf("exchange --dry-run:\n%s%s", r.stdout, r.stderr)
 		} else if r.code != 3 || !strings.Contains(r.stdout, "REFUSED: ") {
 			t.Fatalf("exchange --dry-run of %s ended with %d:\n%s%s", name, r.code, r.stdout, r.stderr)
 		}
@@ -82,21 +83,25 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	}
 }
 
-// awaitNamed waits until all that was made has an external-name.
+// awaitNamed waits until all that was made is ready, whether a restore has brought it back or Crossplane has made it anew beside that.
 func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 	t.Helper()
-	s.eventually(t, "all that was made anew to have an external-name", func(ctx context.Context) error {
+	s.eventually(t, "all that was made anew to be ready", func(ctx context.Context) error {
+		xrs, err := n.Composites(ctx, s.target)
+		if err != nil {
+			return err
+		}
 		managed, err := n.Managed(ctx, s.target)
 		if err != nil {
 			return err
 		}
-		for _, u := range managed {
-			if u.GetAnnotations()["crossplane.io/external-name"] == "" {
-				return fmt.Errorf("%s %s has none", u.GetKind(), u.GetName())
+		for _, u := range append(xrs, managed...) {
+			if err := errors.Join(stack.HasCondition(&u, "Synced", "True"), stack.HasCondition(&u, "Ready", "True")); err != nil {
+				return err
 			}
 		}
 
-		return n.AwaitReady(ctx, s.target, n.size)
+		return nil
 	})
 }
 
