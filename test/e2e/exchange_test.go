@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
@@ -31,21 +33,23 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	must(t, s.target.ApplyFiles(ctx, filepath.Join(root, "example", "rbac", "exchange.yaml")))
 	as, backup := s.account(t, "velero", exchangeName).kubeconfig, s.download(t, n.Namespace)
 	s.awaitNamed(t, n)
+	s.share(t, n)
 	anew := s.anew(t, n)
 	exchange := func(args ...string) run {
 		return commandAs(t, s.target, as, append([]string{"exchange", "--backup", backup}, args...)...)
 	}
 	var names []string
+	listed := ""
 	for i := range n.size {
 		name := n.Namespace + "/" + n.Name(i)
 		if r := exchange(name, "--dry-run"); r.code == 0 {
-			names = append(names, name)
+			names, listed = append(names, name), listed+r.stdout
 		} else if r.code != 3 || !strings.Contains(r.stdout, "REFUSED: ") {
 			t.Fatalf("exchange --dry-run of %s ended with %d:\n%s%s", name, r.code, r.stdout, r.stderr)
 		}
 	}
-	if len(names) == 0 || len(anew) == 0 {
-		t.Fatalf("nothing was made anew: %v, %v", names, anew)
+	if len(names) == 0 || len(anew) == 0 || strings.Count(listed, "its external resource stays") != 1 || strings.Count(listed, "DELETED") != len(anew) {
+		t.Fatalf("of what was made anew, %v, it lists:\n%s", anew, listed)
 	}
 	since, err := n.Record(ctx, s.target, s.cloud)
 	must(t, err)
@@ -53,7 +57,7 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	if r := exchange(names...); r.code != 2 || !strings.Contains(r.stderr, "--dry-run") {
 		t.Errorf("unconfirmed, exchange ended with %d:\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if diff := cmp.Diff(before, s.wishesAndPauses(t, n)); diff != "" {
+	if diff := gocmp.Diff(before, s.wishesAndPauses(t, n)); diff != "" {
 		t.Errorf("unconfirmed, exchange has changed something:\n%s", diff)
 	}
 	s.killExchange(t, since.Seq, "exchange", "--backup", backup, names[0], "--yes")
@@ -73,7 +77,7 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 		t.Errorf("after the exchange: %+v", got)
 	}
 	made, deleted := s.journalSince(t, since.Seq)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(anew)), deleted); diff != "" || len(made) > 0 {
+	if diff := gocmp.Diff(slices.Sorted(maps.Keys(anew)), deleted); diff != "" || len(made) > 0 {
 		t.Errorf("the exchange has made %v; deleted, -confirmed, +deleted:\n%s", made, diff)
 	}
 	s.wantNobodyMisled(t, n)
@@ -103,6 +107,42 @@ func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 
 		return nil
 	})
+}
+
+// share has one of the buckets that were made anew manage what the one of the backup does, as it is where external-names follow from names.
+func (s *suite) share(t *testing.T, n *tenant) {
+	t.Helper()
+	const externalName = "crossplane.io/external-name"
+	ctx := t.Context()
+	managed, err := n.Managed(ctx, s.target)
+	must(t, err)
+	for _, u := range managed {
+		own := u.GetAnnotations()[externalName]
+		slot := drill.Slot{
+			Instance: cmp.Or(u.GetLabels()["crossplane.io/claim-name"], u.GetLabels()["crossplane.io/composite"]),
+			Resource: u.GetAnnotations()["crossplane.io/composition-resource-name"],
+		}
+		old, ok := n.before.Slots[slot]
+		if u.GetKind() != "Bucket" || !ok || n.before.External[own] {
+			continue
+		}
+		since, err := n.Record(ctx, s.target, s.cloud)
+		must(t, err)
+		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{externalName: old.ExternalName}}}))
+		s.eventually(t, "the provider to look at what both manage", func(ctx context.Context) error {
+			entries, err := s.cloud.Journal(ctx, since.Seq, api.Read)
+			if err == nil && !slices.ContainsFunc(entries, func(e api.Entry) bool { return e.ID == old.ExternalName && strings.Contains(e.ManagedBy, u.GetName()) }) {
+				err = errors.New("it has not")
+			}
+
+			return err
+		})
+		must(t, s.cloud.Delete(ctx, api.Bucket, own))
+		t.Logf("%s %s manages %s, as %s of the backup does", u.GetKind(), u.GetName(), old.ExternalName, old.Name)
+
+		return
+	}
+	t.Fatal("there is no bucket that was made anew")
 }
 
 // anew returns the external resources that there were not when the tenant was backed up.
