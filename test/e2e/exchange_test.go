@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -188,7 +187,7 @@ func (s *suite) killExchange(t *testing.T, since int64, args ...string) {
 	s.eventually(t, "an external resource to be deleted", func(ctx context.Context) error {
 		entries, err := s.cloud.Journal(ctx, since, api.Delete)
 		if err == nil && len(entries) == 0 {
-			err = fmt.Errorf("none is")
+			err = errors.New("none is")
 		}
 
 		return err
