@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
@@ -172,6 +173,11 @@ func (e *exchanging) leave(ctx context.Context, root *unstructured.Unstructured)
 	tree, err := e.cluster.Tree(ctx, root)
 	if err != nil {
 		return err
+	}
+	for _, u := range exchange.ManagedOf(tree) {
+		if live.IsKept(u) && u.GetDeletionTimestamp() == nil {
+			fmt.Fprintf(e.Err, "%s only observes its external resource, which was to stay. Give it its policies back: %s\n", xp.String(u), xp.Kubectl("edit", xp.RefTo(u)))
+		}
 	}
 	left := 0
 	// What is below goes on ahead of what has it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -255,6 +256,19 @@ func TestExchangeLoses(t *testing.T) {
 		return true, nil, s.Tracker().Update(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Annotated(xp.AnnotationPaused, "false")), "")
 	})
 	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFailed || !got.Listed || !strings.Contains(got.err, "somebody has taken the pause off it") {
+		t.Errorf("it ended with %+v:\n%s", got, got.err)
+	}
+}
+
+// TestExchangeNamesWhatItKept has an exchange end between the two steps of what stays, and be abandoned.
+func TestExchangeNamesWhatItKept(t *testing.T) {
+	a := newAnewTree("one")
+	marks := []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now")}
+	kept := xptest.With(a.anew, func(u *unstructured.Unstructured) {
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "velero-plugin-for-crossplane-exchange", Operation: metav1.ManagedFieldsOperationUpdate}})
+	})
+	s := exchangeServer(false, xptest.With(a.xr, marks...), kept)
+	if got := s.exchange(t.Context(), t, a, "", nil, "--abandon"); got.Paused || !strings.Contains(got.err, "Bucket b only observes its external resource") {
 		t.Errorf("it ended with %+v:\n%s", got, got.err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -98,6 +99,11 @@ func (c *Cluster) KeepExternal(ctx context.Context, mr *unstructured.Unstructure
 	}
 
 	return nil
+}
+
+// IsKept tells whether an exchange has said of an MR that its external resource is to stay.
+func IsKept(mr *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(mr.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == exchangeManager })
 }
 
 // Remove deletes an object if it still is the one that was read. What an XR has composed and what goes is listed is gone by then; what else there is below it
