@@ -176,7 +176,8 @@ func (e *exchanging) leave(ctx context.Context, root *unstructured.Unstructured)
 	}
 	for _, u := range exchange.ManagedOf(tree) {
 		if live.IsKept(u) && u.GetDeletionTimestamp() == nil {
-			fmt.Fprintf(e.Err, "%s only observes its external resource, which was to stay. Give it its policies back: %s\n", xp.String(u), xp.Kubectl("edit", xp.RefTo(u)))
+			fmt.Fprintf(e.Err, "%s only observes its external resource, which was to stay. Give it its policies back: %s\n", xp.String(u),
+				xp.Kubectl("edit", xp.RefTo(u)))
 		}
 	}
 	left := 0
