@@ -183,7 +183,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			reason: "Who exchanges deletes what XRs compose, and no XR that somebody applies.",
 			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
 			want: only(exchanges),
-			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"validate": 1},
+			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"settings": 1},
 		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",
