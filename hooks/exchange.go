@@ -20,8 +20,8 @@ const (
 	exchangeTimeout = 10 * time.Minute
 	// exchangePause is the time between two looks at what goes.
 	exchangePause = 250 * time.Millisecond
-	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause.
-	exchangeSeen = 30 * time.Second
+	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause. What it could not reconcile it leaves alone for up to a minute.
+	exchangeSeen = 2 * time.Minute
 )
 
 const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external

@@ -103,7 +103,7 @@ func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstru
 // pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it: until then it can be composing.
 func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	deadline := time.Now().Add(e.await)
-	for {
+	for told := false; ; told = true {
 		now, err := e.cluster.Find(ctx, xp.RefTo(root))
 		if err != nil {
 			return err
@@ -115,22 +115,15 @@ func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructur
 		if err != nil {
 			return err
 		}
-		var unseen []string
-		for _, u := range tree.XRs() {
-			if u.GetDeletionTimestamp() != nil {
-				continue
-			}
-			if !exchange.IsMarked(u) {
-				if err := e.cluster.SetExchanged(ctx, u, true); err != nil {
-					return err
-				}
-			}
-			if !exchange.IsMarked(u) || !adoption.IsSeenPaused(u) {
-				unseen = append(unseen, xp.String(u))
-			}
+		unseen, err := e.pauseEach(ctx, tree.XRs())
+		if err != nil {
+			return err
 		}
 		if len(unseen) == 0 {
 			return nil
+		}
+		if !told {
+			fmt.Fprintln(e.Err, "waiting for Crossplane to see the pause of "+strings.Join(unseen, ", "))
 		}
 		if time.Now().After(deadline) {
 			return &exit{
@@ -141,6 +134,26 @@ func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructur
 			return err
 		}
 	}
+}
+
+// pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has seen that.
+func (e *exchanging) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
+	var unseen []string
+	for _, u := range xrs {
+		marked := exchange.IsMarked(u)
+		if u.GetDeletionTimestamp() != nil || marked && adoption.IsSeenPaused(u) {
+			continue
+		}
+		unseen = append(unseen, xp.String(u))
+		if marked {
+			continue
+		}
+		if err := e.cluster.SetExchanged(ctx, u, true); err != nil {
+			return nil, err
+		}
+	}
+
+	return unseen, nil
 }
 
 func (e *exchanging) sleep(ctx context.Context) error {
