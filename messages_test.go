@@ -19,7 +19,8 @@ const messagesFile = "docs/messages.md"
 // places are the folders of what people read: in the logs of backups and restores, on objects, in Events and in what commands say. Of those that are true all
 // texts count, of the others only errors: docs/problems.md has what inspect and validate find.
 var places = map[string]bool{
-	"backupitem": true, "restoreitem": true, "internal/adoption": true, "internal/live": true, "internal/externalname": true, "internal/setting": true, "internal/xp": true,
+	"backupitem": true, "restoreitem": true, "internal/adoption": true, "internal/exchange": true, "internal/externalname": true, "internal/live": true,
+	"internal/setting": true, "internal/xp": true,
 	"hooks": false, "internal/archive": false, "internal/guard": false, "internal/printer": false,
 }
 

@@ -239,17 +239,22 @@ func (r *release) say(format string, args ...any) {
 
 // agreed asks whether to go on.
 func (r *release) agreed(ctx context.Context, question string) (bool, error) {
-	if r.yes {
+	return ask(ctx, r.options, r.yes, question)
+}
+
+// ask asks whether to go on, unless that is known.
+func ask(ctx context.Context, o *options, yes bool, question string) (bool, error) {
+	if yes {
 		return true, nil
 	}
-	_, _ = fmt.Fprint(r.Err, question+" [y/N] ") // As above.
+	_, _ = fmt.Fprint(o.Err, question+" [y/N] ") // As above.
 	type answer struct {
 		line string
 		err  error
 	}
 	given := make(chan answer, 1)
 	go func() {
-		line, err := bufio.NewReader(r.In).ReadString('\n')
+		line, err := bufio.NewReader(o.In).ReadString('\n')
 		given <- answer{line, err}
 	}()
 	select {

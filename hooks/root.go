@@ -85,7 +85,8 @@ func newRoot(o *options) *cobra.Command {
 		Use:   Name,
 		Short: "Look into backups of Crossplane, validate restores, and finish them",
 		Long: `Velero starts this program as a plugin. Started by hand it looks into backups, validates a cluster after a restore, waits until what was
-restored is adopted, lifts holds, and says which settings are in effect. In its image it installs itself for Velero.
+restored is adopted, lifts holds, makes room for what an XR had before it was composed anew, and says which settings are in effect. In its image it installs
+itself for Velero.
 
 Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command failed, 2 wrong usage, 3 problems were found, 4 timed out.`,
 		Version:       cmp.Or(o.version, "of unknown version"),
@@ -107,7 +108,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newInstall(o))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newExchange(o), newInstall(o))
 
 	return root
 }

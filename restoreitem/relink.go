@@ -143,7 +143,13 @@ func (a *Adopt) refusesFor(fields logrus.Fields, owner *unstructured.Unstructure
 func (i *item) tellReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
 	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
 	if i.isOlderThan(xr) {
-		i.fail(fields, "Not restored: its XR was made anew in this cluster, and not by a restore; what that has composed is in its place. "+todo)
+		of := xp.RefTo(xr)
+		if claim, ok := xp.CompositeFrom(xr).ClaimRef(); ok {
+			of = claim
+		}
+		i.fail(fields, "Not restored: its XR was made anew in this cluster, and not by a restore; what that has composed is in its place. To have this "+
+			"instead, with the file of the backup (velero backup download), run this and restore again; it lists what that deletes, and asks: "+
+			xp.ExchangeCommand(of).String())
 	} else {
 		i.warn(fields, "Not restored: its XR exists and does not list it any more, so nothing would look after it. "+todo)
 	}

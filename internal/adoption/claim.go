@@ -119,7 +119,8 @@ func (t *tree) unclaimed(p Plan) Plan {
 	}
 	p.Done, p.Lost = false, true
 	p.Failed = fmt.Sprintf("%s is adopted, and nobody has it: %s had another XR before it came back: %s; so what both compose may be there twice. Nothing of "+
-		"that is deleted by itself; choose which is to stay: docs/gitops.md, \"It was applied already\"", xp.String(t.xr.Unstructured), r, other)
+		"that is deleted by itself. To have this one, with the file of the backup (velero backup download), run this and restore again; it lists what that "+
+		"deletes, and asks: %s", xp.String(t.xr.Unstructured), r, other, xp.ExchangeCommand(r))
 
 	return p
 }

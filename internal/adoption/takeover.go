@@ -14,6 +14,9 @@ import (
 const reasonTakenOver = "it was made by somebody else before it was restored from a backup, and was given what it composed then; its spec is theirs. " +
 	"Crossplane is kept from reconciling this until everything it composes is back. " + lifted
 
+// pausedBy are the marks of pauses that are no person's.
+var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
+
 // CanTakeOver tells whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
 // created it, nothing holds it, it has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and that lists nothing, wants
 // nothing.
@@ -35,9 +38,9 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		return Change{}, err
 	}
 	of.Reason = reasonTakenOver
-	guarded := xp.HasAnnotation(live, xp.AnnotationPausedByGuard)
-	if guarded {
-		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", xp.AnnotationPausedByGuard)
+	marks := slices.DeleteFunc(slices.Clone(pausedBy), func(mark string) bool { return !xp.HasAnnotation(live, mark) })
+	for _, mark := range marks {
+		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", mark)
 		unstructured.RemoveNestedField(after.Object, "metadata", "annotations", xp.AnnotationPaused)
 	}
 	h, err := Put(after, of)
@@ -54,8 +57,8 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 		annotations[name] = value
 	}
 	annotations[AnnotationHold] = mark
-	if guarded {
-		annotations[xp.AnnotationPausedByGuard] = nil // From here on the hold pauses it.
+	for _, mark := range marks {
+		annotations[mark] = nil // From here on the hold pauses it.
 	}
 	p := patch(live, annotations)
 	set(p, after.GetFinalizers(), "metadata", "finalizers")
@@ -142,7 +145,8 @@ func (t *tree) overtaken() (p Plan, ok bool) {
 	return Plan{
 		Lost: true, Total: t.plan.Total, Change: giveUp(u, t.hold),
 		Failed: fmt.Sprintf("%s was made by somebody else before it was restored, and Crossplane has composed it anew: %s. What it composed in the backup is not in "+
-			"the cluster, or has no XR: %s; %s", xp.String(u), someOf(refs), someOf(t.hold.Refs), whatToDo),
+			"the cluster, or has no XR: %s; nothing of that is deleted by itself. To have what it composed in the backup: %s", xp.String(u), someOf(refs),
+			someOf(t.hold.Refs), xp.ExchangeCommand(xp.RefTo(u))),
 	}, true
 }
 

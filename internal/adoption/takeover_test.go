@@ -123,6 +123,10 @@ func TestTakeOverPaused(t *testing.T) {
 			reason: "It was to last until the restore has it.",
 			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPausedByGuard, "true")},
 		},
+		"Exchange": {
+			reason: "The same.",
+			by:     []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "2026-01-02T03:04:05Z")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := xptest.With(xptest.XR("x", xptest.Without("spec", "resourceRefs")), tc.by...)
@@ -135,7 +139,8 @@ func TestTakeOverPaused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) || xp.HasAnnotation(after, xp.AnnotationPausedByGuard) {
+			if diff := cmp.Diff(tc.want, h.Paused); diff != "" || !xp.IsPaused(after) || xp.HasAnnotation(after, xp.AnnotationPausedByGuard) ||
+				xp.HasAnnotation(after, xp.AnnotationExchange) {
 				t.Errorf("%s\n-want, +got:\n%s\n%v", tc.reason, diff, after.GetAnnotations())
 			}
 		})

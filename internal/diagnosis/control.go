@@ -136,10 +136,20 @@ func (d *diagnosis) checkClaims() {
 			d.add(report.OneSided, report.Warning, xp.RefTo(xr), "its claim "+r.String()+" "+d.absent(),
 				"bring the claim back, or delete the XR if nobody needs what it composes")
 		case !xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr)):
-			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it",
-				"nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef")
+			d.add(report.OneSided, report.Grave, xp.RefTo(xr), "it names "+r.String()+", which does not name it", d.whichClaims(xr, claim))
 		}
 	}
+}
+
+// whichClaims says what to do about an XR whose claim has none or another.
+func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
+	other, ok := xp.ClaimFrom(claim).CompositeRef()
+	if !ok || d.of == Backup || xp.Label(xr, xp.LabelRestore) == "" {
+		return "nothing follows such a link; find out to whom the XR belongs, and correct its spec.claimRef"
+	}
+
+	return "a restore has brought it back beside " + other.String() + ", which the claim had before. To have the claim take this one instead: " +
+		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
 // isInBetween tells whether an object of a cluster is held, which says what is wrong with it, or being deleted.

@@ -86,6 +86,7 @@ func (d *diagnosis) checkBoth() {
 	d.checkOrphans()
 	d.checkIdentities()
 	d.checkUsages()
+	d.checkExchanges()
 	d.checkUnread()
 }
 

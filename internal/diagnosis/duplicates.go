@@ -29,7 +29,7 @@ func (d *diagnosis) checkDuplicates() {
 		if external == "" || !changesOutside(mr) {
 			continue
 		}
-		n := name{group: family(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
+		n := name{group: xp.Family(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
 		others := named[n]
 		if len(others) < crowd {
 			named[n] = append(others, mr)
@@ -81,11 +81,6 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 	deletion, _, _ := unstructured.NestedString(mr.Object, "spec", "deletionPolicy")
 
 	return deletion != "Orphan" && may("Delete")
-}
-
-// family is the API group without what tells namespaced MRs from cluster-scoped ones: both kinds manage the same external resources.
-func family(group string) string {
-	return strings.Replace(group, ".m.", ".", 1)
 }
 
 // configOf names the account that an MR's provider uses. One in a namespace is that namespace's, whatever others are called.

@@ -199,6 +199,14 @@ func TestValidate(t *testing.T) {
 			reason: "Nobody had reconciled it yet.", objects: all(away(xptest.Object(xptest.ManagedVersion, xptest.ManagedKind, "", "new"))),
 			want: []string{"problem Quarantined Bucket new"},
 		},
+		"Exchanging": {
+			reason:  "Nobody may forget that it composes nothing.",
+			objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now"))),
+			want:    []string{"problem Exchanging XOrder x"},
+		},
+		"ExchangedByGit": {
+			reason: "Git has said that it is not paused.", objects: all(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "false"), xptest.Annotated(xp.AnnotationExchange, "now"))),
+		},
 		"Held": {
 			reason: "Of what is held the hold says what is wrong.", objects: all(held(xptest.With(lists, xptest.Without("status"))), held(claim)),
 			want: []string{"problem LeakedHold OrderClaim team-a/c", "problem LeakedHold XOrder x"},

@@ -59,6 +59,8 @@ const (
 	Quarantined Code = "Quarantined"
 	// GuardUp is that only Velero and Crossplane can create claims and XRs.
 	GuardUp Code = "GuardUp"
+	// Exchanging is an XR or claim that an exchange has paused, and that no restore has taken over yet.
+	Exchanging Code = "Exchanging"
 	// Malformed objects have something that can't be read.
 	Malformed Code = "Malformed"
 	// DefinitionDying is an XRD that is being deleted and can't be gone.
@@ -96,7 +98,7 @@ const (
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, GuardUp, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing,
+	Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing,
 	PipelineReads, NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 

@@ -135,6 +135,11 @@ func ReleaseOf(restore string) Command {
 // ValidateCommand returns the command that says how well what r names is.
 func ValidateCommand(r Ref) Command { return NewCommand(Program, "validate").On(r.Path()) }
 
+// ExchangeCommand returns the command that has what r names exchange what it has composed anew for what it composed in a backup.
+func ExchangeCommand(r Ref) Command {
+	return NewCommand(Program, "exchange").On(r.Path()).With("--backup", "FILE")
+}
+
 // DescribeRestore returns Velero's command that says what a Restore did.
 func DescribeRestore(name string) Command {
 	return NewCommand("velero", "restore", "describe", "--details").On(name)

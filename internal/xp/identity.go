@@ -2,6 +2,7 @@ package xp
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -158,4 +159,9 @@ func MayCreate(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
 	return !ok || slices.Contains(policies, PolicyAll) || slices.Contains(policies, "Create")
+}
+
+// Family is the API group of an MR without what tells namespaced MRs from cluster-scoped ones: both kinds manage the same external resources.
+func Family(group string) string {
+	return strings.Replace(group, ".m.", ".", 1)
 }

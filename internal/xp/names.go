@@ -5,8 +5,10 @@ const (
 	AnnotationPaused = "crossplane.io/paused"
 	// AnnotationPausedByGuard is on what the guard of this plugin has let in paused: that pause is no person's.
 	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
-	AnnotationExternalName  = "crossplane.io/external-name"
-	AnnotationResourceName  = "crossplane.io/composition-resource-name"
+	// AnnotationExchange is on what was paused to have what a backup knows in place of what was composed anew: that pause is no person's either.
+	AnnotationExchange     = "velero.crossplane.x-k8s.io/exchange"
+	AnnotationExternalName = "crossplane.io/external-name"
+	AnnotationResourceName = "crossplane.io/composition-resource-name"
 	// AnnotationReconcileRequested asks for a reconcile each time that its value changes (crossplane-runtime v2.3 pkg/meta). Before that Crossplane
 	// does not know it, but any change of an object makes it look.
 	AnnotationReconcileRequested = "crossplane.io/reconcile-requested-at"

@@ -76,6 +76,28 @@ var guards = map[string]string{
 	"restores.velero.io":                                             "velero list",
 }
 
+// exchanges are the same for the role of exchange.
+var exchanges = map[string]string{
+	"environments.platform.example.org":  "* list patch",
+	"xenvironments.platform.example.org": "* list patch delete",
+	"buckets.cloud.example.org":          "* list patch delete",
+	"databases.cloud.example.org":        "* list patch delete",
+	"networks.cloud.example.org":         "* list patch delete",
+	"buckets.cloud.m.example.org":        "* list patch delete",
+	"databases.cloud.m.example.org":      "* list patch delete",
+	"networks.cloud.m.example.org":       "* list patch delete",
+	"restores.velero.io":                 "velero list",
+}
+
+// only wants these rights and no others.
+func only(rights map[string]string) func(r right) bool {
+	return func(r right) bool {
+		in, verbs, _ := strings.Cut(rights[r.Resource+"."+r.Group], " ")
+
+		return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
+	}
+}
+
 func rolesOf(h *hooked, backup string) map[string]role {
 	platform := []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 	reads := map[string]bool{
@@ -151,15 +173,17 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"Guard": {
 			reason: "Who guards makes policies, and changes and takes away none but the guard's.",
 			files:  []string{"rbac/guard.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-guard",
-			want: func(r right) bool {
-				in, verbs, _ := strings.Cut(guards[r.Resource+"."+r.Group], " ")
-
-				return (in == "*" || in == r.Namespace) && slices.Contains(strings.Fields(verbs), r.Verb)
-			},
+			want: only(guards),
 			// In this order: what puts it up again is taken down by the last.
 			does:    map[string]int{"guard off": 0, "guard on --allow-user stack": 0, "guard status": 0, "wait --timeout 0 --guard-off --restore " + h.Namespace: 0},
 			cannot:  map[string]int{"settings": 1},
 			without: []string{"events"}, // That is the guard's own refusal, by which one knows that it is in force.
+		},
+		"Exchange": {
+			reason: "Who exchanges deletes what XRs compose, and no XR that somebody applies.",
+			files:  []string{"rbac/exchange.yaml"}, namespace: "velero", name: "velero-plugin-for-crossplane-exchange",
+			want: only(exchanges),
+			does: map[string]int{"exchange --dry-run --backup " + backup + " " + h.Namespace + "/" + h.Name(0): 3}, cannot: map[string]int{"settings": 1},
 		},
 		"Release": {
 			reason: "What releases writes on what is held, and neither makes nor deletes it.",

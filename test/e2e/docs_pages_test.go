@@ -78,7 +78,7 @@ func scenes() []scene {
 			meanwhile: map[string]event{
 				"velero restore create team-a-guarded --from-backup team-a --wait": {forgotten: true},
 				"velero restore create team-a-git --from-backup team-a --wait":     {forgotten: true},
-				"kubectl delete environment shop -n team-a --timeout=5m": {forgotten: true, run: []string{
+				"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --dry-run": {forgotten: true, run: []string{
 					"kubectl create namespace team-a", "kubectl apply -f example/v2/environment.yaml",
 					"kubectl wait --for=condition=Ready environment/shop -n team-a --timeout=3m",
 				}},
@@ -113,6 +113,9 @@ var instead = map[string]something{
 	},
 	"velero-plugin-for-crossplane guard on --backup nightly.tar.gz": {
 		reason: "The same.", run: "velero-plugin-for-crossplane guard on --backup nightly.tar.gz --allow-user stack",
+	},
+	"velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz": {
+		reason: "Nobody is there to be asked.", run: "velero-plugin-for-crossplane exchange team-a/shop --backup team-a.tar.gz --yes",
 	},
 	"velero-plugin-for-crossplane install --target /opt/velero/plugins": {
 		reason: "It would write into the machine.", run: "velero-plugin-for-crossplane install --target .",

@@ -1,0 +1,271 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/archive"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/diagnosis"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+const (
+	exchangeTimeout = 10 * time.Minute
+	// exchangePause is the time between two looks at what goes.
+	exchangePause = 250 * time.Millisecond
+	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause. What it could not reconcile it leaves alone for up to a minute.
+	exchangeSeen = 2 * time.Minute
+)
+
+const exchangeLong = `An XR or claim that Flux or Argo CD have made before a restore came to it, and that Crossplane has composed, has new external
+resources, and nobody has the old ones. Exchange deletes what was composed anew, so that the next restore gives the XR what it composed in the backup.
+
+It first lists what goes, each managed resource with its external-name: with its external resource, or without if something in the backup or in this cluster
+manages that too. And it lists what comes back. Then it asks. Nothing else is deleted than what was listed and confirmed. What can't be done safely it
+refuses, and says why.
+
+Then it pauses the XR, deletes what was listed, and when all of it is gone takes it off the XR, which stays paused until a restore takes it over. Flux and
+Argo CD may apply it all the while. It can be ended at any time: run it again to go on, or with --abandon to have the XR go on as it is. What is deleted by
+then is made anew.
+
+It exits with 0 if the XRs wait for the restore, 3 if something was refused, 4 if something is not gone in time, and 2 if it can't ask: on no terminal it
+needs --yes. See docs/gitops.md.`
+
+const exchangeExample = `  # What would go, and what would come back?
+  velero backup download nightly -o nightly.tar.gz
+  ` + Name + ` exchange team-a/shop --backup nightly.tar.gz --dry-run
+
+  # Do it, and restore
+  ` + Name + ` exchange team-a/shop --backup nightly.tar.gz
+  velero restore create --from-backup nightly --wait
+
+  # Leave it as it is
+  ` + Name + ` exchange team-a/shop --abandon`
+
+// An exchanging is what exchange is asked for.
+type exchanging struct {
+	*options
+
+	names                 []string
+	backup, kind          string
+	dryRun, yes, abandon  bool
+	timeout, pause, await time.Duration
+
+	cluster *live.Cluster
+	archive *archive.Backup
+}
+
+func newExchange(o *options) *cobra.Command {
+	e := &exchanging{options: o, pause: exchangePause, await: exchangeSeen}
+	c := &cobra.Command{
+		Use:     "exchange [NAMESPACE/]NAME...",
+		Short:   "Delete what an XR has composed anew, for a restore to give it what it had",
+		Long:    exchangeLong,
+		Example: exchangeExample,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := e.prepare(args); err != nil {
+				return &exit{code: ExitUsage, err: err}
+			}
+			cluster, err := o.cluster()
+			if err != nil {
+				return failed(err)
+			}
+			e.cluster = cluster
+
+			return failed(e.run(c.Context()))
+		},
+	}
+	c.Flags().StringVar(&e.backup, "backup", "", `the backup: a file from "velero backup download", or - for stdin`)
+	c.Flags().StringVar(&e.kind, "kind", "", "the kind, if XRs or claims of several are called like that")
+	c.Flags().BoolVar(&e.dryRun, "dry-run", false, "list what would go and what would come back, and change nothing")
+	c.Flags().BoolVarP(&e.yes, "yes", "y", false, "don't ask")
+	c.Flags().BoolVar(&e.abandon, "abandon", false, "have what an exchange has paused go on as it is")
+	c.Flags().DurationVar(&e.timeout, "timeout", exchangeTimeout, "for how long to wait until what goes is gone")
+	_ = c.MarkFlagFilename("backup", "tar.gz", "tgz") // It fails only without the flag.
+
+	return c
+}
+
+// prepare takes the arguments.
+func (e *exchanging) prepare(args []string) error {
+	var err error
+	switch e.names, err = e.parseNames(args); {
+	case err != nil:
+		return err
+	case e.backup == "" && !e.abandon:
+		return errors.New(`cannot tell what it composed without --backup: a file from "velero backup download"`)
+	case e.timeout < 0:
+		return fmt.Errorf("cannot wait for %s", e.timeout)
+	case !e.yes && !e.dryRun && !e.abandon && (e.backup == "-" || !isTerminal(e.In)):
+		return errors.New("cannot ask: stdin is no terminal. See what would go with --dry-run, and then give --yes")
+	default:
+		return nil
+	}
+}
+
+func (e *exchanging) run(ctx context.Context) error {
+	if e.abandon {
+		return e.abandonAll(ctx)
+	}
+	var err error
+	if e.archive, err = e.read(ctx, e.backup); err != nil {
+		return err
+	}
+	if !e.dryRun {
+		if err := e.refuseBusy(ctx); err != nil {
+			return err
+		}
+	}
+	refused := 0
+	for _, name := range e.names {
+		ok, err := e.one(ctx, name)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			refused++
+		}
+	}
+
+	return verdict(refused)
+}
+
+// refuseBusy fails while a Restore is under way: it may be bringing back what an exchange is about.
+func (e *exchanging) refuseBusy(ctx context.Context) error {
+	restores, err := e.cluster.Restores(ctx, e.velero)
+	if err != nil {
+		return fmt.Errorf("cannot find out whether a Restore is under way: %w", err)
+	}
+	for _, r := range restores {
+		if diagnosis.IsUnderWay(r.Phase) {
+			return fmt.Errorf("cannot exchange anything while the Restore %s is under way: wait until it is over", r.Name)
+		}
+	}
+
+	return nil
+}
+
+// one exchanges one XR or claim, and returns whether that was not refused.
+func (e *exchanging) one(ctx context.Context, name string) (bool, error) {
+	saved, err := e.find(name)
+	if err != nil {
+		return false, err
+	}
+	root, err := e.cluster.Find(ctx, xp.RefTo(saved))
+	if err != nil {
+		return false, err
+	}
+	if root == nil {
+		fmt.Fprintf(e.Out, "%s is not in this cluster, so there is nothing to exchange: restore.\n", xp.String(saved))
+
+		return true, nil
+	}
+	plan, err := e.plan(ctx, root, saved)
+	if err != nil {
+		return false, err
+	}
+	e.list(plan)
+	switch {
+	case len(plan.Refused) > 0:
+		return false, nil
+	case plan.Over, e.dryRun:
+		return true, nil
+	}
+	agreed, err := ask(ctx, e.options, e.yes, fmt.Sprintf("Delete %s for good, and %s in all?",
+		count(len(plan.Deletes()), "external resource"), count(len(plan.Items), "object")))
+	if err != nil {
+		return false, err
+	}
+	if !agreed {
+		return false, errors.New("cannot exchange " + plan.Root.String() + ": that was not confirmed, and nothing was changed")
+	}
+
+	return true, e.carry(ctx, root, saved, plan)
+}
+
+// abandonAll has what was named go on as it is.
+func (e *exchanging) abandonAll(ctx context.Context) error {
+	roots, err := e.cluster.Roots(ctx, live.Places{}, "")
+	if err != nil {
+		return err
+	}
+	for gvk, err := range roots.Unread {
+		return fmt.Errorf("cannot find out which %s are exchanged: %w", gvk.Kind, err)
+	}
+	for _, name := range e.names {
+		for _, u := range roots.Objects {
+			if xp.RefTo(u).Path() != name || e.kind != "" && u.GetKind() != e.kind {
+				continue
+			}
+			if err := e.leave(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// find returns the XR or claim of a name in the backup.
+func (e *exchanging) find(name string) (*unstructured.Unstructured, error) {
+	var found []*unstructured.Unstructured
+	for _, i := range e.archive.Items {
+		r := i.Ref()
+		if r.Path() != name || e.kind != "" && r.Kind != e.kind {
+			continue
+		}
+		if u := i.Object(); xp.IsClaim(u) || xp.IsComposite(u) {
+			found = append(found, u)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("cannot find %s: there is no claim or XR of this name in the backup %s", name, source(e.backup))
+	case 1:
+		return found[0], nil
+	default:
+		return nil, &exit{
+			code: ExitUsage, err: fmt.Errorf("cannot tell which %s is meant: give --kind %s or --kind %s", name, found[0].GetKind(), found[1].GetKind()),
+		}
+	}
+}
+
+// plan looks at what there is and at the backup, and says what to do.
+func (e *exchanging) plan(ctx context.Context, root, saved *unstructured.Unstructured) (exchange.Plan, error) {
+	var s exchange.Snapshot
+	var err error
+	if s.Live, err = e.cluster.Tree(ctx, root); err != nil {
+		return exchange.Plan{}, err
+	}
+	objects := objectsOf(e.archive)
+	if s.Saved, err = exchange.Walk(saved, func(r xp.Ref) (*unstructured.Unstructured, error) { return objects.Get(r), nil }); err != nil {
+		return exchange.Plan{}, err
+	}
+	if s.Others, err = e.cluster.OfKinds(ctx, exchange.ManagedOf(s.Live)); err != nil {
+		return exchange.Plan{}, err
+	}
+	for _, i := range e.archive.Items {
+		if exchange.IsOfKinds(s.Live, i.Ref()) {
+			s.SavedOthers = append(s.SavedOthers, i.Object())
+		}
+	}
+	for _, u := range s.Saved.Below {
+		there, err := e.cluster.Find(ctx, xp.RefTo(u))
+		if err != nil {
+			return exchange.Plan{}, err
+		}
+		if there != nil {
+			s.There = append(s.There, there)
+		}
+	}
+
+	return s.Plan(), nil
+}

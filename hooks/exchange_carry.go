@@ -1,0 +1,324 @@
+package hooks
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// list says what would go and come back.
+func (e *exchanging) list(p exchange.Plan) {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(what string, of xp.Ref, external, why string) {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", what, printer.Clean(of.String()), printer.Clean(cmp.Or(external, "-")), printer.Clean(why))
+	}
+	fmt.Fprintln(t, "WHAT\tOBJECT\tEXTERNAL-NAME\tBECOMES")
+	for _, i := range p.Items {
+		switch {
+		case !i.Managed:
+			row("goes", i.Ref, "", "deleted")
+		case i.Stays != "":
+			row("goes", i.Ref, i.External, "deleted; its external resource stays: "+i.Stays)
+		case i.External == "":
+			row("goes", i.Ref, "", "deleted; it has no external resource")
+		default:
+			row("goes", i.Ref, i.External, "DELETED WITH ITS EXTERNAL RESOURCE")
+		}
+	}
+	for _, r := range p.Returns {
+		becomes := "restored"
+		if r.Back {
+			becomes = "there already"
+		}
+		row("comes", r.Ref, r.External, becomes)
+	}
+	_ = t.Flush() // A buffer takes everything.
+	fmt.Fprintln(e.Out, "Of "+p.Root.String()+":")
+	if len(p.Items)+len(p.Returns) > 0 {
+		_, _ = unwrapped(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
+	}
+	for _, why := range p.Refused {
+		fmt.Fprintln(e.Out, "REFUSED: "+why)
+	}
+	if p.Over && len(p.Refused) == 0 {
+		e.sayOver(p.Root)
+	}
+}
+
+func (e *exchanging) sayOver(root xp.Ref) {
+	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
+		"Or have it compose anew: %s\n", root, e.abandoning(root))
+}
+
+func (e *exchanging) abandoning(root xp.Ref) xp.Command {
+	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
+}
+
+// carry does what was confirmed.
+func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
+	begun := exchange.IsMarked(root)
+	if err := e.pauseAll(ctx, root); err != nil {
+		return e.backOut(ctx, root, begun, err)
+	}
+	// Crossplane leaves them alone now, so what is there is what goes.
+	root, err := e.cluster.Find(ctx, confirmed.Root)
+	if err != nil || root == nil {
+		return e.backOut(ctx, root, begun, cmp.Or(err, fmt.Errorf("cannot go on: %s is not there any more", confirmed.Root)))
+	}
+	now, err := e.plan(ctx, root, saved)
+	if err != nil {
+		return e.backOut(ctx, root, begun, err)
+	}
+	if beyond := append(now.Beyond(confirmed), now.Refused...); len(beyond) > 0 {
+		return e.backOut(ctx, root, begun, &exit{
+			code: ExitFailed, list: beyond,
+			err: fmt.Errorf("cannot go on with %s: it is not as it was confirmed any more, so nothing was deleted; run it again", confirmed.Root),
+		})
+	}
+	if err := e.removeAll(ctx, root, now.Items); err != nil {
+		fmt.Fprintf(e.Err, "%s stays paused. To go on, run it again; or to have it go on as it is: %s\n", confirmed.Root, e.abandoning(confirmed.Root))
+
+		return err
+	}
+	e.sayOver(confirmed.Root)
+
+	return nil
+}
+
+// pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it: until then it can be composing.
+func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
+	deadline := time.Now().Add(e.await)
+	for told := false; ; told = true {
+		now, err := e.cluster.Find(ctx, xp.RefTo(root))
+		if err != nil {
+			return err
+		}
+		if now == nil || now.GetUID() != root.GetUID() {
+			return fmt.Errorf("cannot go on: %s was replaced meanwhile", xp.String(root))
+		}
+		tree, err := e.cluster.Tree(ctx, now)
+		if err != nil {
+			return err
+		}
+		unseen, err := e.pauseEach(ctx, tree.XRs())
+		if err != nil {
+			return err
+		}
+		if len(unseen) == 0 {
+			return nil
+		}
+		if !told {
+			fmt.Fprintln(e.Err, "waiting for Crossplane to see the pause of "+strings.Join(unseen, ", "))
+		}
+		if time.Now().After(deadline) {
+			return &exit{
+				code: ExitFailed, list: unseen, err: fmt.Errorf("cannot go on: Crossplane has not said for %s that it has seen the pause; is it running?", e.await),
+			}
+		}
+		if err := e.sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has seen that.
+func (e *exchanging) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
+	var unseen []string
+	for _, u := range xrs {
+		marked := exchange.IsMarked(u)
+		if u.GetDeletionTimestamp() != nil || marked && adoption.IsSeenPaused(u) {
+			continue
+		}
+		unseen = append(unseen, xp.String(u))
+		if marked {
+			continue
+		}
+		if err := e.cluster.SetExchanged(ctx, u, true); err != nil {
+			return nil, err
+		}
+	}
+
+	return unseen, nil
+}
+
+func (e *exchanging) sleep(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("cannot go on: %w; run it again, or with --abandon", ctx.Err())
+	case <-time.After(e.pause):
+		return nil
+	}
+}
+
+// backOut takes off the pauses of an exchange of which nothing was deleted, unless one before it has begun.
+func (e *exchanging) backOut(ctx context.Context, root *unstructured.Unstructured, begun bool, why error) error {
+	if begun || root == nil {
+		return why
+	}
+	if err := e.leave(context.WithoutCancel(ctx), root); err != nil {
+		fmt.Fprintf(e.Err, "It stays paused: %v. Run it again, or with --abandon.\n", err)
+	}
+
+	return why
+}
+
+// leave takes off the pauses of an exchange.
+func (e *exchanging) leave(ctx context.Context, root *unstructured.Unstructured) error {
+	root, err := e.cluster.Find(ctx, xp.RefTo(root))
+	if err != nil || root == nil {
+		return err
+	}
+	tree, err := e.cluster.Tree(ctx, root)
+	if err != nil {
+		return err
+	}
+	for _, u := range exchange.ManagedOf(tree) {
+		if live.IsKept(u) && u.GetDeletionTimestamp() == nil {
+			fmt.Fprintf(e.Err, "%s only observes its external resource, which was to stay. Give it its policies back: %s\n", xp.String(u),
+				xp.Kubectl("edit", xp.RefTo(u)))
+		}
+	}
+	left := 0
+	// What is below goes on ahead of what has it.
+	for _, u := range slices.Backward(tree.XRs()) {
+		if !xp.HasAnnotation(u, xp.AnnotationExchange) {
+			continue
+		}
+		if err := e.cluster.SetExchanged(ctx, u, false); err != nil {
+			return err
+		}
+		left++
+		fmt.Fprintf(e.Out, "%s is not paused any more.\n", xp.String(u))
+	}
+	if left == 0 {
+		fmt.Fprintf(e.Out, "Nothing of %s is exchanged.\n", xp.String(root))
+	}
+
+	return nil
+}
+
+// removeAll deletes what was confirmed, and when all of it is gone takes it off the XR or claim.
+func (e *exchanging) removeAll(ctx context.Context, root *unstructured.Unstructured, items []exchange.Item) error {
+	deadline := time.Now().Add(e.timeout)
+	told := map[string]bool{}
+	for {
+		now, err := e.cluster.Find(ctx, xp.RefTo(root))
+		if err != nil {
+			return err
+		}
+		if now == nil || now.GetUID() != root.GetUID() || !exchange.IsMarked(now) || !sameRefs(now, root) {
+			return fmt.Errorf("cannot go on with %s: somebody has taken the pause off it, or changed what it lists. Find out who (kubectl get --show-managed-fields), "+
+				"have them stop, and run it again", xp.String(root))
+		}
+		left, err := e.removeRound(ctx, items)
+		if err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			if err = e.cluster.Empty(ctx, now); !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+		for _, what := range left {
+			if !told[what] {
+				told[what] = true
+				fmt.Fprintln(e.Err, "waiting for "+what)
+			}
+		}
+		if time.Now().After(deadline) {
+			return &exit{
+				code: ExitTimeout, list: left,
+				err: fmt.Errorf("cannot wait longer than %s, and this is not gone; does its provider run? Mend that, and run it again", e.timeout),
+			}
+		}
+		if err := e.sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// sameRefs tells whether two of one XR or claim list the same.
+func sameRefs(a, b *unstructured.Unstructured) bool {
+	of, errA := exchange.Listed(a)
+	other, errB := exchange.Listed(b)
+
+	return errA == nil && errB == nil && slices.EqualFunc(of, other, func(r, o xp.Ref) bool { return r.ID() == o.ID() })
+}
+
+// removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when what was below it is gone.
+func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
+	var left []string
+	for _, i := range slices.Backward(items) {
+		u, err := e.cluster.Find(ctx, i.Ref)
+		if err != nil {
+			return nil, err
+		}
+		if u == nil || u.GetUID() != i.UID {
+			continue
+		}
+		what := i.Ref.String()
+		if xp.IsComposite(u) && len(left) > 0 {
+			left = append(left, what)
+
+			continue
+		}
+		why, err := e.remove(ctx, u, i)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			what += ": " + why
+		}
+		left = append(left, what)
+	}
+
+	return left, nil
+}
+
+// remove takes the next step for something that goes, and returns why it may not go; "" if that is not known.
+func (e *exchanging) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
+	if i.Managed && i.Stays != "" && exchange.Deletes(u) {
+		if err := e.cluster.KeepExternal(ctx, u); err != nil {
+			return "", err
+		}
+	}
+	if u.GetDeletionTimestamp() == nil {
+		// A Usage that goes too may still protect it, or somebody has written it meanwhile.
+		if err := e.cluster.Remove(ctx, u); apierrors.IsConflict(err) || isDenied(err) {
+			return err.Error(), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	if exchange.IsMarked(u) {
+		// Paused it would never go, and what is being deleted composes nothing.
+		if err := e.cluster.SetExchanged(ctx, u, false); err != nil && !apierrors.IsNotFound(err) {
+			return "", err
+		}
+	}
+	if c, _ := xp.ConditionOf(u, xp.ConditionSynced); u.GetDeletionTimestamp() != nil && c.Status == "False" && c.Reason != xp.ReasonReconcilePaused {
+		return c.Message, nil
+	}
+
+	return "", nil
+}
+
+// isDenied tells whether a webhook has denied something, rather than that there is no right to it.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
+}

@@ -1,0 +1,274 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+var buckets = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "buckets"}
+
+// anewTree is an XR that lists what a backup does not know, and that backup.
+type anewTree struct{ xr, anew, savedXR, saved *unstructured.Unstructured }
+
+func newAnewTree(external string) anewTree {
+	mr := func(name, external string, xr *unstructured.Unstructured) *unstructured.Unstructured {
+		return xptest.MR(name, xptest.Annotated(xp.AnnotationExternalName, external), xptest.ControlledBy(xr), xptest.Reconciled(),
+			xptest.Field([]any{"*"}, "spec", "managementPolicies"))
+	}
+	old, xr := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"), xptest.Reconciled())
+	a := anewTree{anew: mr("b", external, xr), saved: mr("a", "one", old)}
+	a.xr, a.savedXR = xptest.With(xr, xptest.Refs(a.anew)), xptest.With(old, xptest.Refs(a.saved))
+
+	return a
+}
+
+// exchangeServer returns a server on which Crossplane sees pauses, unless it is deaf.
+func exchangeServer(deaf bool, objects ...*unstructured.Unstructured) *server {
+	s := newServer(objects...)
+	s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
+		obj, err := s.Tracker().Get(patch.GetResource(), patch.GetNamespace(), patch.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		var document map[string]any
+		if err := json.Unmarshal(patch.GetPatch(), &document); err != nil {
+			return true, nil, err
+		}
+		u := xptest.Merge(obj.(*unstructured.Unstructured), document) //nolint:forcetypeassert // It is all that the tracker has.
+		switch {
+		case xp.IsManaged(u):
+		case xp.IsPaused(u) && !deaf:
+			u = xptest.With(u, xptest.SeenPaused())
+		default:
+			u = xptest.With(u, xptest.Reconciled())
+		}
+
+		return true, u, s.Tracker().Update(patch.GetResource(), u, u.GetNamespace())
+	})
+
+	return s
+}
+
+// exchanged is what exchange has said and done.
+type exchanged struct {
+	Code  int
+	Wrote []string
+	// Paused, Marked and Listed are of the XR.
+	Paused, Marked, Listed bool
+
+	out, err string
+}
+
+// exchange runs it. What is typed goes to a terminal; meanwhile is called when a person is asked.
+func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed string, meanwhile func(), args ...string) exchanged {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "b.tar.gz")
+	if err := os.WriteFile(file, xptest.Backup(a.savedXR, a.saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	said := &teller{heard: func(said string) {
+		if meanwhile != nil && strings.Contains(said, "[y/N]") {
+			meanwhile()
+		}
+	}}
+	streams := Streams{Out: &out, Err: said}
+	if typed != "" {
+		keyboard, terminal, err := pty.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keyboard.Close() //nolint:errcheck // It is a test's.
+		if _, err := keyboard.WriteString(typed); err != nil {
+			t.Fatal(err)
+		}
+		streams.In = terminal
+	}
+	o := newOptions(streams)
+	o.velero = "velero"
+	e := &exchanging{
+		options: o, backup: file, timeout: time.Minute, pause: time.Millisecond, await: time.Minute, cluster: live.NewCluster(s, s),
+	}
+	for _, arg := range args {
+		switch arg {
+		case "--yes":
+			e.yes = true
+		case "--dry-run":
+			e.dryRun = true
+		case "--abandon":
+			e.abandon = true
+		case "--now":
+			e.timeout = 0
+		case "--deaf":
+			e.await = 0
+		}
+	}
+	s.ClearActions()
+	err := e.prepare([]string{"x"})
+	if err != nil {
+		err = &exit{code: ExitUsage, err: err}
+	} else {
+		err = failed(e.run(ctx))
+	}
+	o.sayError(err)
+	xr := s.get(t, xorders, "", "x")
+	refs, _ := xp.CompositeFrom(xr).ResourceRefs()
+
+	return exchanged{
+		Code: codeOf(err), Wrote: s.wrote(), Paused: xp.IsPaused(xr), Marked: xp.HasAnnotation(xr, xp.AnnotationExchange), Listed: len(refs) > 0,
+		out: out.String(), err: said.String(),
+	}
+}
+
+func TestExchange(t *testing.T) {
+	a := newAnewTree("two")
+	done := exchanged{Wrote: []string{"xorders x", "delete buckets", "xorders x"}, Paused: true, Marked: true}
+	cases := map[string]struct {
+		reason    string
+		of        anewTree
+		more      []*unstructured.Unstructured
+		deaf      bool
+		typed     string
+		args      []string
+		meanwhile func(s *server)
+		want      exchanged
+		said      string
+	}{
+		"DryRun": {
+			reason: "It changes nothing.", of: a, args: []string{"--dry-run"}, want: exchanged{Listed: true}, said: "DELETED WITH ITS EXTERNAL RESOURCE",
+		},
+		"NoTerminal": {
+			reason: "Nobody can be asked.", of: a, want: exchanged{Code: ExitUsage, Listed: true}, said: "stdin is no terminal",
+		},
+		"Declined": {
+			reason: "A person does not want it.", of: a, typed: "n\n", want: exchanged{Code: ExitFailed, Listed: true}, said: "nothing was changed",
+		},
+		"Agreed": {reason: "It is done.", of: a, typed: "y\n", want: done, said: "Delete 1 external resource for good, and 1 object in all?"},
+		"Yes":    {reason: "It was agreed to before.", of: a, args: []string{"--yes"}, want: done, said: "velero restore create"},
+		"SameExternal": {
+			reason: "What the backup needs stays: that is said to the provider before it is deleted.", of: newAnewTree("one"), args: []string{"--yes"},
+			want: exchanged{Wrote: []string{"xorders x", "buckets b", "delete buckets", "xorders x"}, Paused: true, Marked: true},
+			said: "its external resource stays: Bucket a of the backup manages it",
+		},
+		"Changed": {
+			reason: "Nobody has agreed to what has come since.", of: a, typed: "y\n",
+			meanwhile: func(s *server) {
+				more := xptest.MR("c", xptest.ControlledBy(a.xr), xptest.Reconciled(), xptest.Version("1"))
+				_ = s.Tracker().Add(more)
+				_ = s.Tracker().Update(xorders, xptest.With(a.xr, xptest.Refs(a.anew, more), xptest.Version("2")), "")
+			},
+			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "it is not as it was confirmed any more",
+		},
+		"Deaf": {
+			reason: "Crossplane can still be composing.", of: a, deaf: true, args: []string{"--yes", "--deaf"},
+			want: exchanged{Code: ExitFailed, Wrote: []string{"xorders x", "xorders x"}, Listed: true}, said: "is it running?",
+		},
+		"Busy": {
+			reason: "A Restore may be bringing it back.", of: a, more: []*unstructured.Unstructured{gone("InProgress")}, args: []string{"--yes"},
+			want: exchanged{Code: ExitFailed, Listed: true}, said: "is under way",
+		},
+		"Nothing": {reason: "There is nothing to abandon.", of: a, args: []string{"--abandon"}, want: exchanged{Listed: true}, said: "Nothing of XOrder x is exchanged"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := exchangeServer(tc.deaf, append(tc.more, tc.of.xr, tc.of.anew)...)
+			got := s.exchange(t.Context(), t, tc.of, tc.typed, func() {
+				if tc.meanwhile != nil {
+					tc.meanwhile(s)
+				}
+			}, tc.args...)
+			if said := got.out + got.err; !strings.Contains(said, tc.said) {
+				t.Errorf("%s\nit does not say %q:\n%s", tc.reason, tc.said, said)
+			}
+			got.out, got.err = "", ""
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(exchanged{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestExchangeAgain has an exchange end at each point, and go on or be abandoned.
+func TestExchangeAgain(t *testing.T) {
+	a := newAnewTree("two")
+	stays := []runtime.Object{}
+	s := exchangeServer(false, a.xr, a.anew)
+	// The provider does not delete it yet.
+	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		u := xptest.With(s.get(t, buckets, "", "b"), xptest.Deleting())
+		stays = append(stays, u)
+
+		return true, nil, s.Tracker().Update(buckets, u, "")
+	})
+	got := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now")
+	if got.Code != ExitTimeout || !got.Paused || !got.Listed || !strings.Contains(got.err, "Bucket b") {
+		t.Fatalf("while it is being deleted: %+v\n%s", got, got.err)
+	}
+	for range 2 {
+		if again := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now"); again.Code != ExitTimeout || len(again.Wrote) > 0 {
+			t.Errorf("once more it has written %v, and ended with %d:\n%s", again.Wrote, again.Code, again.err)
+		}
+	}
+	if got := s.exchange(t.Context(), t, a, "", nil, "--abandon"); got.Code != ExitFine || got.Paused || got.Marked {
+		t.Errorf("abandoned: %+v\n%s", got, got.err)
+	}
+	if got := s.exchange(t.Context(), t, a, "", nil, "--yes", "--now"); got.Code != ExitTimeout || !got.Paused {
+		t.Errorf("begun again: %+v\n%s", got, got.err)
+	}
+	if err := s.Tracker().Delete(buckets, "", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFine || got.Listed || !got.Paused || !got.Marked {
+		t.Errorf("when all is gone: %+v\n%s", got, got.err)
+	}
+	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFine || len(got.Wrote) > 0 || !strings.Contains(got.out, "Restore now") {
+		t.Errorf("when it is over: %+v\n%s", got, got.out)
+	}
+	if len(stays) != 1 {
+		t.Errorf("it was deleted %d times", len(stays))
+	}
+}
+
+// TestExchangeLoses has somebody take the pause off while it goes on.
+func TestExchangeLoses(t *testing.T) {
+	a := newAnewTree("two")
+	s := exchangeServer(false, a.xr, a.anew)
+	s.PrependReactor("delete", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, s.Tracker().Update(xorders, xptest.With(s.get(t, xorders, "", "x"), xptest.Annotated(xp.AnnotationPaused, "false")), "")
+	})
+	if got := s.exchange(t.Context(), t, a, "", nil, "--yes"); got.Code != ExitFailed || !got.Listed || !strings.Contains(got.err, "somebody has taken the pause off it") {
+		t.Errorf("it ended with %+v:\n%s", got, got.err)
+	}
+}
+
+// TestExchangeNamesWhatItKept has an exchange end between the two steps of what stays, and be abandoned.
+func TestExchangeNamesWhatItKept(t *testing.T) {
+	a := newAnewTree("one")
+	marks := []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now")}
+	kept := xptest.With(a.anew, func(u *unstructured.Unstructured) {
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "velero-plugin-for-crossplane-exchange", Operation: metav1.ManagedFieldsOperationUpdate}})
+	})
+	s := exchangeServer(false, xptest.With(a.xr, marks...), kept)
+	if got := s.exchange(t.Context(), t, a, "", nil, "--abandon"); got.Paused || !strings.Contains(got.err, "Bucket b only observes its external resource") {
+		t.Errorf("it ended with %+v:\n%s", got, got.err)
+	}
+}

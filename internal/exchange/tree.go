@@ -1,0 +1,125 @@
+package exchange
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// A Tree is an XR or a claim with all that is below it, of a cluster or of a backup.
+type Tree struct {
+	Root *unstructured.Unstructured
+	// Below are the XRs and what they compose, what composes ahead of what it composes.
+	Below []*unstructured.Unstructured
+	// Missing are listed, and not there. Foreign are listed, and somebody else's.
+	Missing, Foreign []xp.Ref
+}
+
+// Walk reads a tree. The function returns what a reference names, nil if that is not there.
+func Walk(root *unstructured.Unstructured, get func(xp.Ref) (*unstructured.Unstructured, error)) (Tree, error) {
+	t := Tree{Root: root}
+	err := t.visit(root, get, map[xp.ID]bool{xp.RefTo(root).ID(): true})
+
+	return t, err
+}
+
+func (t *Tree) visit(u *unstructured.Unstructured, get func(xp.Ref) (*unstructured.Unstructured, error), seen map[xp.ID]bool) error {
+	refs, err := Listed(u)
+	if err != nil {
+		return err
+	}
+	for _, r := range refs {
+		if seen[r.ID()] {
+			continue
+		}
+		seen[r.ID()] = true
+		child, err := get(r)
+		switch {
+		case err != nil:
+			return fmt.Errorf("cannot read what %s composes: %w", xp.String(u), err)
+		case child == nil:
+			t.Missing = append(t.Missing, r)
+		case !belongs(u, child):
+			t.Foreign = append(t.Foreign, r)
+		default:
+			t.Below = append(t.Below, child)
+			if !xp.IsComposite(child) {
+				continue
+			}
+			if err := t.visit(child, get, seen); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// Listed returns what an XR lists, or the XR of a claim.
+func Listed(u *unstructured.Unstructured) ([]xp.Ref, error) {
+	if !xp.IsClaim(u) {
+		refs, err := xp.CompositeFrom(u).ResourceRefs()
+		if err != nil {
+			return nil, fmt.Errorf("cannot read what is composed: %w", err)
+		}
+
+		return refs, nil
+	}
+	if r, ok := xp.ClaimFrom(u).CompositeRef(); ok {
+		return []xp.Ref{r}, nil
+	}
+
+	return nil, nil
+}
+
+func belongs(to, u *unstructured.Unstructured) bool {
+	if xp.IsClaim(to) {
+		return xp.Bound(xp.ClaimFrom(to), xp.CompositeFrom(u))
+	}
+
+	return xp.Composed(xp.CompositeFrom(to), u)
+}
+
+// has tells whether an object is of the tree.
+func (t *Tree) has(u *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(t.Below, func(below *unstructured.Unstructured) bool { return xp.RefTo(below).ID() == xp.RefTo(u).ID() })
+}
+
+// XRs returns the root, and the XRs below it that are no longer than it.
+func (t *Tree) XRs() []*unstructured.Unstructured {
+	xrs := []*unstructured.Unstructured{t.Root}
+	for _, u := range t.Below {
+		if xp.IsComposite(u) {
+			xrs = append(xrs, u)
+		}
+	}
+
+	return xrs
+}
+
+// IsMarked tells whether an exchange has paused u.
+func IsMarked(u *unstructured.Unstructured) bool {
+	return xp.HasAnnotation(u, xp.AnnotationExchange) && xp.IsPaused(u)
+}
+
+// isManaged tells whether u is an MR, also if its provider has not seen it yet.
+func isManaged(u *unstructured.Unstructured) bool {
+	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
+
+	return xp.IsManaged(u) || spec && xp.IsCustom(u.GroupVersionKind().Group)
+}
+
+// ManagedOf returns the MRs of a tree.
+func ManagedOf(t Tree) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(t.Below), func(u *unstructured.Unstructured) bool { return xp.IsComposite(u) || !isManaged(u) })
+}
+
+// IsOfKinds tells whether something may be an MR that manages the same as one in a tree.
+func IsOfKinds(t Tree, r xp.Ref) bool {
+	return slices.ContainsFunc(ManagedOf(t), func(mr *unstructured.Unstructured) bool {
+		return mr.GetKind() == r.Kind && xp.Family(mr.GroupVersionKind().Group) == xp.Family(r.GroupVersionKind().Group)
+	})
+}

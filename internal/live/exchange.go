@@ -1,0 +1,142 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/exchange"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// exchangeManager names in managedFields who has paused what is exchanged. What the FieldManager pauses is held.
+const exchangeManager = FieldManager + "-exchange"
+
+// Find returns what r names as it is now, in whatever version that is served; nil if it is not there.
+func (c *Cluster) Find(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	u, err := c.Now(ctx, r)
+	if isUnserved(err) {
+		gvk, ok, served := c.Served(r.GroupVersionKind().GroupKind())
+		if served != nil || !ok || gvk == r.GroupVersionKind() {
+			return nil, served
+		}
+		r.APIVersion = gvk.GroupVersion().String()
+		u, err = c.Now(ctx, r)
+	}
+	if isUnserved(err) {
+		return nil, nil //nolint:nilnil // It is not there.
+	}
+
+	return u, err
+}
+
+// Tree returns a live XR or claim with all that is below it.
+func (c *Cluster) Tree(ctx context.Context, root *unstructured.Unstructured) (exchange.Tree, error) {
+	return exchange.Walk(root, func(r xp.Ref) (*unstructured.Unstructured, error) { return c.Find(ctx, r) })
+}
+
+// OfKinds returns all objects of the kinds that some have.
+func (c *Cluster) OfKinds(ctx context.Context, some []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	kinds := map[schema.GroupVersionKind]bool{}
+	for _, u := range some {
+		kinds[u.GroupVersionKind()] = true
+	}
+	var all []*unstructured.Unstructured
+	for gvk := range maps.Keys(kinds) {
+		found, err := c.List(ctx, gvk, "", metav1.ListOptions{})
+		if err != nil && !isUnserved(err) {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+
+	return all, nil
+}
+
+// SetExchanged pauses what is to be exchanged, and says so on it, or takes both off.
+func (c *Cluster) SetExchanged(ctx context.Context, u *unstructured.Unstructured, on bool) error {
+	annotations := map[string]any{xp.AnnotationPaused: nil, xp.AnnotationExchange: nil}
+	if on {
+		annotations = map[string]any{xp.AnnotationPaused: "true", xp.AnnotationExchange: c.now().UTC().Format(time.RFC3339)}
+	}
+	_, err := c.patchOf(ctx, u, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+
+	return err
+}
+
+// patchOf carries out a merge patch on an object if it still is the one that was read, whatever has been written to it since.
+func (c *Cluster) patchOf(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["uid"] = string(u.GetUID())
+
+	return c.change(ctx, adoption.Change{Target: u, Patch: patch, Manager: exchangeManager})
+}
+
+// KeepExternal has the external resource of an MR stay when that is deleted.
+func (c *Cluster) KeepExternal(ctx context.Context, mr *unstructured.Unstructured) error {
+	patch, ok := exchange.Keep(mr)
+	if !ok {
+		return fmt.Errorf("cannot have the external resource of %s stay: its kind has neither managementPolicies nor a deletionPolicy", xp.String(mr))
+	}
+	after, err := c.patchOf(ctx, mr, patch)
+	if err != nil {
+		return err
+	}
+	if exchange.Deletes(after) {
+		return fmt.Errorf("cannot have the external resource of %s stay: the API server does not take its policies", xp.String(mr))
+	}
+
+	return nil
+}
+
+// IsKept tells whether an exchange has said of an MR that its external resource is to stay.
+func IsKept(mr *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(mr.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == exchangeManager })
+}
+
+// Remove deletes an object if it still is the one that was read. What an XR has composed and what goes is listed is gone by then; what else there is below it
+// the garbage collector leaves there.
+func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) error {
+	gvr, _, err := c.Resource(u.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	uid, propagation := u.GetUID(), metav1.DeletePropagationBackground
+	if xp.IsComposite(u) {
+		propagation = metav1.DeletePropagationOrphan
+	}
+	err = c.client.Resource(gvr).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &propagation,
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("cannot delete %s: %w", xp.String(u), err)
+	}
+
+	return nil
+}
+
+// Empty takes off an XR or a claim what it lists, all of which is gone, if nobody has written it since it was read. A restore gives it what it composed in the
+// backup then.
+func (c *Cluster) Empty(ctx context.Context, root *unstructured.Unstructured) error {
+	field := "resourceRefs"
+	if xp.IsClaim(root) {
+		field = "resourceRef"
+	}
+	patch := xp.Instance{Unstructured: root}.Field(field, nil)
+	patch["metadata"] = map[string]any{"resourceVersion": root.GetResourceVersion()}
+	_, err := c.patchOf(ctx, root, patch)
+
+	return err
+}
