@@ -28,11 +28,15 @@ metadata:
 const deploymentStatus = `
 status:
   conditions:
-  - {type: Available, status: "True", reason: MinimumReplicasAvailable, message: It runs., lastTransitionTime: "2025-01-01T00:00:00Z", lastUpdateTime: "2025-01-01T00:00:00Z"}
+  - type: Available
+    status: "True"
+    reason: MinimumReplicasAvailable
+    lastTransitionTime: "2025-01-01T00:00:00Z"
+    lastUpdateTime: "2025-01-01T00:00:00Z"
 `
 
-// functionSecret is what whoever runs functions makes for a function that has webhooks, without which the package manager does not go on.
-const functionSecret = `
+// functionTLS is what whoever runs functions makes for a function that has webhooks, without which the package manager does not go on.
+const functionTLS = `
 apiVersion: v1
 kind: Secret
 metadata:
@@ -61,7 +65,7 @@ func (c *Cluster) RunPackages(ctx context.Context) error {
 	if err := c.runFunction(ctx, Function, ports[0]); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, fmt.Appendf(nil, functionSecret, base64.StdEncoding.EncodeToString(c.pki.ca))); err != nil {
+	if err := c.Apply(ctx, fmt.Appendf(nil, functionTLS, base64.StdEncoding.EncodeToString(c.pki.ca))); err != nil {
 		return err
 	}
 	if err := c.Wait(ctx, packagesTimeout, "packages", func(ctx context.Context) error { return c.runPackages(ctx, ports[0]) }); err != nil {
