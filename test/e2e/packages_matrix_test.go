@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -83,8 +85,6 @@ const (
 
 func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
 
-func TestMatrixPackagesV24(t *testing.T) { testPackages(t, stack.V24) }
-
 // testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a restore bring it back: nobody installs anything in the target
 // but Crossplane.
 func testPackages(t *testing.T, version stack.Version) {
@@ -128,6 +128,10 @@ func testPackages(t *testing.T, version stack.Version) {
 		})
 	}
 	t.Run("VeleroAlone", func(t *testing.T) {
+		t.Run("Installed", func(t *testing.T) {
+			s.restorePackages(t, n, images, bare, true)
+			s.testInstalledAlone(t, n)
+		})
 		t.Run("Restored", func(t *testing.T) {
 			s.restorePackages(t, n, images, bare, false)
 			s.testRestoredAlone(t, before)
@@ -341,4 +345,16 @@ func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
 			t.Errorf("docs/hazards.md says that nobody owns %s, and it is %+v", name, after[name])
 		}
 	}
+}
+
+// testInstalledAlone is the control.
+func (s *suite) testInstalledAlone(t *testing.T, n *shape) {
+	must(t, s.target.Wait(t.Context(), patience, "Crossplane to make anew what Velero alone has restored", func(ctx context.Context) error {
+		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+		if err == nil && len(changes) == 0 {
+			err = errors.New("nothing has changed in the cloud")
+		}
+
+		return err
+	}))
 }
