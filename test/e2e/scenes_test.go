@@ -21,6 +21,7 @@ func selected(scene string) []string {
 
 func shapesV2() map[string]*shape {
 	return map[string]*shape{
+		mirrors: shapeMirrors(stack.V2),
 		bare: {
 			reason: "Velero alone loses a nested tree.",
 			Scene:  drill.Scene{Dir: "nested", Count: 4, Size: 44},
@@ -162,6 +163,7 @@ func shapesV1() map[string]*shape {
 			check:  wantRival,
 		},
 	}
+	shapes[mirrors] = shapeMirrors(stack.V1)
 	shapes["copied"] = &shape{
 		reason: "A Composition that copies all annotations of an XR onto what it composes puts no hold on that.", Scene: drill.Scene{Count: 2, Size: 8}, check: wantCopied,
 	}

@@ -23,6 +23,7 @@ const (
 	RBACManager        = "crossplane-rbac-manager"
 	Function           = "function-patch-and-transform"
 	Gate               = "function-gate"
+	AutoReady          = "function-auto-ready"
 	CloudProvider      = "provider-cloud"
 	KubernetesProvider = "provider-kubernetes"
 	HelmProvider       = "provider-helm"
@@ -76,8 +77,10 @@ type Options struct {
 	CrossplaneArgs []string
 	// ProviderArgs are added to the command line of the cloud's provider.
 	ProviderArgs []string
-	// Gate says whether function-gate runs beside Crossplane, for Compositions that gate what they compose on what is observed.
+	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for Compositions that gate what they compose on what is observed.
 	Gate bool
+	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects. Not on v1.
+	Packaged bool
 	// Audit makes the API server write down each request, for Requests.
 	Audit bool
 	// AuditPatches is a resource of which it writes down patches with what is in them; none if it is empty.
@@ -97,7 +100,7 @@ func Programs(options ...Options) []string {
 			names = append(names, string(o.Crossplane), Function, CloudProvider)
 		}
 		if o.Gate {
-			names = append(names, Gate)
+			names = append(names, Gate, AutoReady)
 		}
 		if o.KubernetesProvider {
 			names = append(names, KubernetesProvider)
@@ -225,9 +228,9 @@ func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error 
 
 // startAllOfCrossplane starts Crossplane and all that runs only beside it.
 func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
-	starts := []func() error{
-		func() error { return c.startCrossplane(ctx) },
-		func() error { return c.startProvider(ctx) },
+	starts := []func() error{func() error { return c.startCrossplane(ctx) }}
+	if !c.options.Packaged {
+		starts = append(starts, func() error { return c.startProvider(ctx) })
 	}
 	if c.options.RBACManager {
 		starts = append(starts, func() error { return c.startRBACManager(ctx) })
@@ -250,7 +253,10 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 	}
 	var names []string
 	if c.options.Crossplane != None {
-		names = append(names, string(c.options.Crossplane), CloudProvider)
+		names = append(names, string(c.options.Crossplane))
+		if !c.options.Packaged {
+			names = append(names, CloudProvider)
+		}
 		if c.options.KubernetesProvider {
 			names = append(names, KubernetesProvider)
 		}

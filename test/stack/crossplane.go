@@ -113,17 +113,21 @@ func (c *Cluster) startCrossplane(ctx context.Context) error {
 	if !c.options.Crossplane.IsV1() {
 		objs = append(objs, activationPolicy)
 	}
+	if c.options.Packaged {
+		objs = append(objs, crossplaneAccount)
+	}
 	for _, o := range objs {
 		if err := c.Apply(ctx, []byte(o)); err != nil {
 			return err
 		}
 	}
 
-	return parallel(
-		func() error { return c.runCrossplane(ctx) },
-		func() error { return c.startFunction(ctx, Function) },
-		func() error { return c.startGate(ctx) },
-	)
+	starts := []func() error{func() error { return c.runCrossplane(ctx) }}
+	for _, name := range c.functions() {
+		starts = append(starts, func() error { return c.startFunction(ctx, name) })
+	}
+
+	return parallel(starts...)
 }
 
 func (c *Cluster) runCrossplane(ctx context.Context) error {
@@ -141,8 +145,12 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 	if err := c.Apply(ctx, c.usageWebhook(ports[2])); err != nil {
 		return err
 	}
+	runtime := "External"
+	if c.options.Packaged {
+		runtime = "Provider=Deployment;Function=External"
+	}
 	args := []string{
-		"core", "start", "--namespace=" + crossplaneNamespace, "--package-runtime=External",
+		"core", "start", "--namespace=" + crossplaneNamespace, "--package-runtime=" + runtime,
 		"--xpkg-cache-dir=" + c.dir, "--tls-client-certs-dir=" + c.pki.dir, "--tls-server-certs-dir=" + c.pki.dir,
 		"--poll-interval=10s", "--health-probe-port=" + strconv.Itoa(ports[0]), "--metrics-port=" + strconv.Itoa(ports[1]),
 		"--webhook-port=" + strconv.Itoa(ports[2]),
@@ -195,37 +203,30 @@ func (c *Cluster) startRBACManager(ctx context.Context) error {
 	})
 }
 
-// startGate starts the function that gates what is composed on what is observed, if it is wanted.
-func (c *Cluster) startGate(ctx context.Context) error {
-	if !c.options.Gate {
+// functions are those that run beside Crossplane without having been installed as packages.
+func (c *Cluster) functions() []string {
+	switch {
+	case c.options.Packaged:
 		return nil
+	case c.options.Gate:
+		return []string{Function, Gate, AutoReady}
+	default:
+		return []string{Function}
 	}
-
-	return c.startFunction(ctx, Gate)
 }
 
 func (c *Cluster) startFunction(ctx context.Context, name string) error {
-	path, err := c.program(name)
-	if err != nil {
-		return err
-	}
 	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
-	address := loopback(ports[0])
 	objects, status := strings.ReplaceAll(functionObjects, Function, name), strings.ReplaceAll(fmt.Sprintf(functionStatus, ports[0]), Function, name)
 	if !c.options.Crossplane.IsV1() {
 		status += functionCapabilities
 	}
 
 	return parallel(
-		func() error {
-			return c.run(ctx, &component{
-				name: name, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir},
-				ready: accepts(address, c.pki.tls),
-			})
-		},
+		func() error { return c.runFunction(ctx, name, ports[0]) },
 		func() error {
 			if err := c.Apply(ctx, []byte(objects)); err != nil {
 				return err
@@ -238,4 +239,16 @@ func (c *Cluster) startFunction(ctx context.Context, name string) error {
 			return c.ApplyStatus(ctx, objs[0])
 		},
 	)
+}
+
+func (c *Cluster) runFunction(ctx context.Context, name string, port int) error {
+	path, err := c.program(name)
+	if err != nil {
+		return err
+	}
+	address := loopback(port)
+
+	return c.run(ctx, &component{
+		name: name, path: path, args: []string{"--address=" + address, "--tls-certs-dir=" + c.pki.dir}, ready: accepts(address, c.pki.tls),
+	})
 }

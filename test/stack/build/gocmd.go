@@ -82,8 +82,11 @@ func wrapperMod(r Recipe, mod modFile) string {
 		replaces = append(stagingReplaces(staged, r.Version), replaces...)
 	}
 	replaces = slices.Concat(replaces, stubReplaces(r.Stubs))
+	if r.As != "" {
+		replaces = append(replaces, fmt.Sprintf("%s => %s %s", r.As, r.Module, r.Version))
+	}
 	var s strings.Builder
-	fmt.Fprintf(&s, "module wrapper\n\ngo %s\n\nrequire %s %s\n", mod.Go, r.Module, r.Version)
+	fmt.Fprintf(&s, "module wrapper\n\ngo %s\n\nrequire %s %s\n", mod.Go, r.path(), r.Version)
 	for _, rep := range replaces {
 		fmt.Fprintf(&s, "\nreplace %s\n", rep)
 	}

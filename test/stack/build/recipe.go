@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,6 +35,8 @@ type Recipe struct {
 	Name    string
 	Module  string
 	Version string
+	// As is the path that the module's own go.mod gives it, if that is not the one that it is published under.
+	As string `json:",omitempty"`
 	// Package is relative to the module's root; "" is the root itself.
 	Package string
 	// Replaces are "old => new version" lines for the wrapper module. A module's own replaces do not count when it is a dependency.
@@ -69,6 +72,10 @@ func recipes() []Recipe {
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1, noMetrics},
 		},
 		{Name: "function-patch-and-transform", Module: "github.com/crossplane-contrib/function-patch-and-transform", Version: "v0.5.0"},
+		{
+			Name: "function-auto-ready", Module: "github.com/crossplane-contrib/function-auto-ready", Version: "v0.6.0",
+			As: "github.com/crossplane/function-auto-ready",
+		},
 		{
 			Name: "provider-nop", Module: "github.com/crossplane-contrib/provider-nop", Version: "v0.5.0", Package: "cmd/provider", Assets: "package/crds",
 			Ldflags: []string{noMetrics},
@@ -199,11 +206,14 @@ func names(which func(Recipe) bool) []string {
 
 func (r Recipe) target() string {
 	if r.Package == "" {
-		return r.Module
+		return r.path()
 	}
 
-	return r.Module + "/" + r.Package
+	return r.path() + "/" + r.Package
 }
+
+// path is what the module's packages are imported by.
+func (r Recipe) path() string { return cmp.Or(r.As, r.Module) }
 
 // key names the directory of what this recipe builds: it changes when the recipe does.
 func (r Recipe) key() string {

@@ -34,6 +34,11 @@ func TestWrapperMod(t *testing.T) {
 			want: "module wrapper\n\ngo 1.25.0\n\nrequire k8s.io/kubernetes v1.35.4\n\nreplace k8s.io/api => k8s.io/api v0.35.4\n\n" +
 				"replace a => b v1.0.0\n",
 		},
+		"As": {
+			reason: "A module that is published under another path than its own is required by its own.",
+			recipe: Recipe{Module: "example.org/m", Version: "v1.2.3", As: "example.org/own"},
+			want:   "module wrapper\n\ngo 1.25.0\n\nrequire example.org/own v1.2.3\n\nreplace example.org/own => example.org/m v1.2.3\n",
+		},
 		"Stubs": {
 			reason: "What stands in for a module is in the wrapper's own directory.",
 			recipe: Recipe{

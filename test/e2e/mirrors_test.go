@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// mirrors is a scene of Objects that watch what they manage, in another namespace, and what they refer to.
+const mirrors = "mirrors"
+
+// referredBy is what the name of a finalizer begins with that provider-kubernetes v1.3.1 puts on what an Object refers to. The UID of the Object follows.
+const referredBy = "kubernetes.crossplane.io/referred-by-object-"
+
+func shapeMirrors(version stack.Version) *shape {
+	n := &shape{
+		reason: "What an Object manages in another namespace is neither made anew nor deleted, though it is watched.",
+		Scene:  drill.Scene{Count: 4, Size: 20, Namespaces: []string{mirrors, mirrors + "-elsewhere"}},
+		last:   writeRemotes,
+		check:  wantMirrors,
+	}
+	if version == stack.V1 {
+		n.Size = 24
+	} else {
+		n.BackupArgs = selected(strings.Join(n.Namespaces, ","))
+		n.BackupArgs[len(n.BackupArgs)-1] = "scene=" + mirrors
+	}
+
+	return n
+}
+
+// writeRemotes has people write to what Objects manage. It is lost if that is made anew.
+func writeRemotes(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
+	objects, err := c.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, mirrors+"-elsewhere")
+	if err != nil {
+		return err
+	}
+	for i := range s.Count {
+		name := fmt.Sprintf("%s-%02d-remote", mirrors, i)
+		if _, err := objects.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"written":"by people"}}`), metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("cannot write to %s: %w", name, err)
+		}
+	}
+
+	return nil
+}
+
+// wantMirrors wants a scene to be what it was. That what Objects refer to can't be deleted any more is the provider's doing, with Velero alone too: its finalizer
+// names an Object by a UID, and is put there once in the life of an Object.
+func wantMirrors(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
+	t.Helper()
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	wantSame(t, n, n.picture, after)
+	objects, err := list(t.Context(), s.target, kindObject, "", "")
+	must(t, err)
+	uids := map[string]bool{}
+	for _, u := range objects {
+		uids[referredBy+string(u.GetUID())] = true
+	}
+	referred := after.Only("ConfigMap " + mirrors + "/")
+	for name, l := range referred {
+		fields, _ := l.Fields.(map[string]any)
+		if len(l.Finalizers) != 1 || !strings.HasPrefix(l.Finalizers[0], referredBy) || uids[l.Finalizers[0]] {
+			t.Errorf("%s has the finalizers %v, %v: docs/limits.md says that they name an Object that is not there", name, l.Finalizers, fields)
+		}
+	}
+	if len(referred) != n.Count {
+		t.Errorf("Objects refer to %d ConfigMaps, not %d", len(referred), n.Count)
+	}
+}

@@ -1,0 +1,360 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/crds"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// installation is what people install: a Configuration, which depends on the rest, and where images are. Nothing is at the address that packages are called by.
+const installation = `
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata:
+  name: mirror
+spec:
+  matchImages:
+  - {type: Prefix, prefix: registry.invalid/shop/}
+  rewriteImage:
+    prefix: %s/shop/
+---
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: shop
+spec:
+  activate:
+  - buckets.cloud.m.example.org
+  - networks.cloud.m.example.org
+---
+apiVersion: pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: shop
+spec:
+  package: registry.invalid/shop/platform:v1.0.0
+`
+
+const packageMeta = `
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-cloud
+spec:
+  capabilities: [safe-start]
+---
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-patch-and-transform
+spec:
+  capabilities: [composition]
+---
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: platform
+spec:
+  dependsOn:
+  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: registry.invalid/shop/provider-cloud, version: ">=v1.0.0"}
+  - {apiVersion: pkg.crossplane.io/v1, kind: Function, package: registry.invalid/shop/function-patch-and-transform, version: ">=v1.0.0"}
+`
+
+const (
+	systemNamespace = "crossplane-system"
+	inactiveState   = "Inactive"
+)
+
+func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
+
+// testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a restore bring it back: nobody installs anything in the target
+// but Crossplane.
+func testPackages(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true})...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+	n := &shape{
+		reason: "What the package manager has installed is installed again, and what people made with it is what it was.",
+		Scene: drill.Scene{
+			Name: "packaged", Dir: filepath.Join("testdata", "v2", "packages"), Count: count, Size: 3 * count, Drift: true,
+			BackupArgs: []string{"--include-cluster-resources=true"}, RestoreArgs: []string{"--include-cluster-resources=true"},
+		},
+	}
+
+	images := newRegistry(t)
+	s.publish(t, images, n)
+	s.source = s.packaged(t, "source")
+	must(t, s.source.Apply(ctx, fmt.Appendf(nil, installation, images.host)))
+	must(t, s.source.RunPackages(ctx))
+	s.upgrade(t, images)
+	must(t, n.Offered(ctx, s.source))
+	must(t, n.Make(ctx, s.source))
+	must(t, s.source.RestartVelero(ctx))
+	must(t, n.AwaitReady(ctx, s.source))
+	must(t, drill.Scene{Name: bare, BackupArgs: n.BackupArgs}.BackUp(ctx, s.source))
+	must(t, s.source.UsePlugin(ctx, true))
+	s.store(t, n)
+	before := s.ownership(t, s.source)
+	must(t, s.source.Destroy())
+
+	for _, installed := range []bool{false, true} {
+		t.Run(map[bool]string{false: "Restored", true: "Installed"}[installed], func(t *testing.T) {
+			s.restorePackages(t, n, images, n.Name, installed)
+			s.testPackaged(t, n, before)
+		})
+	}
+	t.Run("VeleroAlone", func(t *testing.T) {
+		t.Run("Installed", func(t *testing.T) {
+			s.restorePackages(t, n, images, bare, true)
+			s.testInstalledAlone(t, n)
+		})
+		t.Run("Restored", func(t *testing.T) {
+			s.restorePackages(t, n, images, bare, false)
+			s.testRestoredAlone(t, before)
+		})
+	})
+}
+
+// restorePackages restores a backup in a new cluster, with the plugin if it was made with that. People have installed the packages before, or nobody has.
+func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, backup string, installed bool) {
+	t.Helper()
+	ctx := t.Context()
+	if s.target != nil {
+		must(t, s.target.Destroy())
+	}
+	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages"), "/", "-"))
+	s.target = s.packaged(t, name)
+	if installed {
+		must(t, s.target.Apply(ctx, fmt.Appendf(nil, installation, r.host)))
+		must(t, s.target.RunPackages(ctx))
+		must(t, n.Offered(ctx, s.target))
+		must(t, s.target.RestartVelero(ctx))
+	}
+	if backup == n.Name {
+		must(t, s.target.UsePlugin(ctx, true))
+	}
+	must(t, drill.Platform{}.StartRestore(ctx, s.target, name, backup, n.RestoreArgs...))
+	if !installed {
+		must(t, s.target.RunPackages(ctx))
+	}
+	s.awaitCompleted(t, name)
+}
+
+// packaged starts a cluster, with Velero alone, in which nothing is installed but Crossplane.
+func (s *suite) packaged(t *testing.T, name string) *stack.Cluster {
+	t.Helper()
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Packaged: true, RBACManager: true, VeleroArgs: oftener})
+	must(t, err)
+
+	return c
+}
+
+// publish has the registry serve each package once.
+func (s *suite) publish(t *testing.T, r *packageRegistry, n *shape) {
+	t.Helper()
+	metas, err := stack.Parse([]byte(packageMeta))
+	must(t, err)
+	text, err := os.ReadFile(filepath.Join(n.Dir, "platform.yaml"))
+	must(t, err)
+	platform, err := stack.Parse([]byte(strings.ReplaceAll(string(text), "${scene}", n.Name)))
+	must(t, err)
+	r.push(t, "shop/provider-cloud:v1.0.0", slices.Concat(metas[:1], providerCRDs(t))...)
+	r.push(t, "shop/function-patch-and-transform:v1.0.0", metas[1])
+	r.push(t, "shop/platform:v1.0.0", slices.Concat(metas[2:], platform)...)
+}
+
+func providerCRDs(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	entries, err := fs.ReadDir(crds.FS(), ".")
+	must(t, err)
+	for _, e := range entries {
+		b, err := fs.ReadFile(crds.FS(), e.Name())
+		must(t, err)
+		objects, err := stack.Parse(b)
+		must(t, err)
+		all = append(all, objects...)
+	}
+
+	return all
+}
+
+// upgrade publishes a newer version of the provider, and has the source install it, so that there is an inactive revision.
+func (s *suite) upgrade(t *testing.T, r *packageRegistry) {
+	t.Helper()
+	ctx := t.Context()
+	metas, err := stack.Parse([]byte(packageMeta))
+	must(t, err)
+	metas[0].SetAnnotations(map[string]string{"meta.crossplane.io/description": "newer"})
+	r.push(t, "shop/provider-cloud:v1.1.0", slices.Concat(metas[:1], providerCRDs(t))...)
+	must(t, s.source.Apply(ctx, []byte(`
+apiVersion: pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: shop-provider-cloud
+spec:
+  package: registry.invalid/shop/provider-cloud:v1.1.0
+`)))
+}
+
+// An owned object is what matters of one that the package manager makes, or has something made of.
+type owned struct {
+	Owners []string
+	State  any
+}
+
+// ownership returns what packages are and have, with the owners of each.
+func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
+	t.Helper()
+	kind := func(group, version, kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+	}
+	all := map[string]owned{}
+	var objects []unstructured.Unstructured
+	for _, gvk := range []schema.GroupVersionKind{
+		kind("pkg.crossplane.io", "v1", "Provider"), kind("pkg.crossplane.io", "v1", "ProviderRevision"),
+		kind("pkg.crossplane.io", "v1", "Function"), kind("pkg.crossplane.io", "v1", "FunctionRevision"),
+		kind("pkg.crossplane.io", "v1", "Configuration"), kind("pkg.crossplane.io", "v1", "ConfigurationRevision"),
+		kind("pkg.crossplane.io", "v1beta1", "Lock"), kind("pkg.crossplane.io", "v1beta1", "ImageConfig"),
+		kind("pkg.crossplane.io", "v1beta1", "DeploymentRuntimeConfig"), mrdKind, policyKind, crdKind,
+		kind("apiextensions.crossplane.io", "v1", "CompositeResourceDefinition"), kind("apiextensions.crossplane.io", "v1", "Composition"),
+		kind("rbac.authorization.k8s.io", "v1", "ClusterRole"), kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
+		kind("apps", "v1", "Deployment"), kind("", "v1", "Service"), kind("", "v1", "ServiceAccount"), kind("", "v1", "Secret"),
+	} {
+		items, err := list(t.Context(), c, gvk, systemNamespace, "")
+		must(t, err)
+		objects = append(objects, items...)
+	}
+	alive := map[string]bool{}
+	for _, u := range objects {
+		alive[string(u.GetUID())] = true
+	}
+	for _, u := range objects {
+		if u.GetKind() == "ClusterRole" && !strings.HasPrefix(u.GetName(), "crossplane:") || strings.HasSuffix(u.GetName(), ".velero.io") {
+			continue
+		}
+		o := owned{State: stateOf(&u)}
+		for _, ref := range u.GetOwnerReferences() {
+			text := ref.Kind + " " + ref.Name
+			if !alive[string(ref.UID)] {
+				text += ", which is not there"
+			}
+			if ref.Controller != nil && *ref.Controller {
+				text = "controller " + text
+			}
+			o.Owners = append(o.Owners, text)
+		}
+		slices.Sort(o.Owners)
+		all[u.GetKind()+" "+u.GetName()] = o
+	}
+
+	return all
+}
+
+// stateOf is what there is to know of an object beside its owners.
+func stateOf(u *unstructured.Unstructured) any {
+	field := func(names ...string) any {
+		v, _, _ := unstructured.NestedFieldCopy(u.Object, names...)
+
+		return v
+	}
+	switch kind := u.GetKind(); {
+	case strings.HasSuffix(kind, "Revision"):
+		return field("spec", "desiredState")
+	case kind == "Lock":
+		var all []string
+		packages, _ := u.Object["packages"].([]any)
+		for _, p := range packages {
+			m, _ := p.(map[string]any)
+			all = append(all, fmt.Sprint(m["name"], " ", m["source"], " ", m["version"]))
+		}
+		slices.Sort(all)
+
+		return all
+	case kind == "ManagedResourceDefinition":
+		return field("spec", "state")
+	case kind == "ImageConfig", kind == "ManagedResourceActivationPolicy", kind == "Provider", kind == "Function", kind == "Configuration":
+		return field("spec")
+	default:
+		return nil
+	}
+}
+
+// testPackaged wants all to be what it was, but for the revisions that were inactive: they are history, and are not restored.
+func (s *suite) testPackaged(t *testing.T, n *shape, before map[string]owned) {
+	s.testPackagedTree(t, n)
+	if diff := cmp.Diff(withoutInactive(before), s.ownership(t, s.target)); diff != "" {
+		t.Errorf("%s\n-before, +after:\n%s", n.reason, diff)
+	}
+}
+
+func (s *suite) testPackagedTree(t *testing.T, n *shape) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, n.AwaitReady(ctx, s.target))
+	now, err := s.cloud.Journal(ctx, 0)
+	must(t, err)
+	s.testSettled(t, n, now[len(now)-1].Seq)
+}
+
+// withoutInactive takes away revisions that are not active, and what they own.
+func withoutInactive(all map[string]owned) map[string]owned {
+	kept := map[string]owned{}
+	isInactive := func(owner string) bool { return all[strings.TrimPrefix(owner, "controller ")].State == inactiveState }
+	for name, o := range all {
+		if o.State == inactiveState || len(o.Owners) == 1 && isInactive(o.Owners[0]) {
+			continue
+		}
+		o.Owners = slices.DeleteFunc(slices.Clone(o.Owners), isInactive)
+		kept[name] = o
+	}
+
+	return kept
+}
+
+// testRestoredAlone is a control: a revision that is not active has lost its package, which then does not take it along when it is deleted. What becomes of XRs
+// depends on whether a function answers before all is back.
+func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
+	after := s.ownership(t, s.target)
+	for name, o := range before {
+		if o.State == inactiveState && (after[name].State != inactiveState || len(after[name].Owners) > 0) {
+			t.Errorf("docs/hazards.md says that nobody owns %s, and it is %+v", name, after[name])
+		}
+	}
+}
+
+// testInstalledAlone is the control.
+func (s *suite) testInstalledAlone(t *testing.T, n *shape) {
+	must(t, s.target.Wait(t.Context(), patience, "Crossplane to make anew what Velero alone has restored", func(ctx context.Context) error {
+		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+		if err == nil && len(changes) == 0 {
+			err = errors.New("nothing has changed in the cloud")
+		}
+
+		return err
+	}))
+}

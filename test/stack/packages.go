@@ -1,0 +1,172 @@
+package stack
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// packagesTimeout is long enough for the package manager to try again what it could not do at first.
+const packagesTimeout = 4 * time.Minute
+
+// crossplaneAccount is what Crossplane's chart makes. ServiceAccounts of packages get its pull secrets.
+const crossplaneAccount = `
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  namespace: crossplane-system
+  name: crossplane
+`
+
+// deploymentStatus is what the Deployment of a provider has when its Pod runs.
+const deploymentStatus = `
+status:
+  conditions:
+  - type: Available
+    status: "True"
+    reason: MinimumReplicasAvailable
+    lastTransitionTime: "2025-01-01T00:00:00Z"
+    lastUpdateTime: "2025-01-01T00:00:00Z"
+`
+
+// functionTLS is what whoever runs functions makes for a function that has webhooks, without which the package manager does not go on.
+const functionTLS = `
+apiVersion: v1
+kind: Secret
+metadata:
+  namespace: crossplane-system
+  name: function-tls
+data:
+  tls.crt: %s
+`
+
+// revisionStatus is what whoever runs functions says of the revision that runs.
+const revisionStatus = `
+status:
+  endpoint: dns:///localhost:%d
+  tlsServerSecretName: function-tls
+  conditions:
+  - {type: RuntimeHealthy, status: "True", reason: HealthyPackageRevision, lastTransitionTime: "2025-01-01T00:00:00Z"}
+`
+
+// RunPackages does what a kubelet does in a cluster with Packaged, and whoever runs functions: it runs function and provider, and says so of what the package
+// manager makes for them, until each package is Healthy. The provider's kinds must become active by themselves.
+func (c *Cluster) RunPackages(ctx context.Context) error {
+	ports, err := freePorts(1)
+	if err != nil {
+		return err
+	}
+	if err := c.runFunction(ctx, Function, ports[0]); err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, fmt.Appendf(nil, functionTLS, base64.StdEncoding.EncodeToString(c.pki.ca))); err != nil {
+		return err
+	}
+	if err := c.Wait(ctx, packagesTimeout, "packages", func(ctx context.Context) error { return c.runPackages(ctx, ports[0]) }); err != nil {
+		return err
+	}
+	if err := c.Wait(ctx, readyTimeout, "the provider's kinds", c.awaitKinds); err != nil {
+		return err
+	}
+
+	return c.startProvider(ctx)
+}
+
+func (c *Cluster) runPackages(ctx context.Context, port int) error {
+	err := c.each(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, crossplaneNamespace, func(u *unstructured.Unstructured) error {
+		return c.setStatus(ctx, u, deploymentStatus)
+	})
+	if err != nil {
+		return err
+	}
+	err = c.each(ctx, packageKind("FunctionRevision"), "", func(u *unstructured.Unstructured) error {
+		if state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState"); state != "Active" {
+			return nil
+		}
+
+		return c.setStatus(ctx, u, fmt.Sprintf(revisionStatus, port))
+	})
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"Provider", "Function", "Configuration"} {
+		n := 0
+		err := c.each(ctx, packageKind(kind), "", func(u *unstructured.Unstructured) error {
+			n++
+
+			return errors.Join(HasCondition(u, "Installed", "True"), HasCondition(u, "Healthy", "True"))
+		})
+		if err == nil && n == 0 {
+			err = fmt.Errorf("there is no %s", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// awaitKinds returns an error until the provider finds all of its kinds.
+func (c *Cluster) awaitKinds(ctx context.Context) error {
+	a, err := program(c.host.set, CloudProvider)
+	if err != nil {
+		return err
+	}
+	crds, err := read(a.Assets)
+	if err != nil {
+		return err
+	}
+	for _, crd := range crds {
+		live, err := c.dynamic.Resource(crdResource).Get(ctx, crd.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if err := HasCondition(live, "Established", "True"); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// each calls a function for each object of a kind.
+func (c *Cluster) each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, do func(u *unstructured.Unstructured) error) error {
+	r, err := c.Resource(ctx, gvk, namespace)
+	if err != nil {
+		return err
+	}
+	list, err := r.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", gvk.Kind, err)
+	}
+	for i := range list.Items {
+		if err := do(&list.Items[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// setStatus applies a status in YAML to an object.
+func (c *Cluster) setStatus(ctx context.Context, of *unstructured.Unstructured, status string) error {
+	objects, err := Parse([]byte("apiVersion: " + of.GetAPIVersion() + "\nkind: " + of.GetKind() + status))
+	if err != nil {
+		return err
+	}
+	objects[0].SetNamespace(of.GetNamespace())
+	objects[0].SetName(of.GetName())
+
+	return c.ApplyStatus(ctx, objects[0])
+}
+
+func packageKind(kind string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: kind}
+}
