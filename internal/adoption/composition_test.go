@@ -1,0 +1,43 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// That a held XR or claim follows another Composition than in the backup is said before that acts.
+func TestNextOfWhatFollowsAnother(t *testing.T) {
+	x := xptest.XR("x")
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	follows := func(u *unstructured.Unstructured, composition, revision string) *unstructured.Unstructured {
+		return xptest.With(held(u, xptest.SeenPaused()), xptest.Field(composition, "spec", "compositionRef", "name"),
+			xptest.Field(revision, "spec", "compositionRevisionRef", "name"))
+	}
+	same := xp.Instance{Unstructured: x}
+	none := xptest.With(held(x, xptest.SeenPaused()), xptest.Without("spec", "compositionRef"))
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason string
+		world  *World
+		want   string
+	}{
+		"Same":        {reason: "Nobody has changed anything.", world: world(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x))},
+		"Composition": {reason: "It acts when the pin goes.", world: world(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to other while it was held"},
+		"Revision":    {reason: "It acts at once.", world: world(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)), want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while"},
+		"Both":        {reason: "Both are named.", world: world(follows(x, "other", "other-1"), xptest.Revision("other-1", x)), want: "to other and its compositionRevisionRef from"},
+		"Removed":     {reason: "Crossplane selects one then.", world: world(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none"},
+		"Claim":       {reason: "Crossplane carries it over to the XR.", world: world(adopted, follows(claim, "other", same.Revision())), want: "OrderClaim team-a/o follows something else"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Next(tc.world, xp.RefTo(x))
+			if plan.Patch == nil || !strings.Contains(plan.Warning, tc.want) || (plan.Warning == "") != (tc.want == "") {
+				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
+			}
+		})
+	}
+}
