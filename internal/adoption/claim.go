@@ -90,9 +90,7 @@ func (t *tree) releaseClaim() bool {
 		return false
 	}
 	if h != nil {
-		if t.plan.Failed = t.claimDeleted(); t.plan.Failed == "" {
-			t.letGoOfClaim(claim, h)
-		}
+		t.letGoOfClaim(claim, h)
 
 		return false
 	}
@@ -162,6 +160,9 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	if h.Freed {
 		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
 
+		return
+	}
+	if t.plan.Failed = t.claimDeleted(); t.plan.Failed != "" {
 		return
 	}
 	if xp.IsPaused(claim) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -22,7 +23,11 @@ func chosenElsewhere(u *unstructured.Unstructured, h *Hold) string {
 		{"compositionRef", h.Composition, i.Composition()}, {"compositionRevisionRef", h.Revision, i.Revision()},
 	} {
 		if c.before != "" && c.now != c.before {
-			changes = append(changes, fmt.Sprintf("its %s from %s to %s", c.field, c.before, cmp.Or(c.now, "none")))
+			now := cmp.Or(c.now, "none")
+			if nameOf(c.now) != c.now {
+				now = "what can't be the name of one"
+			}
+			changes = append(changes, fmt.Sprintf("its %s from %s to %s", c.field, c.before, now))
 		}
 	}
 	if len(changes) == 0 {
@@ -31,4 +36,44 @@ func chosenElsewhere(u *unstructured.Unstructured, h *Hold) string {
 
 	return fmt.Sprintf("%s follows something else than in the backup: somebody has changed %s while it was held; %s. When it is adopted Crossplane deletes what "+
 		"that composes no longer, with its external resources. If it is not to, change it back", xp.String(u), strings.Join(changes, " and "), takenOff(u))
+}
+
+// nameOf is what can be the name of a Composition or of a revision, else "": whoever can write an XR can write anything there, of any length.
+func nameOf(s string) string {
+	if len(validation.NameIsDNSSubdomain(s, false)) > 0 {
+		return ""
+	}
+
+	return s
+}
+
+// remarkChosen says so of a held XR that is paused, and of its claim.
+func (t *tree) remarkChosen(u *unstructured.Unstructured) {
+	why := []string{chosenElsewhere(u, t.hold)}
+	if claim, h := t.heldClaim(); claim != nil {
+		why = append(why, chosenElsewhere(claim, h))
+	}
+	for _, w := range why {
+		if w != "" {
+			t.plan.Remarks = append(t.plan.Remarks, w)
+		}
+	}
+}
+
+// heldClaim returns the XR's claim and its hold; nil if there is none, or it is not held.
+func (t *tree) heldClaim() (*unstructured.Unstructured, *Hold) {
+	r, ok := t.xr.ClaimRef()
+	if !ok {
+		return nil, nil
+	}
+	claim := t.w.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		return nil, nil
+	}
+	h, err := t.w.holdOf(claim)
+	if err != nil || h == nil || h.Freed {
+		return nil, nil
+	}
+
+	return claim, h
 }

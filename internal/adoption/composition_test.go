@@ -26,12 +26,33 @@ func TestNextOfWhatFollowsAnother(t *testing.T) {
 		world  *World
 		want   string
 	}{
-		"Same":        {reason: "Nobody has changed anything.", world: world(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x))},
-		"Composition": {reason: "It acts when the pin goes.", world: world(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to other while it was held"},
-		"Revision":    {reason: "It acts at once.", world: world(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)), want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while"},
-		"Both":        {reason: "Both are named.", world: world(follows(x, "other", "other-1"), xptest.Revision("other-1", x)), want: "to other and its compositionRevisionRef from"},
-		"Removed":     {reason: "Crossplane selects one then.", world: world(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none"},
-		"Claim":       {reason: "Crossplane carries it over to the XR.", world: world(adopted, follows(claim, "other", same.Revision())), want: "OrderClaim team-a/o follows something else"},
+		"Same": {
+			reason: "Nobody has changed anything.",
+			world:  world(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x)),
+		},
+		"Composition": {
+			reason: "It acts when the pin goes.", world: world(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to other while it was held",
+		},
+		"Revision": {
+			reason: "It acts at once.", world: world(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)),
+			want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while",
+		},
+		"Both": {
+			reason: "Both are named.", world: world(follows(x, "other", "other-1"), xptest.Revision("other-1", x)),
+			want: "to other and its compositionRevisionRef from",
+		},
+		"NoName": {
+			reason: "What a tenant writes is not told if it can't be a name.", world: world(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to what can't be the name of one",
+		},
+		"Removed": {
+			reason: "Crossplane selects one then.", world: world(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none",
+		},
+		"Claim": {
+			reason: "Crossplane carries it over to the XR.", world: world(adopted, follows(claim, "other", same.Revision())),
+			want: "OrderClaim team-a/o follows something else",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := Next(tc.world, xp.RefTo(x))
@@ -39,5 +60,9 @@ func TestNextOfWhatFollowsAnother(t *testing.T) {
 				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
 			}
 		})
+	}
+	waits := world(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
+	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0], "OrderClaim team-a/o follows") {
+		t.Errorf("That is also told while it waits for something; got %+v", plan)
 	}
 }

@@ -48,15 +48,8 @@ func (t *tree) deletedToo() []xp.Ref {
 
 // claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the next step; "" if it is not.
 func (t *tree) claimDeleted() string {
-	r, ok := t.xr.ClaimRef()
-	if !ok {
-		return ""
-	}
-	claim := t.w.Get(r)
-	if claim == nil || claim.GetDeletionTimestamp() == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
-		return ""
-	}
-	if h, err := t.w.holdOf(claim); err != nil || h == nil || h.Freed {
+	claim, _ := t.heldClaim()
+	if claim == nil || claim.GetDeletionTimestamp() == nil {
 		return ""
 	}
 
@@ -79,7 +72,7 @@ func deletedManaged(u *unstructured.Unstructured) string {
 		return xp.String(u) + " is being deleted" + againWhenGone
 	}
 
-	return fmt.Sprintf("%s is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation %s; to "+
-		"keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
+	return fmt.Sprintf("%s is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation %s; "+
+		"to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
 		xp.String(u), xp.AnnotationPaused)
 }

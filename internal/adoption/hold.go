@@ -166,7 +166,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 // pin pins u, which is about to be created, and has the hold keep what it had before, or before an earlier hold.
 func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	inst := xp.Instance{Unstructured: u}
-	h.Composition, h.Revision = inst.Composition(), inst.Revision()
+	h.Composition, h.Revision = nameOf(inst.Composition()), nameOf(inst.Revision())
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
 	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {

@@ -247,13 +247,10 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkSecret(u)
 		t.checkRevision()
 		t.checkSeen(u)
-		elsewhere := chosenElsewhere(u, t.hold)
-		if elsewhere != "" {
-			t.plan.Remarks = append(t.plan.Remarks, elsewhere)
-		}
+		t.remarkChosen(u)
 		if t.mayGo(u) {
 			t.do(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Warning = elsewhere
+			t.plan.Warning = chosenElsewhere(u, t.hold)
 		}
 
 		return t.plan

@@ -66,8 +66,9 @@ func testPruned(t *testing.T, version stack.Version) {
 	s := newSuite(t, version)
 	g := newGit(t)
 	alone := s.applied(t, g, flux, drill.Platform{Namespace: "prunedalone"}, 2)
-	s.backUp(t, s.source, alone)
 	all := s.makePruned(t, g, s.prunings())
+	s.backUp(t, s.source, alone)
+	s.backUpPruned(t, all)
 	tenants := []*tenant{alone}
 	for _, d := range all {
 		tenants = append(tenants, d.tenant)

@@ -40,6 +40,8 @@ type pruning struct {
 	then func(ctx context.Context, s *suite, d *prunedTenant) error
 	// kept says that they chose to keep the external resources.
 	kept bool
+	// quarantine says that MRs are held too, so that the restore is over before anything is pruned.
+	quarantine bool
 }
 
 const (
@@ -62,7 +64,10 @@ func (s *suite) prunings() map[string]pruning {
 		"LetGo":      {reason: "An XR waits for its person.", made: flux, tells: []string{tellsXR}, then: letGo},
 		"Kept":       {reason: "What is composed can go without its external resource.", made: flux, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true},
 		"Foreground": {reason: "The garbage collector does not wait for what is paused.", made: argocd, tells: []string{tellsXR, tellsGone}, goes: true, then: letGo},
-		"ByHand":     {reason: "A person deletes XRs too.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: letGo},
+		"Quarantine": {
+			reason: "What is composed can be held too.", made: argocd, args: []string{"--annotations", holdAll}, quarantine: true, then: orphanAndLetGo, kept: true,
+		},
+		"ByHand": {reason: "A person deletes XRs too.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: letGo},
 	}
 }
 
@@ -73,11 +78,15 @@ func (s *suite) makePruned(t *testing.T, g *git, some map[string]pruning) []*pru
 		n := s.applied(t, g, p.made, drill.Platform{Namespace: "pruned" + strings.ToLower(name)}, 2)
 		all = append(all, &prunedTenant{tenant: n, pruning: p, name: name})
 	}
+
+	return all
+}
+
+func (s *suite) backUpPruned(t *testing.T, all []*prunedTenant) {
+	t.Helper()
 	for _, d := range all {
 		s.backUp(t, s.source, d.tenant)
 	}
-
-	return all
 }
 
 // testPrunedAlone is the control: what Velero alone brings back is not held, so it goes at once, and all external resources with it.
@@ -114,7 +123,7 @@ func (s *suite) testPruned(t *testing.T, g *git, all []*prunedTenant) {
 	for _, d := range all {
 		must(t, drill.AwaitItems(ctx, s.target, d.Namespace))
 		must(t, d.prune(ctx, g, s))
-		if d.goes {
+		if d.goes || d.quarantine {
 			s.eventually(t, "all that is composed in "+d.Namespace+" to be deleted", func(ctx context.Context) error { return d.deleted(ctx, s.target) })
 		}
 	}
@@ -163,6 +172,12 @@ func (d *prunedTenant) held(ctx context.Context, c *stack.Cluster) ([]unstructur
 
 func (s *suite) testPrunedOne(t *testing.T, d *prunedTenant) {
 	ctx := t.Context()
+	if d.quarantine {
+		s.wantPhase(t, d.Namespace, "Completed")
+		s.testKept(t, d)
+
+		return
+	}
 	s.wantPhase(t, d.Namespace, "PartiallyFailed")
 	details := s.details(t, d.Namespace)
 	going, err := d.held(ctx, s.target)
@@ -189,13 +204,22 @@ func (s *suite) testPrunedOne(t *testing.T, d *prunedTenant) {
 		must(t, d.AwaitReads(ctx, s.target, s.cloud, d.before, now.Seq))
 		must(t, s.lost(ctx, d, 0))
 	}
-	must(t, d.then(ctx, s, d))
-	s.eventually(t, "what was let go to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
-	if !d.kept {
-		s.eventually(t, "the external resources to be gone", func(ctx context.Context) error { return s.lost(ctx, d, len(d.before.Slots)) })
+	if d.kept {
+		s.testKept(t, d)
 
 		return
 	}
+	must(t, d.then(ctx, s, d))
+	s.eventually(t, "what was let go to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
+	s.eventually(t, "the external resources to be gone", func(ctx context.Context) error { return s.lost(ctx, d, len(d.before.Slots)) })
+}
+
+// testKept keeps external resources of what was deleted, and restores that again.
+func (s *suite) testKept(t *testing.T, d *prunedTenant) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, d.then(ctx, s, d))
+	s.eventually(t, "what was let go to be gone", func(ctx context.Context) error { return d.gone(ctx, s.target) })
 	must(t, s.lost(ctx, d, 0))
 	s.restore(t, d.tenant, d.Namespace+"-again")
 	s.settle(t, d.tenant)
@@ -249,6 +273,13 @@ func letGo(ctx context.Context, s *suite, d *prunedTenant) error {
 		if d.xrs {
 			all = xrs
 		}
+	}
+	if d.quarantine {
+		mrs, err := d.Managed(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		all = append(mrs, all...)
 	}
 	for _, u := range all {
 		err := drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{"crossplane.io/paused": nil}}})
