@@ -47,7 +47,7 @@ func (a *argocd) prune(_ context.Context, live *unstructured.Unstructured) error
 		sync.WithOperationSettings(false, true, false, true), sync.WithPrunePropagationPolicy(&foreground))
 }
 
-// sync is one sync from start to end, or until it has a result that is enough. It takes more than one call: the first tries everything without changing anything.
+// sync is one sync from start to end, or until it has a result that is enough. It takes more than one call: the first tries all without changing anything.
 func (a *argocd) sync(manifest, live *unstructured.Unstructured, enough func(common.ResourceSyncResult) bool, options ...sync.SyncOpt) error {
 	of := manifest
 	if of == nil {

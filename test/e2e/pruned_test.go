@@ -97,16 +97,26 @@ func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	_, err := drill.AwaitRestore(ctx, s.target, n.Namespace)
 	must(t, err)
 	must(t, s.target.UsePlugin(ctx, true))
-	must(t, n.AwaitReady(ctx, s.target, n.size))
+	s.eventually(t, "Crossplane to have composed all XRs", func(ctx context.Context) error {
+		xrs, err := n.Composites(ctx, s.target)
+		for _, u := range xrs {
+			err = errors.Join(err, stack.HasCondition(&u, "Synced", "True"))
+		}
+		if len(xrs) < n.size {
+			err = fmt.Errorf("there are %v: %w", names(xrs), err)
+		}
+
+		return err
+	})
 	must(t, g.prune(ctx, s.target, flux, n.manifests()))
 	s.eventually(t, "all to be gone, without which the other scenes prove nothing", func(ctx context.Context) error {
-		xrs, err := n.Composites(ctx, s.target)
+		left, err := n.Instances(ctx, s.target)
 		if err != nil {
 			return err
 		}
 		got, err := n.Compare(ctx, s.target, s.cloud, n.before)
-		if err == nil && (len(xrs) > 0 || got.Deletes < got.Total) {
-			err = fmt.Errorf("there are %v, and %+v", names(xrs), got)
+		if err == nil && (len(left) > 0 || got.Deletes < got.Total) {
+			err = fmt.Errorf("there are %v, and %+v", names(left), got)
 		}
 
 		return err
