@@ -26,10 +26,11 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 		ofXR = "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation " +
 			"crossplane.io/paused" + howToKeep
 		ofClaim = "OrderClaim team-a/o is being deleted, and its hold keeps Crossplane from deleting XOrder x with it; to let both go, with all that is composed, " +
-			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is gone: " +
-			`docs/gitops.md, "It was deleted while it was held"`
+			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is " +
+			`gone: docs/gitops.md, "It was deleted while it was held"`
 		ofMR = "Bucket b is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation " +
-			"crossplane.io/paused; to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone"
+			"crossplane.io/paused; to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
+			"gone"
 	)
 	runPlans(t, map[string]planCase{
 		"XR": {
@@ -37,8 +38,9 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 			world: world(paused, bucket, revision), want: outcome{Failed: ofXR},
 		},
 		"Foreground": {
-			reason: "What goes before it can't be kept any more, and is named.", ref: xp.RefTo(x), world: world(paused, xptest.With(bucket, xptest.Deleting()), revision),
-			want: outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
+			reason: "What goes before it can't be kept any more, and is named.", ref: xp.RefTo(x),
+			world: world(paused, xptest.With(bucket, xptest.Deleting()), revision),
+			want:  outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
 		},
 		"Claim": {
 			reason: "Crossplane deletes its XR when the claim is released.", ref: xp.RefTo(x),

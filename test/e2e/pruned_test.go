@@ -56,7 +56,9 @@ func (s *suite) prunings() map[string]pruning {
 			"LetGo":      {reason: "A claim waits for its person.", made: flux, tells: []string{tellsClaim}, then: letGo},
 			"Kept":       {reason: "A claim can go without its XR.", made: flux, tells: []string{tellsClaim}, then: forgetClaims, kept: true},
 			"Foreground": {reason: "Nothing of Crossplane's has a claim as its owner.", made: argocd, tells: []string{tellsClaim}, then: forgetClaims, kept: true},
-			"XRKept":     {reason: "What is composed can go without its external resource.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true},
+			"XRKept": {
+				reason: "What is composed can go without its external resource.", made: kubectlApply, xrs: true, tells: []string{tellsXR}, then: orphanAndLetGo, kept: true,
+			},
 		}
 	}
 
