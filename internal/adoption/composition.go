@@ -38,6 +38,46 @@ func chosenElsewhere(u *unstructured.Unstructured, h *Hold) string {
 		"that composes no longer, with its external resources. If it is not to, change it back", xp.String(u), strings.Join(changes, " and "), takenOff(u))
 }
 
+// policyOf is the composition update policy that u has without its hold: what it had in the backup, unless somebody has written the hold's own since, as one
+// does who pins it in Git.
+func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
+	i := xp.Instance{Unstructured: u}
+	created := u.GetCreationTimestamp()
+	if policy, _ := i.UpdatePolicy(); policy != xp.UpdateManual || created.IsZero() {
+		return h.UpdatePolicy
+	}
+	others, _ := othersAt(u, i.UpdatePolicyPath())
+	for _, m := range others {
+		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) {
+			return new(xp.UpdateManual)
+		}
+	}
+
+	return h.UpdatePolicy
+}
+
+// following is the hold of an XR with the policy of its claim, which is not held any more: Crossplane carries that over to the XR each time that it reconciles
+// the claim, and v1 can't reconcile a claim again whose revision it has carried over to an XR of another policy (crossplane
+// internal/controller/apiextensions/claim/syncer_ssa.go).
+func (t *tree) following(h *Hold) *Hold {
+	r, ok := t.xr.ClaimRef()
+	if !ok || !h.Pinned {
+		return h
+	}
+	claim := t.w.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || xp.IsPaused(claim) || xp.HasAnnotation(claim, AnnotationHold) {
+		return h
+	}
+	if policy, ok := (xp.Instance{Unstructured: claim}).UpdatePolicy(); ok {
+		theirs := *h
+		theirs.UpdatePolicy = &policy
+
+		return &theirs
+	}
+
+	return h
+}
+
 // nameOf is what can be the name of a Composition or of a revision, else "": whoever can write an XR can write anything there, of any length.
 func nameOf(s string) string {
 	if len(validation.NameIsDNSSubdomain(s, false)) > 0 {

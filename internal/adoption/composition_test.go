@@ -66,3 +66,40 @@ func TestNextOfWhatFollowsAnother(t *testing.T) {
 		t.Errorf("That is also told while it waits for something; got %+v", plan)
 	}
 }
+
+// Who pins something in Git while it is held wants it pinned.
+func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
+	path := xp.Instance{Unstructured: xptest.XR("x")}.UpdatePolicyPath()
+	automatic := xptest.Policy(xp.UpdateAutomatic)
+	adopted := func(o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", automatic, ofMonday()), append([]xptest.Option{unpaused(), xptest.Reconciled()}, o...)...)
+	}
+	claim := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Claim("o", append([]xptest.Option{xptest.OfXR(xptest.XR("x")), xptest.Reconciled()}, o...)...)
+	}
+	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason string
+		world  *World
+		want   string
+	}{
+		"Nobody":    {reason: "The pin was the hold's.", world: world(adopted()), want: xp.UpdateAutomatic},
+		"Somebody":  {reason: "Flux has written it since.", world: world(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual},
+		"Before":    {reason: "Who managed it in the backup had its own value.", world: world(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic},
+		"Velero":    {reason: "Velero writes all.", world: world(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic},
+		"Claim":     {reason: "Crossplane carries it over.", world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
+		"ClaimSame": {reason: "That of the backup.", world: world(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
+		"ClaimPaused": {
+			reason: "Nothing carries it over.", want: xp.UpdateAutomatic,
+			world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual), xptest.Annotated(xp.AnnotationPaused, "true"))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := tc.world.Get(xp.RefTo(xptest.XR("x")))
+			plan := Next(tc.world, xp.RefTo(u))
+			if got, _ := (xp.Instance{Unstructured: xptest.Merge(u, plan.Patch)}).UpdatePolicy(); plan.Patch == nil || got != tc.want {
+				t.Errorf("%s\nwant %q, got %q of %+v", tc.reason, tc.want, got, plan)
+			}
+		})
+	}
+}

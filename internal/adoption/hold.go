@@ -263,7 +263,7 @@ func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.UpdatePolicy)))
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.policyOf(u))))
 	}
 	h.giveBackKept(u, p)
 

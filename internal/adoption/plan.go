@@ -264,7 +264,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.plan.Change = t.w.key.lift(u, t.hold.withPauseOf(u), step)
+		t.plan.Change = t.w.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
 	}
 
 	return t.plan

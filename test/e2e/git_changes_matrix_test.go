@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func gitChanges() map[string]*gitChange {
 	return map[string]*gitChange{
 		"Composition": {
 			reason: "Another Composition acts when the hold is lifted.", prepare: composeOther, edit: followOther, drops: true,
-			tells: []string{"follows something else than in the backup", "its compositionRef from environments-", "deletes what that composes no longer"},
+			tells: []string{"follows something else than in the backup", "its compositionRef from environments-", "kustomize-controller", "deletes what that composes no longer"},
 		},
 		"Revision": {
 			reason: "So does another revision.", drops: true,
@@ -265,6 +266,34 @@ func followNewest(ctx context.Context, c *stack.Cluster, n *tenant, m *unstructu
 	}
 
 	return errors.Join(choose(n, m, name, "compositionRevisionRef", "name"), choose(n, m, "Manual", "compositionUpdatePolicy"))
+}
+
+// arePinned returns an error if an instance or an XR is not pinned to what Git says.
+func (n *tenant) arePinned(ctx context.Context, c *stack.Cluster) error {
+	want := n.Manifest(0)
+	if err := followNewest(ctx, c, n, want); err != nil {
+		return err
+	}
+	all, err := n.Instances(ctx, c)
+	if err != nil {
+		return err
+	}
+	xrs, err := n.Composites(ctx, c)
+	path := []string{"spec", "crossplane"}
+	if n.Crossplane.IsV1() {
+		path = path[:1]
+	}
+	for _, u := range append(all, xrs...) {
+		for _, field := range []string{"compositionRevisionRef", "compositionUpdatePolicy"} {
+			is, _, _ := unstructured.NestedFieldNoCopy(u.Object, append(slices.Clone(path), field)...)
+			should, _, _ := unstructured.NestedFieldNoCopy(want.Object, append(slices.Clone(path), field)...)
+			if diff := cmp.Diff(should, is); diff != "" {
+				err = errors.Join(err, fmt.Errorf("the %s of %s %s is not what Git says:\n%s", field, u.GetKind(), u.GetName(), diff))
+			}
+		}
+	}
+
+	return err
 }
 
 // addNote adds a field to the XRD, and waits until the API server has it.
