@@ -35,7 +35,8 @@ func chosenElsewhere(u *unstructured.Unstructured, h *Hold) string {
 	}
 
 	return fmt.Sprintf("%s follows something else than in the backup: somebody has changed %s while it was held; %s. When it is adopted Crossplane deletes what "+
-		"that composes no longer, with its external resources. If it is not to, change it back", xp.String(u), strings.Join(changes, " and "), takenOff(u))
+		"that composes no longer, with its external resources. If it is not to, change it back", xp.String(u), strings.Join(changes, " and "),
+		writtenBy(u, "who is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"))
 }
 
 // policyOf is the composition update policy that u has without its hold: what it had in the backup, unless somebody has written the hold's own since, as one
