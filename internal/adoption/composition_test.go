@@ -83,10 +83,16 @@ func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 		world  *World
 		want   string
 	}{
-		"Nobody":    {reason: "The pin was the hold's.", world: world(adopted()), want: xp.UpdateAutomatic},
-		"Somebody":  {reason: "Flux has written it since.", world: world(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual},
-		"Before":    {reason: "Who managed it in the backup had its own value.", world: world(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic},
-		"Velero":    {reason: "Velero writes all.", world: world(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic},
+		"Nobody": {reason: "The pin was the hold's.", world: world(adopted()), want: xp.UpdateAutomatic},
+		"Somebody": {
+			reason: "Flux has written it since.", world: world(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual,
+		},
+		"Before": {
+			reason: "Who managed it in the backup had its own value.", world: world(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic,
+		},
+		"Velero": {
+			reason: "Velero writes all.", world: world(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic,
+		},
 		"Claim":     {reason: "Crossplane carries it over.", world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
 		"ClaimSame": {reason: "That of the backup.", world: world(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
 		"ClaimPaused": {
