@@ -252,9 +252,14 @@ func LeftSetting(u *unstructured.Unstructured) string {
 
 // takenOff says who has probably taken the hold off an object.
 func takenOff(u *unstructured.Unstructured) string {
+	return writtenBy(u, "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)")
+}
+
+// writtenBy says who has written an object last, or that it is not known.
+func writtenBy(u *unstructured.Unstructured, unknown string) string {
 	manager, operation, when, ok := lastWriter(u)
 	if !ok {
-		return "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"
+		return unknown
 	}
 
 	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)

@@ -28,6 +28,9 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 		return t.plan
 	}
 	u := w.Get(r)
+	if claim.GetDeletionTimestamp() != nil {
+		return Plan{Failed: deletedClaim(claim.Unstructured, r)}
+	}
 	if u == nil {
 		return Plan{Failed: fmt.Sprintf(stays+"was not restored; restore again from a backup that has the XR, without "+
 			"--include-cluster-resources=false", xp.String(claim.Unstructured), r.Name)}
@@ -160,6 +163,9 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 
 		return
 	}
+	if t.plan.Failed = t.claimDeleted(); t.plan.Failed != "" {
+		return
+	}
 	if xp.IsPaused(claim) {
 		t.checkSeen(claim)
 	} else {
@@ -167,5 +173,6 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitHand(xp.RefTo(claim), h) {
 		t.plan.Change = t.w.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
+		t.plan.Warning = chosenElsewhere(claim, h)
 	}
 }

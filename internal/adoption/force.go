@@ -187,7 +187,10 @@ func (f *forcing) present(r xp.Ref, u *unstructured.Unstructured) {
 
 // composition finds changes of the Composition that act at once.
 func (f *forcing) composition(xr xp.Composite) {
-	if !f.hold.Pinned || f.hold.UpdatePolicy != nil && *f.hold.UpdatePolicy == xp.UpdateManual {
+	if elsewhere := chosenElsewhere(f.u, f.hold); elsewhere != "" {
+		f.risk("%s", elsewhere)
+	}
+	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
 		return
 	}
 	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")

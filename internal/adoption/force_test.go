@@ -59,6 +59,11 @@ func TestForce(t *testing.T) {
 			reason: "It is about to be missing.", world: world(xr(), xptest.With(bucket, xptest.Deleting()), pinned), of: x,
 			want: []string{"Bucket b is being deleted"},
 		},
+		"FollowsAnother": {
+			reason: "Somebody has changed that while it was held.", of: x,
+			world: world(xptest.With(xr(), xptest.Field("other", "spec", "compositionRef", "name")), bucket, pinned),
+			want:  []string{"XOrder x follows something else than in the backup", "its Composition other has no revision here"},
+		},
 		"HeldBelow": {
 			reason: "The MR's own hold stays on.", world: world(xr(), heldFor(nameless, Hold{Identity: xp.Unknown}), pinned), of: x,
 			want: []string{"Bucket b " + RiskHeld},

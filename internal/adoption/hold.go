@@ -37,6 +37,9 @@ type Hold struct {
 	// Pinned says that the composition update policy was set to Manual, and UpdatePolicy which it was before; nil if there was none.
 	Pinned       bool    `json:"pinned,omitempty"`
 	UpdatePolicy *string `json:"compositionUpdatePolicy,omitempty"`
+	// Composition and Revision are the names of those that it followed when it was backed up; "" if there were none.
+	Composition string `json:"composition,omitempty"`
+	Revision    string `json:"revision,omitempty"`
 	// Unpaused is when Crossplane was let reconcile it, in RFC 3339; "" if it was not yet.
 	Unpaused string `json:"unpaused,omitempty"`
 	// Clone is the object that this one is a copy of, if that is alive: then both would manage the same external resources, and what is done
@@ -169,6 +172,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 // pin pins u, which is about to be created, and has the hold keep what it had before, or before an earlier hold.
 func (h *Hold) pin(u *unstructured.Unstructured, earlier *Hold) error {
 	inst := xp.Instance{Unstructured: u}
+	h.Composition, h.Revision = nameOf(inst.Composition()), nameOf(inst.Revision())
 	if earlier != nil {
 		h.Paused, h.UpdatePolicy, h.Pinned = earlier.Paused, earlier.UpdatePolicy, earlier.Pinned
 	} else if xp.HasAnnotation(u, xp.AnnotationPaused) {
@@ -265,7 +269,7 @@ func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.UpdatePolicy)))
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.policyOf(u))))
 	}
 	h.giveBackKept(u, p)
 

@@ -224,7 +224,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			t.Run(name+point, func(t *testing.T) {
 				origin := newServer(t, tc.object)
 				tc.make(origin)
-				backup := origin.live
+				backup := writtenBefore(origin.live)
 				if tc.during != nil {
 					tc.during(origin)
 				}
@@ -284,6 +284,18 @@ func TestLiftLeavesNoManager(t *testing.T) {
 			})
 		}
 	}
+}
+
+// writtenBefore is an object that was written before what a restore creates of it.
+func writtenBefore(u *unstructured.Unstructured) *unstructured.Unstructured {
+	u = u.DeepCopy()
+	entries := u.GetManagedFields()
+	for i := range entries {
+		entries[i].Time = new(metav1.NewTime(noon.AddDate(0, 0, -1)))
+	}
+	u.SetManagedFields(entries)
+
+	return u
 }
 
 // fieldsOf has an object what is in another, and who manages that.

@@ -41,6 +41,9 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
 		return w.judgedManaged(u)
 	}
+	if u.GetDeletionTimestamp() != nil && !h.Freed {
+		return Plan{Failed: deletedManaged(u)}
+	}
 	e := endOf(w, u, h)
 	if e.failed {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}

@@ -224,7 +224,10 @@ func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step strin
 // held plans for an XR that is held.
 func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if u.GetDeletionTimestamp() != nil {
-		return Plan{Failed: deleted(u)}
+		return Plan{Failed: t.deleted(u)}
+	}
+	if why := t.claimDeleted(); why != "" {
+		return Plan{Failed: why}
 	}
 	if t.w.isBrief(t.w.factOf(u)) {
 		return t.brief(u)
@@ -246,8 +249,10 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkSecret(u)
 		t.checkRevision()
 		t.checkSeen(u)
+		t.remarkChosen(u)
 		if t.mayGo(u) {
 			t.do(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
+			t.plan.Warning = chosenElsewhere(u, t.hold)
 		}
 
 		return t.plan
@@ -261,21 +266,10 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.plan.Change = t.w.key.lift(u, t.hold.withPauseOf(u), step)
+		t.plan.Change = t.w.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
 	}
 
 	return t.plan
-}
-
-// deleted says what becomes of a held XR that is being deleted, and the next step.
-func deleted(u *unstructured.Unstructured) string {
-	if !xp.IsPaused(u) {
-		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes; if it is to be there, restore it again " +
-			"when it is gone"
-	}
-
-	return fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
-		xp.String(u), xp.AnnotationPaused)
 }
 
 // unheld plans for an XR that is not held: it was live before the restore, or is adopted already.

@@ -152,12 +152,6 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			}(), ref: xp.RefTo(x),
 			want: outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
 		},
-		"Deleting": {
-			reason: "Crossplane would carry on with it, and delete all that it composes.",
-			world:  world(xptest.With(paused, xptest.Deleting()), bucket, revision), ref: xp.RefTo(x),
-			want: outcome{Failed: "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its " +
-				"annotation crossplane.io/paused"},
-		},
 		"ComposedDeleting": {
 			reason: "It is about to be missing, and Crossplane would make it anew.",
 			world:  world(paused, xptest.With(bucket, xptest.Deleting()), revision), ref: xp.RefTo(x),

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/argoproj/gitops-engine/pkg/sync"
 	"github.com/argoproj/gitops-engine/pkg/sync/common"
 	"github.com/argoproj/gitops-engine/pkg/utils/kube"
 	"github.com/argoproj/gitops-engine/pkg/utils/tracing"
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 )
@@ -34,12 +36,28 @@ func (a *argocd) apply(_ context.Context, manifest, live *unstructured.Unstructu
 	annotations[argocdTracking] = fmt.Sprintf("team:%s/%s:%s/%s", kind.Group, kind.Kind, manifest.GetNamespace(), manifest.GetName())
 	manifest.SetAnnotations(annotations)
 
-	// It is one sync from start to end, which takes more than one call: the first tries everything without changing anything.
+	return a.sync(manifest, live, func(common.ResourceSyncResult) bool { return false }, sync.WithOperationSettings(false, false, false, true))
+}
+
+// prune deletes in the foreground, as Argo CD does unless its PrunePropagationPolicy says otherwise.
+func (a *argocd) prune(_ context.Context, live *unstructured.Unstructured) error {
+	foreground := metav1.DeletePropagationForeground
+
+	return a.sync(nil, live, func(r common.ResourceSyncResult) bool { return r.Status == common.ResultCodePruned },
+		sync.WithOperationSettings(false, true, false, true), sync.WithPrunePropagationPolicy(&foreground))
+}
+
+// sync is one sync from start to end, or until it has a result that is enough. It takes more than one call: the first tries all without changing anything.
+func (a *argocd) sync(manifest, live *unstructured.Unstructured, enough func(common.ResourceSyncResult) bool, options ...sync.SyncOpt) error {
+	of := manifest
+	if of == nil {
+		of = live
+	}
 	kubectl := &kube.KubectlCmd{Log: logr.Discard(), Tracer: tracing.NopTracer{}}
 	both := sync.ReconciliationResult{Target: []*unstructured.Unstructured{manifest}, Live: []*unstructured.Unstructured{live}}
-	s, cleanup, err := sync.NewSyncContext("main", both, a.config, a.config, kubectl, manifest.GetNamespace(), nil,
-		sync.WithLogr(logr.Discard()), sync.WithOperationSettings(false, false, false, true), sync.WithManifestValidation(true),
+	options = append(options, sync.WithLogr(logr.Discard()), sync.WithManifestValidation(true),
 		sync.WithServerSideApply(a.serverSide), sync.WithServerSideApplyManager(argocdManager), sync.WithReplace(a.replace))
+	s, cleanup, err := sync.NewSyncContext("main", both, a.config, a.config, kubectl, of.GetNamespace(), nil, options...)
 	if err != nil {
 		return fmt.Errorf("cannot begin to sync: %w", err)
 	}
@@ -48,7 +66,7 @@ func (a *argocd) apply(_ context.Context, manifest, live *unstructured.Unstructu
 	for range calls {
 		s.Sync()
 		phase, message, results := s.GetState()
-		if phase == common.OperationSucceeded {
+		if phase == common.OperationSucceeded || slices.ContainsFunc(results, enough) {
 			return nil
 		}
 		if phase.Completed() {

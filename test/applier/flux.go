@@ -16,6 +16,12 @@ const (
 	fluxGroup   = "kustomize.toolkit.fluxcd.io"
 )
 
+// The Kustomization that it applies.
+const (
+	fluxName      = "team"
+	fluxNamespace = "flux-system"
+)
+
 // flux applies as Flux's kustomize-controller does.
 type flux struct{ manager *ssa.ResourceManager }
 
@@ -25,10 +31,21 @@ func newFlux(c client.Client) *flux {
 
 func (f *flux) apply(ctx context.Context, manifest, _ *unstructured.Unstructured) error {
 	objects := []*unstructured.Unstructured{manifest}
-	f.manager.SetOwnerLabels(objects, "team", "flux-system")
+	f.manager.SetOwnerLabels(objects, fluxName, fluxNamespace)
 	_, err := f.manager.ApplyAll(ctx, objects, fluxOptions())
 
 	return err //nolint:wrapcheck // Whoever calls says what can't be applied.
+}
+
+// prune deletes as the garbage collection of kustomize-controller does (kustomization_controller.go, prune).
+func (f *flux) prune(ctx context.Context, live *unstructured.Unstructured) error {
+	_, err := f.manager.DeleteAll(ctx, []*unstructured.Unstructured{live}, ssa.DeleteOptions{
+		PropagationPolicy: metav1.DeletePropagationBackground,
+		Inclusions:        f.manager.GetOwnerLabels(fluxName, fluxNamespace),
+		Exclusions:        map[string]string{fluxGroup + "/prune": "disabled", fluxGroup + "/reconcile": "disabled"},
+	})
+
+	return err //nolint:wrapcheck // Whoever calls says what can't be pruned.
 }
 
 // fluxOptions are those of kustomize-controller (fluxcd/kustomize-controller internal/controller/kustomization_controller.go, apply).

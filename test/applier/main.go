@@ -25,7 +25,7 @@ const pause = 200 * time.Millisecond
 // settings are what the command line says.
 type settings struct {
 	as, kubeconfig, manifests, mark string
-	once                            bool
+	once, prune                     bool
 	command                         []string
 }
 
@@ -38,11 +38,13 @@ func main() {
 	flag.StringVar(&s.mark, "mark", "", "The annotation of an object that is held.")
 	flag.BoolVar(&s.once, "once", false, "Apply each object once, also one that is not there; without it only those that are, until the input ends.")
 
+	flag.BoolVar(&s.prune, "prune", false, "Delete each object once, as one that is not in Git any more.")
+
 	flag.Parse()
 	s.command = flag.Args()
 
 	ctx, cancel := context.WithCancel(context.Background())
-	if !s.once {
+	if !s.once && !s.prune {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			cancel()
@@ -57,6 +59,11 @@ func main() {
 // An applier applies a manifest over what is live, which is nil if there is nothing.
 type applier interface {
 	apply(ctx context.Context, manifest, live *unstructured.Unstructured) error
+}
+
+// A pruner deletes what is live and was applied before, and is not in Git any more. It does not wait until that is gone.
+type pruner interface {
+	prune(ctx context.Context, live *unstructured.Unstructured) error
 }
 
 func run(ctx context.Context, s settings) error {
@@ -78,6 +85,9 @@ func run(ctx context.Context, s settings) error {
 		return err
 	}
 	l := &loop{get: c.Get, applier: a, mark: s.mark, out: os.Stdout, errs: os.Stderr}
+	if s.prune {
+		return l.prune(ctx, manifests)
+	}
 	if s.once {
 		return l.once(ctx, manifests)
 	}
@@ -145,6 +155,25 @@ func (l *loop) once(ctx context.Context, manifests []unstructured.Unstructured) 
 		}
 		if err != nil {
 			return err
+		}
+	}
+
+	return nil
+}
+
+// prune deletes each object, and fails with the first that it can't.
+func (l *loop) prune(ctx context.Context, manifests []unstructured.Unstructured) error {
+	p, ok := l.applier.(pruner)
+	if !ok {
+		return errors.New("who applies so does not prune")
+	}
+	for i := range manifests {
+		live, err := l.live(ctx, &manifests[i])
+		if err == nil && live != nil {
+			err = p.prune(ctx, live)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot prune %s %s: %w", manifests[i].GetKind(), manifests[i].GetName(), err)
 		}
 	}
 

@@ -96,6 +96,47 @@ func TestLoop(t *testing.T) {
 	}
 }
 
+// pruning is an applier that notes what it prunes.
+type pruning struct {
+	applierFn
+
+	pruned []string
+	err    error
+}
+
+func (p *pruning) prune(_ context.Context, live *unstructured.Unstructured) error {
+	p.pruned = append(p.pruned, live.GetName())
+
+	return p.err
+}
+
+func TestPrune(t *testing.T) {
+	manifests, err := read(written(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+		if key.Name == "c" {
+			return apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, key.Name)
+		}
+		into.SetName(key.Name)
+
+		return nil
+	}
+	p := &pruning{}
+	err = (&loop{get: get, applier: p}).prune(t.Context(), manifests)
+	if diff := cmp.Diff([]string{"a", "b"}, p.pruned); err != nil || diff != "" {
+		t.Errorf("What is there is pruned: %v, -want, +got:\n%s", err, diff)
+	}
+	p.err = errors.New("it is refused")
+	if err := (&loop{get: get, applier: p}).prune(t.Context(), manifests); err == nil {
+		t.Error("Who prunes must know what failed.")
+	}
+	if err := (&loop{get: get, applier: &command{}}).prune(t.Context(), manifests); err == nil {
+		t.Error("Who does not prune must say so.")
+	}
+}
+
 func TestCommand(t *testing.T) {
 	m := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}
 	if err := (&command{args: []string{"grep", "-q", `"name":"a"`}}).apply(t.Context(), m, nil); err != nil {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"testing"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
@@ -52,4 +53,27 @@ func testTouches(t *testing.T, version stack.Version) {
 	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
 	must(t, s.target.Restart(t.Context(), stack.APIServer))
 	s.testTouched(t, g, all)
+}
+
+func TestMatrixPrunedV2(t *testing.T) { testPruned(t, stack.V2) }
+
+func TestMatrixPrunedV1(t *testing.T) { testPruned(t, stack.V1) }
+
+// testPruned has somebody prune in each way what is held.
+func testPruned(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	g := newGit(t)
+	alone := s.applied(t, g, flux, drill.Platform{Namespace: "prunedalone"}, 2)
+	all := s.makePruned(t, g, s.prunings())
+	s.backUp(t, s.source, alone)
+	s.backUpPruned(t, all)
+	tenants := []*tenant{alone}
+	for _, d := range all {
+		tenants = append(tenants, d.tenant)
+	}
+	s.loseSource(t, tenants...)
+	t.Run("VeleroAlone", func(t *testing.T) { s.testPrunedAlone(t, g, alone) })
+	s.testPruned(t, g, all)
 }

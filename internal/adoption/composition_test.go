@@ -1,0 +1,111 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// That a held XR or claim follows another Composition than in the backup is said before that acts.
+func TestNextOfWhatFollowsAnother(t *testing.T) {
+	x := xptest.XR("x")
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	follows := func(u *unstructured.Unstructured, composition, revision string) *unstructured.Unstructured {
+		return xptest.With(held(u, xptest.SeenPaused()), xptest.Field(composition, "spec", "compositionRef", "name"),
+			xptest.Field(revision, "spec", "compositionRevisionRef", "name"))
+	}
+	same := xp.Instance{Unstructured: x}
+	none := xptest.With(held(x, xptest.SeenPaused()), xptest.Without("spec", "compositionRef"))
+	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason string
+		world  *World
+		want   string
+	}{
+		"Same": {
+			reason: "Nobody has changed anything.",
+			world:  world(follows(x, same.Composition(), same.Revision()), xptest.Revision(same.Revision(), x)),
+		},
+		"Composition": {
+			reason: "It acts when the pin goes.", world: world(follows(x, "other", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to other while it was held",
+		},
+		"Revision": {
+			reason: "It acts at once.", world: world(follows(x, same.Composition(), "other-1"), xptest.Revision("other-1", x)),
+			want: "its compositionRevisionRef from " + same.Revision() + " to other-1 while",
+		},
+		"Both": {
+			reason: "Both are named.", world: world(follows(x, "other", "other-1"), xptest.Revision("other-1", x)),
+			want: "to other and its compositionRevisionRef from",
+		},
+		"NoName": {
+			reason: "What a tenant writes is not told if it can't be a name.", world: world(follows(x, "a\nb", same.Revision()), xptest.Revision(same.Revision(), x)),
+			want: "its compositionRef from orders to what can't be the name of one",
+		},
+		"Removed": {
+			reason: "Crossplane selects one then.", world: world(none, xptest.Revision(same.Revision(), x)), want: "its compositionRef from orders to none",
+		},
+		"Claim": {
+			reason: "Crossplane carries it over to the XR.", world: world(adopted, follows(claim, "other", same.Revision())),
+			want: "OrderClaim team-a/o follows something else",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := Next(tc.world, xp.RefTo(x))
+			if plan.Patch == nil || !strings.Contains(plan.Warning, tc.want) || (plan.Warning == "") != (tc.want == "") {
+				t.Errorf("%s\nwant %q, got %+v", tc.reason, tc.want, plan)
+			}
+		})
+	}
+	waits := world(held(xptest.XR("x", xptest.ClaimedBy(claim))), follows(claim, "other", same.Revision()), xptest.Revision(same.Revision(), x))
+	if plan := Next(waits, xp.RefTo(x)); len(plan.Waiting) == 0 || len(plan.Remarks) != 1 || !strings.Contains(plan.Remarks[0], "OrderClaim team-a/o follows") {
+		t.Errorf("That is also told while it waits for something; got %+v", plan)
+	}
+}
+
+// Who pins something in Git while it is held wants it pinned.
+func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
+	path := xp.Instance{Unstructured: xptest.XR("x")}.UpdatePolicyPath()
+	automatic := xptest.Policy(xp.UpdateAutomatic)
+	adopted := func(o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", automatic, ofMonday()), append([]xptest.Option{unpaused(), xptest.Reconciled()}, o...)...)
+	}
+	claim := func(o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.Claim("o", append([]xptest.Option{xptest.OfXR(xptest.XR("x")), xptest.Reconciled()}, o...)...)
+	}
+	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), unpaused(), xptest.Reconciled())
+	for name, tc := range map[string]struct {
+		reason string
+		world  *World
+		want   string
+	}{
+		"Nobody": {reason: "The pin was the hold's.", world: world(adopted()), want: xp.UpdateAutomatic},
+		"Somebody": {
+			reason: "Flux has written it since.", world: world(adopted(managed("kustomize-controller", "Apply", laterAt, path))), want: xp.UpdateManual,
+		},
+		"Before": {
+			reason: "Who managed it in the backup had its own value.", world: world(adopted(managed("kubectl", "Update", saved, path))), want: xp.UpdateAutomatic,
+		},
+		"Velero": {
+			reason: "Velero writes all.", world: world(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic,
+		},
+		"Claim":     {reason: "Crossplane carries it over.", world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
+		"ClaimSame": {reason: "That of the backup.", world: world(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
+		"ClaimPaused": {
+			reason: "Nothing carries it over.", want: xp.UpdateAutomatic,
+			world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual), xptest.Annotated(xp.AnnotationPaused, "true"))),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := tc.world.Get(xp.RefTo(xptest.XR("x")))
+			plan := Next(tc.world, xp.RefTo(u))
+			if got, _ := (xp.Instance{Unstructured: xptest.Merge(u, plan.Patch)}).UpdatePolicy(); plan.Patch == nil || got != tc.want {
+				t.Errorf("%s\nwant %q, got %q of %+v", tc.reason, tc.want, got, plan)
+			}
+		})
+	}
+}

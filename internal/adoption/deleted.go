@@ -1,0 +1,78 @@
+package adoption
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Nothing takes back that an object is deleted. What is held stays held then, also when all that it waits for is there: Crossplane and providers do not delete
+// what is paused (crossplane internal/controller/apiextensions/composite/reconciler.go; crossplane-runtime pkg/reconciler/managed/reconciler.go), so that a
+// person can still choose. Its operation ends with that.
+const (
+	// howToKeep is how external resources are kept when the XR of what manages them goes.
+	howToKeep = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, on v1 deletionPolicy: " +
+		"Orphan), then let it go, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
+	// againWhenGone is what to do when nothing is left to choose.
+	againWhenGone = "; if it is to be there, restore it again when it is gone"
+)
+
+// deleted says what becomes of a held XR that is being deleted, and the next step.
+func (t *tree) deleted(u *unstructured.Unstructured) string {
+	if !xp.IsPaused(u) {
+		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes" + againWhenGone
+	}
+	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
+		xp.String(u), xp.AnnotationPaused) + howToKeep
+	// Foreground propagation has the garbage collector delete first what the XR owns, whether the XR is paused or not.
+	if too := t.deletedToo(); len(too) > 0 {
+		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
+	}
+
+	return why
+}
+
+// deletedToo returns which of the composed resources are being deleted.
+func (t *tree) deletedToo() []xp.Ref {
+	var too []xp.Ref
+	for _, r := range t.hold.Refs {
+		if u := t.w.Get(r); u != nil && u.GetDeletionTimestamp() != nil {
+			too = append(too, r)
+		}
+	}
+
+	return too
+}
+
+// claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the next step; "" if it is not.
+func (t *tree) claimDeleted() string {
+	claim, _ := t.heldClaim()
+	if claim == nil || claim.GetDeletionTimestamp() == nil {
+		return ""
+	}
+
+	return deletedClaim(claim, xp.RefTo(t.xr.Unstructured))
+}
+
+func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) string {
+	if !xp.IsPaused(claim) {
+		return fmt.Sprintf("%s is being deleted, and nothing keeps Crossplane from deleting %s", xp.String(claim), xr) + againWhenGone
+	}
+
+	return fmt.Sprintf("%[1]s is being deleted, and its hold keeps Crossplane from deleting %[2]s with it; to let both go, with all that is composed, remove the "+
+		"annotation %[3]s of both; to keep %[2]s, remove the finalizers of %[1]s, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it "+
+		"was held\"", xp.String(claim), xr, xp.AnnotationPaused)
+}
+
+// deletedManaged says what becomes of a held MR that is being deleted, and the next step.
+func deletedManaged(u *unstructured.Unstructured) string {
+	if !xp.IsPaused(u) {
+		return xp.String(u) + " is being deleted" + againWhenGone
+	}
+
+	return fmt.Sprintf("%s is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation %s; "+
+		"to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is gone",
+		xp.String(u), xp.AnnotationPaused)
+}

@@ -1,0 +1,74 @@
+package adoption
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What is deleted while it is held stays held, and says how it is kept and how it goes.
+func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	revision := xptest.Revision(xptest.RevisionName, x)
+	paused := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused(), xptest.Deleting())
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	claimed := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))
+	going := held(claim, xptest.SeenPaused(), xptest.Deleting())
+	unpausedClaim := xptest.With(going, unpaused())
+	mr := func(o ...xptest.Option) *unstructured.Unstructured {
+		return heldFor(unnamed(o...), Hold{Identity: xp.Unknown}, xptest.Deleting(), xptest.Annotated(xp.AnnotationExternalName, "b"))
+	}
+	const (
+		ofXR = "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation " +
+			"crossplane.io/paused" + howToKeep
+		ofClaim = "OrderClaim team-a/o is being deleted, and its hold keeps Crossplane from deleting XOrder x with it; to let both go, with all that is composed, " +
+			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is " +
+			`gone: docs/gitops.md, "It was deleted while it was held"`
+		ofMR = "Bucket b is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation " +
+			"crossplane.io/paused; to keep that, first take Delete out of its managementPolicies (on v1 set deletionPolicy: Orphan), and restore it again when it is " +
+			"gone"
+	)
+	runPlans(t, map[string]planCase{
+		"XR": {
+			reason: "Crossplane would carry on with it, and delete all that it composes.", ref: xp.RefTo(x),
+			world: world(paused, bucket, revision), want: outcome{Failed: ofXR},
+		},
+		"Foreground": {
+			reason: "What goes before it can't be kept any more, and is named.", ref: xp.RefTo(x),
+			world: world(paused, xptest.With(bucket, xptest.Deleting()), revision),
+			want:  outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
+		},
+		"Claim": {
+			reason: "Crossplane deletes its XR when the claim is released.", ref: xp.RefTo(x),
+			world: world(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+		},
+		"ClaimOfAdopted": {
+			reason: "Also one that was adopted before.", ref: xp.RefTo(x), world: world(xptest.With(claimed, xptest.Reconciled()), going, bucket, revision),
+			want: outcome{Failed: ofClaim, Adopted: 1, Total: 1},
+		},
+		"ByTheClaim": {
+			reason: "The claim has an operation of its own if its XR was not restored with it.", ref: xp.RefTo(claim),
+			world: world(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},
+		},
+		"ClaimLetGo": {
+			reason: "Its person has chosen.", ref: xp.RefTo(x), world: world(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
+			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + againWhenGone},
+		},
+		"ClaimOfAnother": {
+			reason: "Any XR can name any claim.", ref: xp.RefTo(x),
+			world: world(held(claimed, xptest.SeenPaused()), held(xptest.Claim("o", xptest.OfXR(xptest.XR("other"))), xptest.Deleting()), bucket, revision),
+			want:  outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"MR": {
+			reason: "Its provider would delete its external resource when it is let go.", ref: xp.RefTo(mr()), world: world(mr()), want: outcome{Failed: ofMR},
+		},
+		"ObservingMR": {
+			reason: "Its own policies would come back.", ref: xp.RefTo(mr()), world: world(xptest.With(mr(), unpaused())),
+			want: outcome{Failed: "Bucket b is being deleted" + againWhenGone},
+		},
+	})
+}
