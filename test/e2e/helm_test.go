@@ -114,7 +114,7 @@ func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installe
 
 // release returns the Release of the scene.
 func (n *helmScene) release(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
-	all, err := list(ctx, c, n.kind, "", "")
+	all, err := list(ctx, c, n.kind, n.Name, "")
 	if err != nil {
 		return nil, err
 	}
