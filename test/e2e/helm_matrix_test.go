@@ -3,14 +3,35 @@
 package e2e
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+var (
+	kindSecret  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	kindRelease = schema.GroupVersionKind{Group: "helm.crossplane.io", Version: "v1beta1", Kind: "Release"}
+	// kindLocalRelease is of those that are in a namespace.
+	kindLocalRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
 )
 
 func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "composed", "alone") }
@@ -93,4 +114,168 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	if err == nil && cmp.Equal(n.before, after) || after.Password == n.before.Password {
 		t.Error(errors.Join(err, errors.New("nothing is lost, so the other tests prove nothing")))
 	}
+}
+
+// A helmScene is a namespace with one release of Helm.
+type helmScene struct {
+	shape
+
+	kind   schema.GroupVersionKind
+	before installed
+}
+
+// newHelmScene returns a scene of the manifests in a directory, which name the chart by its address.
+func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
+	t.Helper()
+	n := &helmScene{
+		kind:  kindRelease,
+		shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}},
+	}
+	if dir == "composed" {
+		n.kind = kindLocalRelease
+	} else {
+		n.BackupArgs = []string{"--include-namespaces", name, "--include-cluster-scoped-resources", "releases.helm.crossplane.io,providerconfigs.helm.crossplane.io"}
+	}
+	for _, file := range []string{"platform.yaml", "instances.yaml"} {
+		b, err := os.ReadFile(filepath.Join("testdata", "helm", dir, file))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(n.Dir, file), bytes.ReplaceAll(b, []byte("${chart}"), []byte(chart)), 0o644))
+	}
+
+	return n
+}
+
+// serveChart serves a chart that makes a password when it is installed, and returns its address. provider-helm keeps what it has fetched by its name.
+func serveChart(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, file := range [][2]string{
+		{"shop/Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"},
+		{"shop/templates/secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .Release.Name }}-password\n" +
+			"data:\n  password: {{ randAlphaNum 16 | b64enc }}\n"},
+	} {
+		must(t, w.WriteHeader(&tar.Header{Name: file[0], Mode: 0o644, Size: int64(len(file[1]))}))
+		_, err := w.Write([]byte(file[1]))
+		must(t, err)
+	}
+	must(t, errors.Join(w.Close(), z.Close()))
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(b.Bytes()) }))
+	t.Cleanup(web.Close)
+
+	return fmt.Sprintf("%s/shop-%x.tgz", web.URL, sha256.Sum256(b.Bytes()))
+}
+
+// installed is what Helm and a chart have in a namespace: what each revision of the release is, and the password that the chart has made.
+type installed struct {
+	Revisions map[string]string
+	Password  string
+}
+
+// installedIn fails if nothing is.
+func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installed, error) {
+	in := installed{Revisions: map[string]string{}}
+	all, err := list(ctx, c, kindSecret, n.Name, "")
+	for _, u := range all {
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		switch {
+		case u.GetLabels()["owner"] == "helm":
+			in.Revisions[u.GetName()] = fmt.Sprintf("%x", sha256.Sum256([]byte(data["release"])))
+		case strings.HasSuffix(u.GetName(), "-password"):
+			in.Password = data["password"]
+		}
+	}
+	if err == nil && (len(in.Revisions) == 0 || in.Password == "") {
+		err = fmt.Errorf("there are the secrets %v", names(all))
+	}
+
+	return in, err
+}
+
+// release returns the Release of the scene.
+func (n *helmScene) release(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
+	all, err := list(ctx, c, n.kind, n.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), n.Name+"-") })
+	if len(all) != 1 {
+		return nil, fmt.Errorf("there are the Releases %v", names(all))
+	}
+
+	return &all[0], nil
+}
+
+// ready wants the provider to have found the release.
+func (n *helmScene) ready(ctx context.Context, c *stack.Cluster) error {
+	u, err := n.release(ctx, c)
+	if err != nil {
+		return err
+	}
+	if drill.Held(u) || paused(u) {
+		return fmt.Errorf("%s is held: %v", u.GetName(), u.GetAnnotations())
+	}
+
+	return errors.Join(stack.HasCondition(u, "Ready", "True"), stack.HasCondition(u, "Synced", "True"))
+}
+
+// remember takes note of what Helm and the chart have.
+func (n *helmScene) remember(ctx context.Context, c *stack.Cluster) (err error) {
+	n.before, err = n.installedIn(ctx, c)
+
+	return err
+}
+
+// wantInstalledOnce wants the release to be the one that was backed up, and the password too, when the provider has looked.
+func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
+	t.Helper()
+	ctx := t.Context()
+	s.eventually(t, "the provider to find the release", func(ctx context.Context) error { return n.ready(ctx, s.target) })
+	if n.kind == kindLocalRelease {
+		must(t, n.AwaitReady(ctx, s.target))
+	}
+	after, err := n.installedIn(ctx, s.target)
+	must(t, err)
+	if diff := cmp.Diff(n.before, after); diff != "" {
+		t.Errorf("%s -before, +after:\n%s", n.reason, diff)
+	}
+}
+
+// testLeftOut restores a release without Secrets, and does what its hold says.
+func (s *suite) testLeftOut(t *testing.T, n *helmScene) {
+	ctx := t.Context()
+	n.RestoreArgs = append(n.RestoreArgs, "--exclude-resources", "secrets")
+	must(t, n.StartRestore(ctx, s.target))
+	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
+	var mark struct {
+		Reason string                      `json:"reason"`
+		Inputs []struct{ Name, By string } `json:"inputs"`
+	}
+	s.eventually(t, "the restore to name the release that is missing", func(ctx context.Context) error {
+		u, err := n.release(ctx, s.target)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(markOf(u)), &mark); err != nil || !paused(u) || len(mark.Inputs) != 1 {
+			return errors.Join(err, fmt.Errorf("it is not held for it: %v", u.GetAnnotations()))
+		}
+		details, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
+		if err == nil && linesWith(details, mark.Inputs[0].Name, "in which Helm keeps its release", "installs the chart again") == 0 {
+			err = fmt.Errorf("no line does:\n%s", details)
+		}
+
+		return err
+	})
+	if _, err := n.installedIn(ctx, s.target); err == nil {
+		t.Errorf("%s It was, without what Helm knows of it", n.reason)
+	}
+	want := "velero restore create --from-backup " + n.Name + " --include-namespaces " + n.Name + " --include-resources secrets"
+	if _, was := n.before.Revisions[mark.Inputs[0].Name]; !was || mark.Inputs[0].By != want {
+		t.Errorf("It waits for %q, which comes back by %q, and not for one of %v, by %q", mark.Inputs[0].Name, mark.Inputs[0].By, n.before.Revisions, want)
+	}
+	_, err := s.target.Velero(ctx, strings.Fields(mark.Inputs[0].By)[1:]...)
+	must(t, err)
+	s.awaitCompleted(t, n.Name)
+	s.wantInstalledOnce(t, n)
 }
