@@ -29,32 +29,20 @@ import (
 
 var (
 	kindSecret  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	kindRelease = schema.GroupVersionKind{Group: "helm.crossplane.io", Version: "v1beta1", Kind: "Release"}
-	// kindLocalRelease is of those that are in a namespace.
-	kindLocalRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
+	kindRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
 )
 
-func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "composed", "alone") }
-
-func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "alone") }
-
-// testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it
-// has.
-func testHelm(t *testing.T, version stack.Version, dirs ...string) {
-	t.Helper()
+// TestMatrixHelmV2 loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that
+// it has.
+func TestMatrixHelmV2(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	chart := serveChart(t)
-	scenes := map[string]*helmScene{}
-	for _, dir := range dirs {
-		for _, name := range []string{"again", "brought", "leftout"} {
-			name += "-" + dir
-			scenes[name] = newHelmScene(t, name, dir, chart)
-		}
-	}
-	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, HelmProvider: true})
+	again, brought, leftOut := newHelmScene(t, "again", chart), newHelmScene(t, "brought", chart), newHelmScene(t, "leftout", chart)
+	scenes := []*helmScene{again, brought, leftOut}
+	s := newStageOf(t, stack.Options{Crossplane: stack.V2, Plugin: true, HelmProvider: true})
 	up := func(name string) *stack.Cluster {
-		c, err := stack.NewCluster(ctx, s.host, stack.Options{Name: name, Crossplane: version, HelmProvider: true, VeleroArgs: oftener})
+		c, err := stack.NewCluster(ctx, s.host, stack.Options{Name: name, Crossplane: s.version, HelmProvider: true, VeleroArgs: oftener})
 		must(t, err)
 		for _, n := range scenes {
 			must(t, n.Install(ctx, c, ""))
@@ -74,19 +62,14 @@ func testHelm(t *testing.T, version stack.Version, dirs ...string) {
 	must(t, s.source.Destroy())
 
 	s.target = up("target")
-	for _, dir := range dirs {
-		t.Run("VeleroAlone/"+dir, func(t *testing.T) { s.testInstalledAgain(t, scenes["again-"+dir]) })
-	}
+	t.Run("VeleroAlone", func(t *testing.T) { s.testInstalledAgain(t, again) })
 	must(t, s.target.UsePlugin(ctx, true))
-	for _, dir := range dirs {
-		t.Run("Brought/"+dir, func(t *testing.T) {
-			n := scenes["brought-"+dir]
-			must(t, n.StartRestore(ctx, s.target))
-			s.awaitCompleted(t, n.Name)
-			s.wantInstalledOnce(t, n)
-		})
-		t.Run("LeftOut/"+dir, func(t *testing.T) { s.testLeftOut(t, scenes["leftout-"+dir]) })
-	}
+	t.Run("Brought", func(t *testing.T) {
+		must(t, brought.StartRestore(ctx, s.target))
+		s.awaitCompleted(t, brought.Name)
+		s.wantInstalledOnce(t, brought)
+	})
+	t.Run("LeftOut", func(t *testing.T) { s.testLeftOut(t, leftOut) })
 }
 
 // storeRelease waits until the chart is installed, remembers what that has made, and backs it up.
@@ -94,9 +77,7 @@ func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, s.source.Wait(ctx, patience, "the chart to be installed", func(ctx context.Context) error { return n.ready(ctx, s.source) }))
-	if n.kind == kindLocalRelease {
-		must(t, n.AwaitReady(ctx, s.source))
-	}
+	must(t, n.AwaitReady(ctx, s.source))
 	must(t, n.remember(ctx, s.source))
 	must(t, n.BackUp(ctx, s.source))
 }
@@ -116,28 +97,19 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	}
 }
 
-// A helmScene is a namespace with one release of Helm.
+// A helmScene is a namespace with an XR that composes a release of Helm.
 type helmScene struct {
 	shape
 
-	kind   schema.GroupVersionKind
 	before installed
 }
 
-// newHelmScene returns a scene of the manifests in a directory, which name the chart by its address.
-func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
+// newHelmScene returns a scene of manifests that name the chart by its address.
+func newHelmScene(t *testing.T, name, chart string) *helmScene {
 	t.Helper()
-	n := &helmScene{
-		kind:  kindRelease,
-		shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}},
-	}
-	if dir == "composed" {
-		n.kind = kindLocalRelease
-	} else {
-		n.BackupArgs = []string{"--include-namespaces", name, "--include-cluster-scoped-resources", "releases.helm.crossplane.io,providerconfigs.helm.crossplane.io"}
-	}
+	n := &helmScene{shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
 	for _, file := range []string{"platform.yaml", "instances.yaml"} {
-		b, err := os.ReadFile(filepath.Join("testdata", "helm", dir, file))
+		b, err := os.ReadFile(filepath.Join("testdata", "v2", "helm", file))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(n.Dir, file), bytes.ReplaceAll(b, []byte("${chart}"), []byte(chart)), 0o644))
 	}
@@ -195,7 +167,7 @@ func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installe
 
 // release returns the Release of the scene.
 func (n *helmScene) release(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
-	all, err := list(ctx, c, n.kind, n.Name, "")
+	all, err := list(ctx, c, kindRelease, n.Name, "")
 	if err != nil {
 		return nil, err
 	}
@@ -232,9 +204,7 @@ func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
 	t.Helper()
 	ctx := t.Context()
 	s.eventually(t, "the provider to find the release", func(ctx context.Context) error { return n.ready(ctx, s.target) })
-	if n.kind == kindLocalRelease {
-		must(t, n.AwaitReady(ctx, s.target))
-	}
+	must(t, n.AwaitReady(ctx, s.target))
 	after, err := n.installedIn(ctx, s.target)
 	must(t, err)
 	if diff := cmp.Diff(n.before, after); diff != "" {
