@@ -32,8 +32,8 @@ var (
 	kindRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
 )
 
-// TestMatrixHelmV2 loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that
-// it has.
+// TestMatrixHelmV2 loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace
+// that it has.
 func TestMatrixHelmV2(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
