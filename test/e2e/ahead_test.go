@@ -40,18 +40,13 @@ func testAhead(t *testing.T, version stack.Version, dir string) {
 			Scene:  drill.Scene{Count: 2, Size: 14}, last: scaleDown,
 		}
 	}
-	var helm *helmScene
 	if version != stack.V1 {
 		maps.Copy(shapes, scenesInDoubt())
 	}
 	for name, n := range shapes {
 		n.Name, n.Dir = name, filepath.Join("testdata", dir, "ahead")
 	}
-	if version != stack.V1 {
-		helm = newHelmScene(t, charted, "composed", serveChart(t))
-		shapes[charted] = &helm.shape
-	}
-	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true, HelmProvider: helm != nil})
+	s := newStage(t, version)
 	none := func(*shape) string { return "source.yaml" }
 	s.source = s.platform(t, "source", none, shapes)
 	if n, ok := shapes[interrupted]; ok {
@@ -67,9 +62,6 @@ func testAhead(t *testing.T, version stack.Version, dir string) {
 	for _, n := range shapes {
 		s.store(t, n)
 	}
-	if helm != nil {
-		must(t, helm.remember(ctx, s.source))
-	}
 	must(t, s.source.Destroy())
 
 	s.target = s.platform(t, "target", none, shapes)
@@ -80,7 +72,6 @@ func testAhead(t *testing.T, version stack.Version, dir string) {
 	if version != stack.V1 {
 		t.Run("Interrupted", func(t *testing.T) { s.testInterrupted(t, shapes[interrupted]) })
 		t.Run("Doubtful", func(t *testing.T) { s.testDoubtful(t, shapes[doubtful]) })
-		t.Run("Charted", func(t *testing.T) { s.testLeftOut(t, helm) })
 	}
 }
 

@@ -145,15 +145,13 @@ func newStageOf(t *testing.T, options stack.Options) *suite {
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
 
-	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: options.Crossplane, helm: options.HelmProvider}
+	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: options.Crossplane}
 }
 
 // platform starts a cluster, with Velero alone, that has the platform of each shape.
 func (s *suite) platform(t *testing.T, name string, extra func(n *shape) string, shapes map[string]*shape) *stack.Cluster {
 	t.Helper()
-	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
-		Name: name, Crossplane: s.version, KubernetesProvider: true, HelmProvider: s.helm, VeleroArgs: oftener,
-	})
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, KubernetesProvider: true, VeleroArgs: oftener})
 	must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
 		must(t, shapes[name].Install(t.Context(), c, extra(shapes[name])))

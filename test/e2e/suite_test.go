@@ -32,7 +32,6 @@ type suite struct {
 	cloud          *api.Client
 	version        stack.Version
 	velero         string // As in stack.Options.
-	helm           bool   // As HelmProvider in stack.Options.
 	source, target *stack.Cluster
 	// veleroArgs are for the Velero of each cluster that is started, beside oftener.
 	veleroArgs []string

@@ -85,10 +85,6 @@ func recipes() []Recipe {
 			Name: "provider-kubernetes", Module: "github.com/crossplane-contrib/provider-kubernetes", Version: "v1.3.1", Package: "cmd/provider",
 			Assets: "package/crds", Stubs: map[string]map[string]string{"github.com/nebius/gosdk": gosdk},
 		},
-		{
-			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
-			Ldflags: []string{noMetrics},
-		},
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
@@ -103,6 +99,10 @@ func recipes() []Recipe {
 		kubernetes("kubectl", "", Kubernetes),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
+		Recipe{
+			Name: "provider-helm", Module: "github.com/crossplane-contrib/provider-helm", Version: "v1.0.6", Package: "cmd/provider", Assets: "package/crds",
+			Ldflags: []string{noMetrics},
+		},
 		Recipe{
 			Name: "crossplane-v1.18", Module: "github.com/crossplane/crossplane", Version: crossplaneV118, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + crossplaneV118, noMetrics},
