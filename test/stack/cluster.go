@@ -26,6 +26,7 @@ const (
 	CloudProvider      = "provider-cloud"
 	KubernetesProvider = "provider-kubernetes"
 	NopProvider        = "provider-nop"
+	UpjetProvider      = "provider-upjet"
 	Velero             = "velero"
 )
 
@@ -60,6 +61,8 @@ type Options struct {
 	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig whose credentials are of source
 	// Filesystem with path KubernetesProviderConfig makes it manage objects in its own cluster.
 	KubernetesProvider bool
+	// UpjetProvider says whether the cloud's other provider, which upjet made, runs beside Crossplane.
+	UpjetProvider bool
 	// Plugin says whether Velero has the plugin that this repository is about.
 	Plugin bool
 	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
@@ -101,6 +104,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.NopProvider {
 			names = append(names, NopProvider)
+		}
+		if o.UpjetProvider {
+			names = append(names, UpjetProvider)
 		}
 	}
 	slices.Sort(names)
@@ -229,6 +235,9 @@ func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
 	if c.options.KubernetesProvider {
 		starts = append(starts, func() error { return c.startKubernetesProvider(ctx) })
 	}
+	if c.options.UpjetProvider {
+		starts = append(starts, func() error { return c.startUpjetProvider(ctx) })
+	}
 
 	return parallel(starts...)
 }
@@ -244,6 +253,9 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 		names = append(names, string(c.options.Crossplane), CloudProvider)
 		if c.options.KubernetesProvider {
 			names = append(names, KubernetesProvider)
+		}
+		if c.options.UpjetProvider {
+			names = append(names, UpjetProvider)
 		}
 	}
 	if c.options.NopProvider {
