@@ -22,47 +22,59 @@ import (
 func TestUpjetV2(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	scenes := upjetScenes()
+	alone, with := upjetScenes()
 	s := newUpjet(t, stack.V2)
 
-	s.source = s.upjet(t, "source", scenes)
-	for _, n := range scenes {
+	s.source = s.upjet(t, "source", with)
+	for _, n := range slices.Concat(alone, with) {
 		must(t, n.Make(ctx, s.source))
 	}
 	must(t, s.source.RestartVelero(ctx))
-	for _, n := range scenes {
-		if n.Name != bare {
-			must(t, s.source.UsePlugin(ctx, true))
-		}
+	for _, n := range alone {
+		s.storeUpjet(t, n)
+	}
+	must(t, s.source.UsePlugin(ctx, true))
+	for _, n := range with {
 		s.storeUpjet(t, n)
 	}
 	must(t, s.source.Destroy())
 
-	s.target = s.upjet(t, "target", scenes)
+	s.target = s.upjet(t, "target", with)
 	must(t, s.target.RestartVelero(ctx))
-	t.Run("VeleroAlone", func(t *testing.T) { s.testUpjetAlone(t, scenes[0]) })
+	t.Run("VeleroAlone", func(t *testing.T) {
+		s.testUpjetAlone(t, alone[0], "cluster", "nameless")
+		s.testUpjetAlone(t, alone[1], "registry")
+	})
 	must(t, s.target.UsePlugin(ctx, true))
-	for _, n := range scenes[1:] {
+	for _, n := range with {
 		must(t, n.StartRestore(ctx, s.target))
 	}
-	for _, n := range scenes[1:] {
+	for _, n := range with[:2] {
 		t.Run(n.Name, func(t *testing.T) { s.testUpjetRestored(t, n) })
 	}
+	t.Run(with[2].Name, func(t *testing.T) { s.testUpjetHeld(t, with[2]) })
 }
 
-// upjetScenes are the scenes, the one that the plugin knows nothing of first.
-func upjetScenes() []*shape {
+// upjetScenes are those that the plugin knows nothing of, and those that it backs up and restores.
+func upjetScenes() (alone, with []*shape) {
 	dir := filepath.Join("testdata", "v2", "upjet")
+	single, fleet, misread := filepath.Join(dir, "single"), filepath.Join(dir, "fleet"), filepath.Join(dir, "misread")
 
 	return []*shape{
-		{reason: "Velero alone has upjet make anew what it can't find.", Scene: drill.Scene{Name: bare, Dir: filepath.Join(dir, "single")}},
-		{reason: "MRs of upjet's must be what they were.", Scene: drill.Scene{Name: "single", Dir: filepath.Join(dir, "single")}},
-		{reason: "XRs of upjet's MRs must be what they were.", Scene: drill.Scene{Name: "fleet", Dir: filepath.Join(dir, "fleet"), Count: 3}},
-	}
+			{reason: "Velero alone has upjet make anew what it finds by its status, or has no external-name.", Scene: drill.Scene{Name: bare, Dir: single}},
+			{reason: "Velero alone has upjet make anew what it looks for under the wrong ID.", Scene: drill.Scene{Name: "again", Dir: misread}},
+		}, []*shape{
+			{reason: "MRs of upjet's must be what they were.", Scene: drill.Scene{Name: "single", Dir: single}},
+			{reason: "XRs of upjet's MRs must be what they were.", Scene: drill.Scene{Name: "fleet", Dir: fleet, Count: 3}},
+			{
+				reason: "What upjet looks for under the wrong ID must not be made anew.",
+				Scene:  drill.Scene{Name: "unfound", Dir: misread, RestoreArgs: []string{"--item-operation-timeout", "30s"}},
+			},
+		}
 }
 
 func upjetKinds() []string {
-	return []string{"Bucket", "Network", "Gateway", "Database", "Folder", "Topic", "Subnet", "Record", "Cluster"}
+	return []string{"Bucket", "Network", "Gateway", "Database", "Folder", "Topic", "Subnet", "Record", "Cluster", "Registry"}
 }
 
 func newUpjet(t *testing.T, version stack.Version) *suite {
@@ -102,21 +114,25 @@ func (s *suite) storeUpjet(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testUpjetAlone wants a second external resource for each MR that upjet can't find by what Velero brings back, and for no other.
-func (s *suite) testUpjetAlone(t *testing.T, n *shape) {
+// testUpjetAlone wants a second external resource for the MRs that upjet can't find by what Velero brings back, and for no other.
+func (s *suite) testUpjetAlone(t *testing.T, n *shape, mrs ...string) {
+	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
-	want := []string{n.Name + "-cluster", n.Name + "-nameless"}
 	s.eventually(t, "upjet to make anew what it can't find", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err != nil {
 			return err
 		}
+		var want []string
+		for _, mr := range mrs {
+			want = append(want, n.Name+"-"+mr)
+		}
 		if got := makers(changes); !slices.Equal(got, want) {
 			return fmt.Errorf("it made %v anew, not %v", got, want)
 		}
 
-		return s.readSince(ctx, n, n.ledger.Seq)
+		return nil
 	})
 }
 
@@ -153,6 +169,22 @@ func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	wantSame(t, n, n.picture, after)
 	if t.Failed() {
 		t.Log(drill.Problems(ctx, s.target, n.Name))
+	}
+}
+
+// testUpjetHeld wants an MR whose external resource upjet does not find to be held and named, and nothing to be made for it.
+func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
+	ctx := t.Context()
+	r, err := drill.AwaitRestore(ctx, s.target, n.Name)
+	must(t, err)
+	if phase := drill.Phase(r); phase != "PartiallyFailed" {
+		t.Errorf("%s The restore is %s", n.reason, phase)
+	}
+	wantTold(t, "the details of the restore", s.details(t, n.Name), n.Name+"-registry", "only observes", "does not exist", "managementPolicies")
+	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+	must(t, err)
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
 	}
 }
 

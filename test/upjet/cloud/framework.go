@@ -16,30 +16,31 @@ import (
 )
 
 // NewFramework returns the Terraform provider that is written with the plugin framework. Its resources call the cloud with the client.
-func NewFramework(c *Client) provider.Provider { return &framework{client: c} }
+func NewFramework(c *Client) *Framework { return &Framework{client: c} }
 
-type framework struct {
+// A Framework is a provider.Provider.
+type Framework struct {
 	client *Client
 }
 
 // Metadata has the prefix of the names of its kinds.
-func (f *framework) Metadata(_ context.Context, _ provider.MetadataRequest, rsp *provider.MetadataResponse) {
+func (f *Framework) Metadata(_ context.Context, _ provider.MetadataRequest, rsp *provider.MetadataResponse) {
 	rsp.TypeName = "cloud"
 }
 
 // Schema is empty: there is nothing to configure.
-func (f *framework) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse) {}
+func (f *Framework) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse) {}
 
 // Configure hands the client on.
-func (f *framework) Configure(_ context.Context, _ provider.ConfigureRequest, rsp *provider.ConfigureResponse) {
+func (f *Framework) Configure(_ context.Context, _ provider.ConfigureRequest, rsp *provider.ConfigureResponse) {
 	rsp.ResourceData = f.client
 }
 
 // DataSources are none.
-func (f *framework) DataSources(context.Context) []func() datasource.DataSource { return nil }
+func (f *Framework) DataSources(context.Context) []func() datasource.DataSource { return nil }
 
 // Resources are the one kind.
-func (f *framework) Resources(context.Context) []func() fw.Resource {
+func (f *Framework) Resources(context.Context) []func() fw.Resource {
 	return []func() fw.Resource{func() fw.Resource { return &record{} }}
 }
 

@@ -27,13 +27,14 @@ type kind struct {
 }
 
 func (k kind) resource() *schema.Resource {
-	return &schema.Resource{
-		Schema:        k.schema,
-		CreateContext: k.create,
-		ReadContext:   k.read,
-		UpdateContext: k.update,
-		DeleteContext: k.remove,
+	r := &schema.Resource{Schema: k.schema, CreateContext: k.create, ReadContext: k.read, DeleteContext: k.remove}
+	for _, s := range k.schema {
+		if !s.ForceNew && (s.Required || s.Optional) {
+			r.UpdateContext = k.update
+		}
 	}
+
+	return r
 }
 
 // create fails half way if what was created can't be seen.

@@ -50,7 +50,8 @@ func kinds() map[string]kind {
 				"connection_password": {Type: schema.TypeString, Computed: true, Sensitive: true},
 			},
 			spec: func(d *schema.ResourceData) spec {
-				s := spec{Engine: text(d, "engine"), SizeGB: d.Get("size_gb").(int), Password: text(d, "password")}
+				s := spec{Engine: text(d, "engine"), Password: text(d, "password")}
+				s.SizeGB, _ = d.Get("size_gb").(int)
 				if s.Engine == "" {
 					s.Engine = "postgres"
 				}
@@ -92,8 +93,9 @@ func kinds() map[string]kind {
 				return map[string]any{"name": after(r.ID, ":"), "tags": r.Spec.Tags}
 			},
 		},
-		"cloud_subnet":  subnet(),
-		"cloud_cluster": cluster(),
+		"cloud_registry": network(),
+		"cloud_subnet":   subnet(),
+		"cloud_cluster":  cluster(),
 	}
 }
 

@@ -3,6 +3,7 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/crossplane/upjet/v2/pkg/config"
@@ -45,8 +46,9 @@ func kinds() map[string]kind {
 		"cloud_topic": {
 			name: config.TemplatedStringAsIdentifier("name", "arn:cloud:topic:{{ .setup.client_metadata.account }}:{{ .external_name }}"), async: true,
 		},
-		"cloud_subnet": {name: child("network_id"), references: config.References{"network_id": {TerraformName: "cloud_network"}}},
-		"cloud_record": {name: config.IdentifierFromProvider, async: true},
+		"cloud_subnet":   {name: child("network_id"), references: config.References{"network_id": {TerraformName: "cloud_network"}}},
+		"cloud_registry": {name: misread(), async: true},
+		"cloud_record":   {name: config.IdentifierFromProvider, async: true},
 		// Where a cluster is can't be told from its external-name.
 		"cloud_cluster": {name: config.IdentifierFromProvider, async: true},
 	}
@@ -65,27 +67,44 @@ func child(parent string) config.ExternalName {
 	}
 	name.GetExternalNameFn = func(state map[string]any) (string, error) {
 		id, err := config.IDAsExternalName(state)
+		if err != nil {
+			return "", fmt.Errorf("cannot tell the external-name of a child of %s: %w", parent, err)
+		}
 
-		return id[strings.LastIndex(id, "/")+1:], err
+		return id[strings.LastIndex(id, "/")+1:], nil
 	}
 	name.IdentifierFields = []string{parent}
 
 	return name
 }
 
+// misread is an external-name of which the wrong ID is made: the one with which Terraform would import the resource, and not the one that it has then.
+func misread() config.ExternalName {
+	name := config.IdentifierFromProvider
+	name.GetIDFn = func(_ context.Context, externalName string, _, _ map[string]any) (string, error) {
+		if externalName == "" {
+			return "", nil
+		}
+
+		return "registries/" + externalName, nil
+	}
+
+	return name
+}
+
 // Cluster is the configuration of the cluster-scoped kinds.
-func Cluster() *config.Provider { return configured(clusterGroup) }
+func Cluster(ctx context.Context) *config.Provider { return configured(ctx, clusterGroup) }
 
 // Namespaced is that of the namespaced ones.
-func Namespaced() *config.Provider { return configured(namespacedGroup) }
+func Namespaced(ctx context.Context) *config.Provider { return configured(ctx, namespacedGroup) }
 
-func configured(group string) *config.Provider {
+func configured(ctx context.Context, group string) *config.Provider {
 	var sdk []string
 	terraform, framework := cloud.New(), cloud.NewFramework(nil)
 	for name := range terraform.ResourcesMap {
 		sdk = append(sdk, name+"$")
 	}
-	p := config.NewProvider(schemas(terraform, framework), "cloud", modulePath, nil,
+	p := config.NewProvider(schemas(ctx, terraform, framework), "cloud", modulePath, nil,
 		config.WithRootGroup(group),
 		config.WithShortName("upjet"), // It is where the kinds of a reference are looked for if they have no group of their own.
 		config.WithIncludeList(nil),

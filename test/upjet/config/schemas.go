@@ -12,12 +12,11 @@ import (
 
 // schemas is what "terraform providers schema -json" would say, in as far as upjet reads it: the names of the kinds that are written with the
 // plugin SDK, and the attributes of those that are written with the plugin framework, which are all strings.
-func schemas(sdk *schema.Provider, framework provider.Provider) []byte {
+func schemas(ctx context.Context, sdk *schema.Provider, framework provider.Provider) []byte {
 	all := map[string]any{}
 	for name := range sdk.ResourcesMap {
 		all[name] = block(map[string]any{"id": map[string]any{"type": "string", "computed": true}})
 	}
-	ctx := context.Background()
 	for _, fn := range framework.Resources(ctx) {
 		meta, rsp := fw.MetadataResponse{}, fw.SchemaResponse{}
 		fn().Metadata(ctx, fw.MetadataRequest{ProviderTypeName: "cloud"}, &meta)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,14 +21,14 @@ func main() {
 	root := flag.String("root", ".", "Directory of the module.")
 	flag.Parse()
 
-	if err := run(*root); err != nil {
+	if err := run(context.Background(), *root); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run the pipeline, which panics if it fails, and remove what it needs or makes and nobody else reads.
-func run(root string) (err error) {
+func run(ctx context.Context, root string) (err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
 		return fmt.Errorf("cannot find the module: %w", err)
@@ -43,7 +44,7 @@ func run(root string) (err error) {
 		return err
 	}
 	// The pipeline finds goimports in $PATH, and wants a header for each file.
-	if err := command(root, "go", "build", "-modfile=tools.mod", "-o", bin, "golang.org/x/tools/cmd/goimports"); err != nil {
+	if err := command(ctx, root, "go", "build", "-modfile=tools.mod", "-o", bin, "golang.org/x/tools/cmd/goimports"); err != nil {
 		return err
 	}
 	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
@@ -55,20 +56,26 @@ func run(root string) (err error) {
 	if err := os.WriteFile(filepath.Join(hack, "boilerplate.go.txt"), nil, 0o644); err != nil {
 		return fmt.Errorf("cannot write the header: %w", err)
 	}
-	pipeline.Run(config.Cluster(), config.Namespaced(), root)
+	pipeline.Run(config.Cluster(ctx), config.Namespaced(ctx), root)
 
 	return errors.Join(
-		command(root, "go", "tool", "-modfile=tools.mod", "controller-gen", "object", "paths=./apis/...", "crd:crdVersions=v1", "output:crd:dir=crds"),
-		command(root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/..."),
+		command(ctx, root, "go", "tool", "-modfile=tools.mod", "controller-gen", "object", "paths=./apis/...", "crd:crdVersions=v1", "output:crd:dir=crds"),
+		command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/..."),
 	)
 }
 
 // clean removes what was generated before.
 func clean(root string, dirs ...string) error {
+	module, err := os.OpenRoot(root)
+	if err != nil {
+		return fmt.Errorf("cannot open the module: %w", err)
+	}
+	defer module.Close() //nolint:errcheck // Nothing was written through it.
+
 	for _, dir := range dirs {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		err := fs.WalkDir(module.FS(), dir, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() && (strings.HasPrefix(d.Name(), "zz_") || strings.HasSuffix(path, ".yaml")) {
-				return os.Remove(path)
+				return module.Remove(path)
 			}
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
@@ -84,8 +91,8 @@ func clean(root string, dirs ...string) error {
 	return nil
 }
 
-func command(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", name, strings.Join(args, " "), err)

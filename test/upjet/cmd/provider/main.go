@@ -102,8 +102,8 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 
 		return o
 	}
-	o := options(config.Cluster())
-	n := options(config.Namespaced())
+	o := options(config.Cluster(ctx))
+	n := options(config.Namespaced(ctx))
 	n.Gate = o.Gate
 	if err := errors.Join(customresourcesgate.Setup(mgr, o.Options), cluster.SetupGated(mgr, o), namespaced.SetupGated(mgr, n)); err != nil {
 		return fmt.Errorf("cannot set up the controllers: %w", err)

@@ -12,6 +12,7 @@ import (
 	gateway "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/gateway"
 	network "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/network"
 	record "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/record"
+	registry "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/registry"
 	subnet "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/subnet"
 	topic "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced/upjet/topic"
 )
@@ -27,6 +28,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 		gateway.Setup,
 		network.Setup,
 		record.Setup,
+		registry.Setup,
 		subnet.Setup,
 		topic.Setup,
 	} {
@@ -48,6 +50,7 @@ func SetupGated(mgr ctrl.Manager, o controller.Options) error {
 		gateway.SetupGated,
 		network.SetupGated,
 		record.SetupGated,
+		registry.SetupGated,
 		subnet.SetupGated,
 		topic.SetupGated,
 	} {

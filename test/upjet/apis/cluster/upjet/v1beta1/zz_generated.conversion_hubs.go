@@ -24,6 +24,9 @@ func (tr *Network) Hub() {}
 func (tr *Record) Hub() {}
 
 // Hub marks this type as a conversion hub.
+func (tr *Registry) Hub() {}
+
+// Hub marks this type as a conversion hub.
 func (tr *Subnet) Hub() {}
 
 // Hub marks this type as a conversion hub.

@@ -67,6 +67,15 @@ func (l *RecordList) GetItems() []resource.Managed {
 	return items
 }
 
+// GetItems of this RegistryList.
+func (l *RegistryList) GetItems() []resource.Managed {
+	items := make([]resource.Managed, len(l.Items))
+	for i := range l.Items {
+		items[i] = &l.Items[i]
+	}
+	return items
+}
+
 // GetItems of this SubnetList.
 func (l *SubnetList) GetItems() []resource.Managed {
 	items := make([]resource.Managed, len(l.Items))
