@@ -133,7 +133,7 @@ func (s *suite) testUpjetAlone(t *testing.T, n *shape, mrs ...string) {
 			return fmt.Errorf("it made %v anew, not %v", got, want)
 		}
 
-		return nil
+		return s.readSince(ctx, n, n.ledger.Seq)
 	})
 }
 
