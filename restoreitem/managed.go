@@ -132,9 +132,11 @@ func (i *item) mustObserve(s setting.Settings) bool {
 		return true
 	case setting.ObserveNone:
 		return false
-	default:
+	case setting.ObserveUpjet:
 		return s.Hold != setting.HoldNone && i.identity() == xp.Named && xp.IsUpjets(i.original)
 	}
+
+	return false
 }
 
 // canObserve tells whether an MR does more than to observe, and there is something to observe.
