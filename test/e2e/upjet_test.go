@@ -61,17 +61,20 @@ func upjetScenes() (alone, with []*shape) {
 	dir := filepath.Join("testdata", "v2", "upjet")
 	single, fleet, misread := filepath.Join(dir, "single"), filepath.Join(dir, "fleet"), filepath.Join(dir, "misread")
 
-	return []*shape{
-			{reason: "Velero alone has upjet make anew what it finds by its status, or has no external-name.", Scene: drill.Scene{Name: bare, Dir: single}},
-			{reason: "Velero alone has upjet make anew what it looks for under the wrong ID.", Scene: drill.Scene{Name: "again", Dir: misread}},
-		}, []*shape{
-			{reason: "MRs of upjet's must be what they were.", Scene: drill.Scene{Name: "single", Dir: single}},
-			{reason: "XRs of upjet's MRs must be what they were.", Scene: drill.Scene{Name: "fleet", Dir: fleet, Count: 3}},
-			{
-				reason: "What upjet looks for under the wrong ID must not be made anew.",
-				Scene:  drill.Scene{Name: "unfound", Dir: misread, RestoreArgs: []string{"--item-operation-timeout", "30s"}},
-			},
-		}
+	alone = []*shape{
+		{reason: "Velero alone has upjet make anew what it finds by its status, or has no external-name.", Scene: drill.Scene{Name: bare, Dir: single}},
+		{reason: "Velero alone has upjet make anew what it looks for under the wrong ID.", Scene: drill.Scene{Name: "again", Dir: misread}},
+	}
+	with = []*shape{
+		{reason: "MRs of upjet's must be what they were.", Scene: drill.Scene{Name: "single", Dir: single}},
+		{reason: "XRs of upjet's MRs must be what they were.", Scene: drill.Scene{Name: "fleet", Dir: fleet, Count: 3}},
+		{
+			reason: "What upjet looks for under the wrong ID must not be made anew.",
+			Scene:  drill.Scene{Name: "unfound", Dir: misread, RestoreArgs: []string{"--item-operation-timeout", "30s"}},
+		},
+	}
+
+	return alone, with
 }
 
 func upjetKinds() []string {
