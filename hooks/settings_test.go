@@ -137,7 +137,7 @@ clone                  hold       default                 restore
 external-name-from-id  -          default                 backup, restore
 hold                   all        Restore velero/nightly  restore
 kind-timeout           1m         default                 restore
-observe-first          false      default                 restore
+observe-first          upjet      default                 restore
 release                automatic  default                 restore
 restore-status         needed     default                 restore
 without-external-name  -          default                 backup, restore

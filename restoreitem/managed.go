@@ -94,7 +94,7 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	}
 	own := i.asOwned()
 	h := &adoption.Hold{
-		Status: i.neededStatus(), Observes: s.ObserveFirst && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
+		Status: i.neededStatus(), Observes: i.mustObserve(s) && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
 		Inputs: i.inputs,
 	}
 	if s.Hold != setting.HoldNone {
@@ -156,6 +156,20 @@ func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
 	default:
 		return identity
 	}
+}
+
+// mustObserve tells whether an MR is to be observed before it may do anything else.
+func (i *item) mustObserve(s setting.Settings) bool {
+	switch s.ObserveFirst {
+	case setting.ObserveAll:
+		return true
+	case setting.ObserveNone:
+		return false
+	case setting.ObserveUpjet:
+		return s.Hold != setting.HoldNone && i.identity() == xp.Named && xp.IsUpjets(i.original)
+	}
+
+	return false
 }
 
 // canObserve tells whether an MR does more than to observe, and there is something to observe.

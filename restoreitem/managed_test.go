@@ -195,7 +195,19 @@ func TestAdoptObservesFirst(t *testing.T) {
 	if _, err := adoption.Put(before, adoption.Hold{Observes: true}); err != nil {
 		t.Fatal(err)
 	}
+	upjets := xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"zone":"z"},"conditions":[]}}`)
+	state := all
+	state.Status, state.Asks = []string{"atProvider"}, true
 	runReturns(t, map[string]returnCase{
+		"Upjet": {reason: "It could be made a second time though it has an external-name (upjet 561).", item: xptest.MR("b", upjets), want: state},
+		"UpjetOff": {
+			reason: "Whoever knows that it can't need not wait for that.", item: xptest.MR("b", upjets), config: map[string]string{"observe-first": "false"},
+			want: returned{Op: bucketOp, Status: []string{"atProvider"}, Asks: true, Paused: true, Name: "b"},
+		},
+		"UpjetNotHeld": {
+			reason: "Nobody wants anything to be held that need not be.", item: xptest.MR("b", upjets), config: map[string]string{"hold": "none", "restore-status": "none"},
+			want: returned{Name: "b", Logged: []string{"warning"}},
+		},
 		"Off":       {reason: "Nobody has asked for it.", item: xptest.MR("b", policies(`["*"]`)), want: returned{Name: "b", Policies: []string{"*"}}},
 		"None":      {reason: "Without policies it may do everything.", item: xptest.MR("b"), config: first, want: all},
 		"Own":       {reason: "Its own are kept.", item: xptest.MR("b", policies(`["Observe","Create"]`)), config: first, want: own},

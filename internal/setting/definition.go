@@ -30,6 +30,8 @@ const (
 	valueInclude, valueExclude = "include", "exclude"
 	valueAutomatic, valueHand  = "automatic", "by-hand"
 	valueNeeded, valueNone     = "needed", "none"
+
+	valueUpjet = "upjet"
 )
 
 // What a setting is for.
@@ -81,8 +83,10 @@ func Definitions() []Definition {
 			Name: NameKind, For: []string{ForRestore}, Default: "1m", Form: formKind,
 			Meaning: "for how long a restore waits for a kind that is not served yet, or that can't be converted", set: setKindTimeout,
 		},
-		choice(NameObserve, ForRestore, "whether MRs only observe until their provider has found their external resource",
-			func(s *Settings, value string) { s.ObserveFirst = value == valueTrue }, valueTrue, valueFalse).by(valueFalse),
+		choice(NameObserve, ForRestore, "which MRs only observe until their provider has found their external resource",
+			func(s *Settings, value string) {
+				s.ObserveFirst = map[string]Observing{valueUpjet: ObserveUpjet, valueTrue: ObserveAll, valueFalse: ObserveNone}[value]
+			}, valueUpjet, valueTrue, valueFalse),
 		choice(NameCredentials, ForBackup, "whether the Secrets are taken that ProviderConfigs have their credentials in, or managed resources name",
 			func(s *Settings, value string) { s.Credentials = value == valueInclude }, valueInclude, valueExclude).by(valueExclude),
 		choice(NameRelease, ForRestore, "whether the restore lifts its holds, or a person does",

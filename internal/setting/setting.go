@@ -45,14 +45,27 @@ const (
 	HoldNone Holding = "none"
 )
 
+// An Observing says which MRs a restore has observed before they may do anything else.
+type Observing int
+
+// What is observed first.
+const (
+	// ObserveUpjet has those observed that upjet could make a second time though they have an external-name.
+	ObserveUpjet Observing = iota
+	// ObserveAll has all observed.
+	ObserveAll
+	// ObserveNone has none observed.
+	ObserveNone
+)
+
 // Settings of a Backup or Restore.
 type Settings struct {
 	Clone Clone
 	Hold  Holding
 	// Credentials says that a backup takes the Secrets that ProviderConfigs name.
 	Credentials bool
-	// ObserveFirst says that restored MRs only observe until they were observed.
-	ObserveFirst bool
+	// ObserveFirst says which restored MRs only observe until they were observed.
+	ObserveFirst Observing
 	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says. NotFromID are those of which that is not to be taken from what
 	// is known of their providers, and NoneKnown says it of all.
 	FromID, NotFromID []schema.GroupKind

@@ -44,11 +44,12 @@ func TestParse(t *testing.T) {
 		},
 		"ObserveFirst": {
 			reason: "A restore can be told to look before it changes anything.", annotations: map[string]string{"velero.crossplane.io/observe-first": "true"},
-			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, ObserveFirst: true}},
+			want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, ObserveFirst: ObserveAll}},
 		},
 		"NotObserveFirst": {
 			reason: "One restore can be different from the cluster's.", config: map[string]string{"observe-first": "true"},
-			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"}, want: want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute}},
+			annotations: map[string]string{"velero.crossplane.io/observe-first": "false"},
+			want:        want{Settings: Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: time.Minute, ObserveFirst: ObserveNone}},
 		},
 		"FromID": {
 			reason: "Kinds have their groups with them; blanks don't matter.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io, Zone.example.org"},
@@ -150,7 +151,7 @@ func TestParse(t *testing.T) {
 		},
 		"BadObserveFirst": {
 			reason: "A value that is not known must not stand for the default.", config: map[string]string{"observe-first": "yes"},
-			want: want{Err: `cannot read the ConfigMap of settings: observe-first is true or false, not "yes"`},
+			want: want{Err: `cannot read the ConfigMap of settings: observe-first is upjet, true or false, not "yes"`},
 		},
 		"FromResource": {
 			reason: "A resource is not a kind, and would never match one.", config: map[string]string{"external-name-from-id": "VPC.ec2.aws.upbound.io,vpcs.ec2.aws.upbound.io"},

@@ -84,8 +84,8 @@ func Well(u *unstructured.Unstructured, refs []Ref) []Wellness {
 }
 
 // NeededStatus returns the fields of the status of u, as it was backed up, that nothing writes anew before somebody reads them: those that
-// functions have written on an XR, and may read at the next reconcile, and all of what an XR composed if its provider or Crossplane had not
-// reconciled it.
+// functions have written on an XR, and may read at the next reconcile, all of what an XR composed if its provider or Crossplane had not
+// reconciled it, and where upjet finds the external resource of an MR.
 func NeededStatus(u *unstructured.Unstructured) []string {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	fields, _ := status.(map[string]any)
@@ -95,7 +95,7 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 		return names
 	}
 	if !IsComposite(u) {
-		return nil
+		return slices.DeleteFunc(names, func(name string) bool { return name != "atProvider" || !IsUpjets(u) })
 	}
 
 	return slices.DeleteFunc(names, isCrossplanesStatus)

@@ -121,6 +121,11 @@ func TestNeededStatus(t *testing.T) {
 			object: xptest.With(mr, status(`{"atProvider":{"id":"x"},`+paused+`}`)),
 		},
 		"PausedMRAlone": {reason: "No function looks at it.", object: xptest.MR("b", status(`{"atProvider":{"id":"x"},`+paused+`}`))},
+		"UpjetMR": {
+			reason: "Upjet looks for the external resource where it says.", want: []string{"atProvider"},
+			object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"zone":"z"},`+synced+`}}`)),
+		},
+		"UnbornUpjetMR": {reason: "There is nothing to be found.", object: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{`+paused+`}}`))},
 		"NewMR":         {reason: "There is none.", object: mr},
 		"ComposedOther": {
 			reason: "What is not Crossplane's has conditions of its own.", object: xptest.Object("example.org/v1", "Cache", "", "c", xptest.ControlledBy(x), status(`{"a":1}`)),

@@ -28,6 +28,7 @@ const (
 	KubernetesProvider = "provider-kubernetes"
 	HelmProvider       = "provider-helm"
 	NopProvider        = "provider-nop"
+	UpjetProvider      = "provider-upjet"
 	Velero             = "velero"
 )
 
@@ -64,6 +65,8 @@ type Options struct {
 	KubernetesProvider bool
 	// HelmProvider says whether provider-helm runs beside Crossplane, which takes ProviderConfigs as provider-kubernetes does.
 	HelmProvider bool
+	// UpjetProvider says whether the cloud's other provider, which upjet made, runs beside Crossplane.
+	UpjetProvider bool
 	// Plugin says whether Velero has the plugin that this repository is about.
 	Plugin bool
 	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
@@ -110,6 +113,9 @@ func Programs(options ...Options) []string {
 		}
 		if o.NopProvider {
 			names = append(names, NopProvider)
+		}
+		if o.UpjetProvider {
+			names = append(names, UpjetProvider)
 		}
 	}
 	slices.Sort(names)
@@ -241,6 +247,9 @@ func (c *Cluster) startAllOfCrossplane(ctx context.Context) error {
 	if c.options.HelmProvider {
 		starts = append(starts, func() error { return c.startHelmProvider(ctx) })
 	}
+	if c.options.UpjetProvider {
+		starts = append(starts, func() error { return c.startUpjetProvider(ctx) })
+	}
 
 	return parallel(starts...)
 }
@@ -262,6 +271,9 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 		}
 		if c.options.HelmProvider {
 			names = append(names, HelmProvider)
+		}
+		if c.options.UpjetProvider {
+			names = append(names, UpjetProvider)
 		}
 	}
 	if c.options.NopProvider {

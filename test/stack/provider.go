@@ -30,6 +30,20 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 	})
 }
 
+// startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start when the CRDs of their kinds are there.
+func (c *Cluster) startUpjetProvider(ctx context.Context) error {
+	path, err := c.program(UpjetProvider)
+	if err != nil {
+		return err
+	}
+
+	return c.run(ctx, &component{
+		name: UpjetProvider, path: path,
+		ready: logs("Starting workers", 2), // The first is what starts the others.
+		args:  []string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name},
+	})
+}
+
 // isNamespacedManaged says whether a CRD is of a provider's kind that is in a namespace, which Crossplane v1 has not. The groups of those
 // have an m where the provider's name ends, such as kubernetes.m.crossplane.io.
 func isNamespacedManaged(crd *unstructured.Unstructured) bool {

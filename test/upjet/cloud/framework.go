@@ -1,0 +1,133 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/terraform-plugin-framework/datasource"
+	"github.com/hashicorp/terraform-plugin-framework/diag"
+	"github.com/hashicorp/terraform-plugin-framework/provider"
+	fw "github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
+	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
+	"github.com/hashicorp/terraform-plugin-framework/types"
+)
+
+// NewFramework returns the Terraform provider that is written with the plugin framework. Its resources call the cloud with the client.
+func NewFramework(c *Client) *Framework { return &Framework{client: c} }
+
+// A Framework is a provider.Provider.
+type Framework struct {
+	client *Client
+}
+
+// Metadata has the prefix of the names of its kinds.
+func (f *Framework) Metadata(_ context.Context, _ provider.MetadataRequest, rsp *provider.MetadataResponse) {
+	rsp.TypeName = "cloud"
+}
+
+// Schema is empty: there is nothing to configure.
+func (f *Framework) Schema(context.Context, provider.SchemaRequest, *provider.SchemaResponse) {}
+
+// Configure hands the client on.
+func (f *Framework) Configure(_ context.Context, _ provider.ConfigureRequest, rsp *provider.ConfigureResponse) {
+	rsp.ResourceData = f.client
+}
+
+// DataSources are none.
+func (f *Framework) DataSources(context.Context) []func() datasource.DataSource { return nil }
+
+// Resources are the one kind.
+func (f *Framework) Resources(context.Context) []func() fw.Resource {
+	return []func() fw.Resource{func() fw.Resource { return &record{} }}
+}
+
+// A record is a resource whose ID the cloud chooses.
+type record struct {
+	client *Client
+}
+
+type recordModel struct {
+	ID   types.String `tfsdk:"id"`
+	Zone types.String `tfsdk:"zone"`
+}
+
+// Metadata has the kind's name.
+func (r *record) Metadata(_ context.Context, req fw.MetadataRequest, rsp *fw.MetadataResponse) {
+	rsp.TypeName = req.ProviderTypeName + "_record"
+}
+
+// Schema says what a record has.
+func (r *record) Schema(_ context.Context, _ fw.SchemaRequest, rsp *fw.SchemaResponse) {
+	rsp.Schema = schema.Schema{Attributes: map[string]schema.Attribute{
+		"id":   schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
+		"zone": schema.StringAttribute{Required: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}},
+	}}
+}
+
+// Configure takes the client.
+func (r *record) Configure(_ context.Context, req fw.ConfigureRequest, _ *fw.ConfigureResponse) {
+	if c, ok := req.ProviderData.(*Client); ok {
+		r.client = c
+	}
+}
+
+// Create a record.
+func (r *record) Create(ctx context.Context, req fw.CreateRequest, rsp *fw.CreateResponse) {
+	var m recordModel
+	rsp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)
+	if rsp.Diagnostics.HasError() {
+		return
+	}
+	got, err := r.client.create(ctx, networks, "", spec{CIDR: m.Zone.ValueString()})
+	if err != nil {
+		rsp.Diagnostics.AddError("cannot create the record", err.Error())
+
+		return
+	}
+	r.set(ctx, &rsp.State, &rsp.Diagnostics, got)
+}
+
+// Read a record.
+func (r *record) Read(ctx context.Context, req fw.ReadRequest, rsp *fw.ReadResponse) {
+	var m recordModel
+	rsp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	if rsp.Diagnostics.HasError() {
+		return
+	}
+	if m.ID.ValueString() == "" {
+		rsp.State.RemoveResource(ctx)
+
+		return
+	}
+	got, err := r.client.get(ctx, networks, m.ID.ValueString())
+	if errors.Is(err, errNotFound) {
+		rsp.State.RemoveResource(ctx)
+
+		return
+	}
+	if err != nil {
+		rsp.Diagnostics.AddError("cannot read the record", err.Error())
+
+		return
+	}
+	r.set(ctx, &rsp.State, &rsp.Diagnostics, got)
+}
+
+// Update is never called: a record's only field can't be changed.
+func (r *record) Update(context.Context, fw.UpdateRequest, *fw.UpdateResponse) {}
+
+// Delete a record.
+func (r *record) Delete(ctx context.Context, req fw.DeleteRequest, rsp *fw.DeleteResponse) {
+	var m recordModel
+	rsp.Diagnostics.Append(req.State.Get(ctx, &m)...)
+	if err := r.client.remove(ctx, networks, m.ID.ValueString()); err != nil {
+		rsp.Diagnostics.AddError("cannot delete the record", err.Error())
+	}
+}
+
+func (r *record) set(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics, got resource) {
+	diags.Append(state.Set(ctx, recordModel{ID: types.StringValue(got.ID), Zone: types.StringValue(got.Spec.CIDR)})...)
+}

@@ -1,0 +1,102 @@
+// The generate command writes what upjet makes of package config: the kinds, their controllers and their CRDs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/crossplane/upjet/v2/pkg/pipeline"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
+)
+
+func main() {
+	root := flag.String("root", ".", "Directory of the module.")
+	flag.Parse()
+
+	if err := run(context.Background(), *root); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run the pipeline, which panics if it fails, and remove what it needs or makes and nobody else reads.
+func run(ctx context.Context, root string) (err error) {
+	root, err = filepath.Abs(root)
+	if err != nil {
+		return fmt.Errorf("cannot find the module: %w", err)
+	}
+	hack, examples := filepath.Join(root, "hack"), filepath.Join(root, "examples-generated")
+	bin, err := os.MkdirTemp("", "generate-")
+	if err != nil {
+		return fmt.Errorf("cannot make a directory for goimports: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(hack), os.RemoveAll(examples), os.RemoveAll(bin)) }()
+
+	if err := clean(root, "apis", "internal/controller", "crds"); err != nil {
+		return err
+	}
+	// The pipeline finds goimports in $PATH, and wants a header for each file.
+	if err := command(ctx, root, "go", "build", "-modfile=tools.mod", "-o", bin, "golang.org/x/tools/cmd/goimports"); err != nil {
+		return err
+	}
+	if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		return fmt.Errorf("cannot set $PATH: %w", err)
+	}
+	if err := os.MkdirAll(hack, 0o755); err != nil {
+		return fmt.Errorf("cannot make a directory for the header: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(hack, "boilerplate.go.txt"), nil, 0o644); err != nil {
+		return fmt.Errorf("cannot write the header: %w", err)
+	}
+	pipeline.Run(config.Cluster(ctx), config.Namespaced(ctx), root)
+
+	return errors.Join(
+		command(ctx, root, "go", "tool", "-modfile=tools.mod", "controller-gen", "object", "paths=./apis/...", "crd:crdVersions=v1", "output:crd:dir=crds"),
+		command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/..."),
+	)
+}
+
+// clean removes what was generated before.
+func clean(root string, dirs ...string) error {
+	module, err := os.OpenRoot(root)
+	if err != nil {
+		return fmt.Errorf("cannot open the module: %w", err)
+	}
+	defer module.Close() //nolint:errcheck // Nothing was written through it.
+
+	for _, dir := range dirs {
+		err := fs.WalkDir(module.FS(), dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && (strings.HasPrefix(d.Name(), "zz_") || strings.HasSuffix(path, ".yaml")) {
+				return module.Remove(path)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot remove what was generated in %s: %w", dir, err)
+		}
+	}
+
+	return nil
+}
+
+func command(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("cannot %s %s: %w", name, strings.Join(args, " "), err)
+	}
+
+	return nil
+}

@@ -1,0 +1,142 @@
+// The provider command is what upjet makes of the Terraform provider in package cloud, as a plain process.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	xpcontroller "github.com/crossplane/crossplane-runtime/v2/pkg/controller"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/feature"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/gate"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
+	xpresource "github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	ujconfig "github.com/crossplane/upjet/v2/pkg/config"
+	ujcontroller "github.com/crossplane/upjet/v2/pkg/controller"
+	"github.com/crossplane/upjet/v2/pkg/terraform"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	clusterapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster"
+	namespacedapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/namespaced"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
+	cluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster"
+	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/features"
+)
+
+const (
+	// reconcileRate is of all kinds together, and how many of one kind are reconciled at a time.
+	reconcileRate = 100
+
+	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the provider.
+	qps   = 200
+	burst = 400
+)
+
+func main() {
+	// The flag --kubeconfig is controller-runtime's. Without it, it uses $KUBECONFIG.
+	cloudURL := flag.String("cloud-url", "", "URL of the cloud.")
+	clusterName := flag.String("cluster-name", "", "What to call this cluster when calling the cloud.")
+	poll := flag.Duration("poll", 10*time.Second, "How often to look whether a resource drifted.")
+	debug := flag.Bool("debug", false, "Log every reconcile.")
+
+	flag.Parse()
+
+	l := zap.New(zap.UseDevMode(*debug), zap.WriteTo(os.Stderr))
+	ctrl.SetLogger(l)
+
+	if err := run(ctrl.SetupSignalHandler(), *cloudURL, *clusterName, *poll, logging.NewLogrLogger(l)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run the provider until the context is done. The controller of a kind starts when its CRD is there.
+func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, log logging.Logger) error {
+	if cloudURL == "" {
+		return errors.New("cannot start the provider: it needs a cloud; set --cloud-url")
+	}
+	cfg, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("cannot find the API server: %w", err)
+	}
+	cfg.QPS, cfg.Burst = qps, burst
+
+	s := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(s), apiextensionsv1.AddToScheme(s), clusterapis.AddToScheme(s), namespacedapis.AddToScheme(s)); err != nil {
+		return fmt.Errorf("cannot make the scheme: %w", err)
+	}
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: s, Metrics: server.Options{BindAddress: "0"}})
+	if err != nil {
+		return fmt.Errorf("cannot make the manager: %w", err)
+	}
+
+	options := func(p *ujconfig.Provider) ujcontroller.Options {
+		o := ujcontroller.Options{
+			Options: xpcontroller.Options{
+				Logger:                  log,
+				GlobalRateLimiter:       ratelimiter.NewGlobal(reconcileRate),
+				PollInterval:            poll,
+				MaxConcurrentReconciles: reconcileRate,
+				Features:                &feature.Flags{},
+				Gate:                    new(gate.Gate[schema.GroupVersionKind]),
+			},
+			Provider:              p,
+			OperationTrackerStore: ujcontroller.NewOperationStore(log),
+			SetupFn:               setUp(cloudURL, clusterName),
+		}
+		o.Features.Enable(features.EnableBetaManagementPolicies)
+
+		return o
+	}
+	o := options(config.Cluster(ctx))
+	n := options(config.Namespaced(ctx))
+	n.Gate = o.Gate
+	if err := errors.Join(customresourcesgate.Setup(mgr, o.Options), cluster.SetupGated(mgr, o), namespaced.SetupGated(mgr, n)); err != nil {
+		return fmt.Errorf("cannot set up the controllers: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("cannot run the manager: %w", err)
+	}
+
+	return nil
+}
+
+// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that is.
+func setUp(cloudURL, clusterName string) terraform.SetupFn {
+	return func(_ context.Context, kube client.Client, mg xpresource.Managed) (terraform.Setup, error) {
+		gvk, err := kube.GroupVersionKindFor(mg)
+		if err != nil {
+			return terraform.Setup{}, fmt.Errorf("cannot tell the cloud who calls: %w", err)
+		}
+		name := mg.GetName()
+		if ns := mg.GetNamespace(); ns != "" {
+			name = ns + "/" + name
+		}
+		c := cloud.NewClient(cloudURL, map[string]string{
+			"X-Cluster":                   clusterName,
+			"X-Managed-By":                fmt.Sprintf("%s, %s, %s, %s", gvk.GroupVersion(), gvk.Kind, name, mg.GetUID()),
+			"X-Composite":                 mg.GetLabels()["crossplane.io/composite"],
+			"X-Composition-Resource-Name": mg.GetAnnotations()["crossplane.io/composition-resource-name"],
+		})
+
+		return terraform.Setup{
+			Meta:              c,
+			FrameworkProvider: cloud.NewFramework(c),
+			ClientMetadata:    map[string]string{"account": cloud.Account},
+		}, nil
+	}
+}

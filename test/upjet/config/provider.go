@@ -1,0 +1,134 @@
+// Package config says how upjet makes a Crossplane provider of the Terraform provider in package cloud.
+package config
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/crossplane/upjet/v2/pkg/config"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
+)
+
+const (
+	modulePath = "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet"
+	features   = "internal/features"
+
+	// The groups of both scopes.
+	clusterGroup    = "upjet.example.org"
+	namespacedGroup = "upjet.m.example.org"
+)
+
+// A kind is what upjet has to know of a Terraform resource.
+type kind struct {
+	name         config.ExternalName
+	async        bool
+	references   config.References
+	initializers []config.NewInitializerFn
+	connection   config.AdditionalConnectionDetailsFn
+}
+
+func kinds() map[string]kind {
+	return map[string]kind{
+		"cloud_bucket":  {name: config.NameAsIdentifier, initializers: []config.NewInitializerFn{config.TagInitializer}},
+		"cloud_network": {name: config.IdentifierFromProvider, async: true},
+		"cloud_gateway": {name: config.IdentifierFromProvider},
+		"cloud_database": {
+			name: config.IdentifierFromProvider, async: true,
+			connection: func(attr map[string]any) (map[string][]byte, error) {
+				endpoint, _ := attr["endpoint"].(string)
+
+				return map[string][]byte{"endpoint": []byte(endpoint)}, nil
+			},
+		},
+		"cloud_folder": {name: config.TemplatedStringAsIdentifier("name", "/regions/{{ .parameters.region }}/folders/{{ .external_name }}")},
+		"cloud_topic": {
+			name: config.TemplatedStringAsIdentifier("name", "arn:cloud:topic:{{ .setup.client_metadata.account }}:{{ .external_name }}"), async: true,
+		},
+		"cloud_subnet":   {name: child("network_id"), references: config.References{"network_id": {TerraformName: "cloud_network"}}},
+		"cloud_registry": {name: misread(), async: true},
+		"cloud_record":   {name: config.IdentifierFromProvider, async: true},
+		// Where a cluster is can't be told from its external-name.
+		"cloud_cluster": {name: config.IdentifierFromProvider, async: true},
+	}
+}
+
+// child is the external-name of a resource whose ID is that of its parent, a slash, and what the cloud has chosen.
+func child(parent string) config.ExternalName {
+	name := config.IdentifierFromProvider
+	name.GetIDFn = func(_ context.Context, externalName string, parameters, _ map[string]any) (string, error) {
+		id, _ := parameters[parent].(string)
+		if externalName == "" {
+			return "", nil
+		}
+
+		return id + "/" + externalName, nil
+	}
+	name.GetExternalNameFn = func(state map[string]any) (string, error) {
+		id, err := config.IDAsExternalName(state)
+		if err != nil {
+			return "", fmt.Errorf("cannot tell the external-name of a child of %s: %w", parent, err)
+		}
+
+		return id[strings.LastIndex(id, "/")+1:], nil
+	}
+	name.IdentifierFields = []string{parent}
+
+	return name
+}
+
+// misread is an external-name of which the wrong ID is made: the one with which Terraform would import the resource, and not the one that it has then.
+func misread() config.ExternalName {
+	name := config.IdentifierFromProvider
+	name.GetIDFn = func(_ context.Context, externalName string, _, _ map[string]any) (string, error) {
+		if externalName == "" {
+			return "", nil
+		}
+
+		return "registries/" + externalName, nil
+	}
+
+	return name
+}
+
+// Cluster is the configuration of the cluster-scoped kinds.
+func Cluster(ctx context.Context) *config.Provider { return configured(ctx, clusterGroup) }
+
+// Namespaced is that of the namespaced ones.
+func Namespaced(ctx context.Context) *config.Provider { return configured(ctx, namespacedGroup) }
+
+func configured(ctx context.Context, group string) *config.Provider {
+	var sdk []string
+	terraform, framework := cloud.New(), cloud.NewFramework(nil)
+	for name := range terraform.ResourcesMap {
+		sdk = append(sdk, name+"$")
+	}
+	p := config.NewProvider(schemas(ctx, terraform, framework), "cloud", modulePath, nil,
+		config.WithRootGroup(group),
+		config.WithShortName("upjet"), // It is where the kinds of a reference are looked for if they have no group of their own.
+		config.WithIncludeList(nil),
+		config.WithTerraformProvider(terraform),
+		config.WithTerraformPluginSDKIncludeList(sdk),
+		config.WithTerraformPluginFrameworkProvider(framework),
+		config.WithTerraformPluginFrameworkIncludeList([]string{"cloud_record$"}),
+		config.WithBasePackages(config.BasePackages{}),
+		config.WithFeaturesPackage(features),
+		config.WithDefaultResourceOptions(configure),
+	)
+	p.ConfigureResources()
+
+	return p
+}
+
+func configure(r *config.Resource) {
+	k := kinds()[r.Name]
+	r.ShortGroup, r.Version = "", "v1beta1"
+	r.ExternalName, r.UseAsync, r.InitializerFns = k.name, k.async, k.initializers
+	if k.references != nil {
+		r.References = k.references
+	}
+	if k.connection != nil {
+		r.Sensitive.AdditionalConnectionDetailsFn = k.connection
+	}
+}
