@@ -119,7 +119,7 @@ bench: ## Measure what the plugin costs on the real stack, and write docs/perfor
 		--only '$(ONLY)' $(if $(KEEP),--keep)
 
 .PHONY: compat
-compat: ## Lose and restore a cluster with each combination of versions, and write docs/compatibility.md (ONLY=v1.16,v2.0); hours the first time.
+compat: ## Lose and restore a cluster with each combination of versions, and from one version into another, and write docs/compatibility.md (ONLY=v1.16,v2.0 or ONLY=v1.20-v2.3); hours the first time.
 	cd test && go run ./cmd/compat --only '$(ONLY)'
 
 .PHONY: demo
