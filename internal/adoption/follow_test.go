@@ -21,8 +21,10 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 	converted := xptest.Revision("orders-2", x, xptest.ControlledBy(composition), xptest.Field(int64(2), "spec", "revision"),
 		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{"name":"bucket"}]}}]}}`))
 	other := xptest.With(converted, xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{}, 7]}}, 7, {"input":{"resources":7}}]}}`))
-	const lost = "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x. " +
-		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its Composition orders`
+	const lost = "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
+		"restore it, or set another compositionRevisionRef on XOrder x. " +
+		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its ` +
+		"Composition orders"
 	wait := func(why string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: []string{lost + why}} }
 	runPlans(t, map[string]planCase{
 		"Converted": {
@@ -35,12 +37,15 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Nameless": {
-			reason: "A converted Composition gives a name to what had none, and Crossplane would make that anew.", world: world(xr, nameless, converted), ref: xp.RefTo(x),
+			reason: "A converted Composition gives a name to what had none, and Crossplane would make that anew.",
+			world:  world(xr, nameless, converted), ref: xp.RefTo(x),
 			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
 		},
 		"Stray": {
-			reason: "A revision without its Composition is followed by nobody.", world: world(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))), ref: xp.RefTo(x),
-			want: wait(", and it goes on"),
+			reason: "A revision without its Composition is followed by nobody.",
+			world:  world(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
+			ref:    xp.RefTo(x),
+			want:   wait(", and it goes on"),
 		},
 		"Manual": {
 			reason: "Which revision it is to run on is said by a person.", world: world(manual, bucket, converted), ref: xp.RefTo(x),

@@ -17,14 +17,18 @@ func (p Pair) scenes() ([]drill.Scene, error) {
 		return nil, err
 	}
 	dir, scenes := "v2", []drill.Scene{
-		{Name: "nested", Count: 4, Size: 44}, {Name: "legacy", Count: 4, Size: 28}, {Name: "usages", Count: 2, Size: 12},
+		{Name: "nested", Count: 4, Size: 44},
+		{Name: "legacy", Count: 4, Size: 28},
+		{Name: "usages", Count: 2, Size: 12},
 		{Name: "clusterusages", Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
 		{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
 	}
 	if !isV2(p.From.Crossplane) {
 		dir, scenes = "v1.20", []drill.Scene{
-			{Name: "nested", Count: 4, Size: 48}, {Name: "secrets", Count: 4, Size: 28},
-			{Name: "usages", Count: 2, Size: 12, BackupArgs: selected("usages")}, {Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
+			{Name: "nested", Count: 4, Size: 48},
+			{Name: "secrets", Count: 4, Size: 28},
+			{Name: "usages", Count: 2, Size: 12, BackupArgs: selected("usages")},
+			{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
 			{Name: native, Count: 2, Size: 12},
 		}
 	}

@@ -22,7 +22,10 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "", "Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0, and pairs, such as v1.20-v2.3; all if empty.")
+	only := flag.String(
+		"only", "",
+		"Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0, and pairs, such as v1.20-v2.3; all if empty.",
+	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }))
