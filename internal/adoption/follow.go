@@ -28,7 +28,8 @@ func (t *tree) checkRevision() (follows string) {
 		}
 	}
 	t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s. "+
-		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its Composition %s%s`,
+		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its `+
+		"Composition %s%s",
 		t.xr.Revision(), xp.String(t.xr.Unstructured), t.xr.Composition(), why)
 
 	return ""

@@ -34,7 +34,8 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 		t.Errorf("Without a revision that it can run on it waits; got %+v, and steps %v", p, s.steps())
 	}
 	composition := xptest.Composition(xptest.CompositionName, x)
-	s.put(revisions, xptest.Revision("orders-2", x, xptest.ControlledBy(composition), xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
+	s.put(revisions, xptest.Revision("orders-2", x, xptest.ControlledBy(composition),
+		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
 	if p := carry(); !p.Done || p.Adopted != 1 {
 		t.Errorf("With one it goes on by itself; got %+v", p)
 	}
