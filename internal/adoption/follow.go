@@ -53,11 +53,31 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	return unnamed
 }
 
-// follow pins the XR to another revision. Whether Crossplane can run that is looked into next.
+// follow pins the XR to another revision, after its claim: Crossplane writes that of a claim on an XR that is pinned. Whether it can run that is looked into next.
 func (t *tree) follow(u *unstructured.Unstructured, revision string) {
+	if claim := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
+		u = claim
+	}
 	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", map[string]any{"name": revision})
 	maps.Copy(p, patch(u, map[string]any{}))
 	t.do(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
+}
+
+// heldClaim returns the XR's claim, nil if it has none that is held.
+func (t *tree) heldClaim() *unstructured.Unstructured {
+	r, ok := t.xr.ClaimRef()
+	if !ok {
+		return nil
+	}
+	claim := t.w.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		return nil
+	}
+	if h, err := t.w.holdOf(claim); h == nil || err != nil {
+		return nil
+	}
+
+	return claim
 }
 
 // newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; an empty one if none was observed.

@@ -18,8 +18,9 @@ import (
 func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
-	xr := xptest.XR("x", xptest.Refs(bucket))
-	s := newServer(restored(xr), restored(bucket))
+	claim := xptest.Claim("o", xptest.OfXR(x))
+	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))
+	s := newServer(restored(claim), restored(xr), restored(bucket))
 	crossplane(s)
 	carry := func() adoption.Plan {
 		t.Helper()
@@ -33,11 +34,19 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	if p := carry(); p.Done || !strings.Contains(strings.Join(p.Waiting, "\n"), "convert pipeline-composition") || len(s.steps()) > 0 {
 		t.Errorf("Without a revision that it can run on it waits; got %+v, and steps %v", p, s.steps())
 	}
+	told := len(s.requests("patch"))
 	composition := xptest.Composition(xptest.CompositionName, x)
 	s.put(revisions, xptest.Revision("orders-2", x, xptest.ControlledBy(composition),
 		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`)))
 	if p := carry(); !p.Done || p.Adopted != 1 {
 		t.Errorf("With one it goes on by itself; got %+v", p)
+	}
+	want := []string{"orderclaims team-a/o", "xorders /x", "xorders /x", "orderclaims team-a/o", "xorders /x"}
+	if diff := cmp.Diff(want, s.requests("patch")[told:]); diff != "" {
+		t.Errorf("The claim follows first, since Crossplane writes its revision on the XR: -want, +asked:\n%s", diff)
+	}
+	if got := xp.ClaimFrom(s.get(t, orderclaims, xptest.Namespace, "o")).Revision(); got != "orders-2" {
+		t.Errorf("The claim is on revision %q", got)
 	}
 	got := s.get(t, xorders, "", "x")
 	if diff := cmp.Diff("orders-2", xp.CompositeFrom(got).Revision()); diff != "" {
