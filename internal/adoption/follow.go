@@ -12,7 +12,7 @@ import (
 // checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a mode that this Crossplane does not have, it returns the name
 // of the revision that the XR follows anyway when it has its own settings back, as long as nothing that the XR composes would be left out there.
 func (t *tree) checkRevision() (follows string) {
-	if !t.hold.Pinned || t.w.Has(revisionRef(t.xr)) {
+	if !t.hold.Pinned || t.xr.Revision() == "" || t.w.Has(revisionRef(t.xr)) {
 		return ""
 	}
 	why := ", and set its revision there"
@@ -53,12 +53,14 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	return unnamed
 }
 
-// follow pins the XR to another revision, after its claim: Crossplane writes that of a claim on an XR that is pinned. Whether it can run that is looked into next.
+// follow takes the revision that is gone off the XR, so that Crossplane writes the newest one there itself and manages that field. Its claim is given that one
+// before: Crossplane writes that of a claim on an XR that is pinned.
 func (t *tree) follow(u *unstructured.Unstructured, revision string) {
+	var ref any
 	if claim := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
-		u = claim
+		u, ref = claim, map[string]any{"name": revision}
 	}
-	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", map[string]any{"name": revision})
+	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
 	maps.Copy(p, patch(u, map[string]any{}))
 	t.do(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
 }

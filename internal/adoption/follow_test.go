@@ -54,7 +54,7 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 	})
 }
 
-func TestFollowKeepsThePin(t *testing.T) {
+func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
 	xr := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
@@ -63,7 +63,7 @@ func TestFollowKeepsThePin(t *testing.T) {
 	got := Next(world(xr, bucket, converted), xp.RefTo(x)).Patch
 	want := map[string]any{
 		"metadata": map[string]any{"resourceVersion": xr.GetResourceVersion(), "annotations": map[string]any{}},
-		"spec":     map[string]any{"compositionRevisionRef": map[string]any{"name": "orders-2"}},
+		"spec":     map[string]any{"compositionRevisionRef": nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
