@@ -124,7 +124,7 @@ external-names: ## Read the table of known external-names anew from checkouts of
 	cd test && go run ./cmd/externalname --aws '$(abspath $(AWS))' --azure '$(abspath $(AZURE))' --gcp '$(abspath $(GCP))' $(if $(CHECK),--check)
 
 .PHONY: compat
-compat: ## Lose and restore a cluster with each combination of versions, and write docs/compatibility.md (ONLY=v1.16,v2.0); hours the first time.
+compat: ## Lose and restore a cluster with each combination of versions, and from one version into another, and write docs/compatibility.md (ONLY=v1.16,v2.0 or ONLY=v1.20-v2.3); hours the first time.
 	cd test && go run ./cmd/compat --only '$(ONLY)'
 
 .PHONY: demo

@@ -194,28 +194,13 @@ func (f *forcing) composition(xr xp.Composite) {
 		return
 	}
 	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")
-	newest := f.w.newestRevision(xr)
+	newest := f.w.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
 		f.risk("its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
 	case newest != xr.Revision():
 		f.risk("its update policy is Automatic: it follows CompositionRevision %s at once, and not %s with which it was backed up", newest, xr.Revision())
 	}
-}
-
-// newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; "" if none was observed.
-func (w *World) newestRevision(xr xp.Composite) string {
-	newest, highest := "", int64(-1)
-	for _, u := range w.platform.revisions[xr.Composition()] {
-		if _, ok := xp.Controller(u); !ok {
-			continue // It was restored without its Composition, which nobody follows.
-		}
-		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision"); n > highest {
-			newest, highest = u.GetName(), n
-		}
-	}
-
-	return newest
 }
 
 // managed finds what a provider does with an MR that it is let reconcile now.

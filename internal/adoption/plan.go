@@ -247,10 +247,14 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkVersions()
 		t.checkStatus(u)
 		t.checkSecret(u)
-		t.checkRevision()
+		follows := t.checkRevision()
 		t.checkSeen(u)
 		t.remarkChosen(u)
-		if t.mayGo(u) {
+		switch {
+		case !t.mayGo(u):
+		case follows != "":
+			t.follow(u, follows)
+		default:
 			t.do(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
 			t.plan.Warning = chosenElsewhere(u, t.hold)
 		}
@@ -281,11 +285,4 @@ func (t *tree) unheld() Plan {
 	t.plan.Done = released && len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
 	return t.judged(t.plan)
-}
-
-func (t *tree) checkRevision() {
-	if t.hold.Pinned && !t.w.Has(revisionRef(t.xr)) {
-		t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s",
-			t.xr.Revision(), xp.String(t.xr.Unstructured))
-	}
 }

@@ -40,6 +40,9 @@ const (
 	stepUnpause = "let Crossplane reconcile it under the backed-up revision"
 	stepRelease = "adopted; give its own settings back"
 	stepClaim   = "its XR is adopted; give its own settings back"
+
+	howToConvert = `. If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of ` +
+		"its Composition orders, and it goes on"
 )
 
 type planCase struct {
@@ -213,7 +216,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			reason: "Without the revision Crossplane would choose another.",
 			world:  world(paused, bucket), ref: xp.RefTo(x),
 			want: wait(1, false, "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; "+
-				"restore it, or set another compositionRevisionRef on XOrder x"),
+				"restore it, or set another compositionRevisionRef on XOrder x"+howToConvert),
 		},
 		"NeverComposed": {
 			reason: "An XR that has no revision yet needs none.",
@@ -236,7 +239,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 			want: outcome{Total: 2, Moving: true, Waiting: []string{
 				"Bucket b: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
 				"Bucket c: it was not restored; restore it, or remove it from the resourceRefs of XOrder x to have it made anew",
-				"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x",
+				"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on XOrder x" +
+					howToConvert,
 				"Crossplane to notice that XOrder x is paused; is Crossplane running, and its XRD Established?",
 			}},
 		},

@@ -45,7 +45,7 @@ func TestNextTakesConnectionSecrets(t *testing.T) {
 		"NotYet": {
 			reason: "First what else is missing.", world: world(paused, secret), ref: xp.RefTo(xr),
 			want: outcome{Waiting: []string{"CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
-				"restore it, or set another compositionRevisionRef on XOrder x"}},
+				"restore it, or set another compositionRevisionRef on XOrder x" + howToConvert}},
 		},
 		"Claim": {
 			reason: "The same for the claim's own.", world: world(adopted, ready, xptest.Secret("s")), ref: xp.RefTo(xr),

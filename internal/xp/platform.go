@@ -121,6 +121,27 @@ func Functions(revision *unstructured.Unstructured) []string {
 	return names
 }
 
+// ComposedNames returns the names that the inputs of a pipeline give to what is composed, as that of function-patch-and-transform does. Which names other
+// functions give is written nowhere.
+func ComposedNames(revision *unstructured.Unstructured) []string {
+	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
+	pipeline, _ := field.([]any)
+	var names []string
+	for _, step := range pipeline {
+		m, _ := step.(map[string]any)
+		field, _, _ := unstructured.NestedFieldNoCopy(m, "input", "resources")
+		resources, _ := field.([]any)
+		for _, r := range resources {
+			entry, _ := r.(map[string]any)
+			if name, _ := entry["name"].(string); name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+
+	return names
+}
+
 // IsActive tells whether a package revision is the one that is to run.
 func IsActive(revision *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(revision.Object, "spec", "desiredState")

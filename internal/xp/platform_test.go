@@ -77,3 +77,11 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 }
+
+func TestComposedNames(t *testing.T) {
+	revision := xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"a"},{"name":7},{},7]}},{"input":7},7,`+
+		`{"input":{"resources":[{"name":"b"}]}}]}}`))
+	if diff := cmp.Diff([]string{"a", "b"}, xp.ComposedNames(revision)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -3,6 +3,7 @@ package compat
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -74,8 +75,8 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var played []Cell
-	play := func(recovery *drill.Recovery, err error) func(context.Context, Cell) (*drill.Recovery, error) {
-		return func(_ context.Context, c Cell) (*drill.Recovery, error) {
+	play := func(recovery *drill.Recovery, err error) func(context.Context, Cell, io.Writer) (*drill.Recovery, error) {
+		return func(_ context.Context, c Cell, _ io.Writer) (*drill.Recovery, error) {
 			played = append(played, c)
 			if c == failing {
 				return recovery, err
@@ -113,7 +114,7 @@ func TestRun(t *testing.T) {
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
 			played = nil
-			r := Runner{Ledger: l, Source: tc.source, Out: t.Output(), Play: play(tc.recovery, tc.err)}
+			r := Runner[Cell]{Ledger: l, All: Cells(), Source: tc.source, Out: t.Output(), Play: play(tc.recovery, tc.err)}
 			results, err := r.Run(t.Context(), tc.wanted)
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +136,7 @@ func TestRunEndsWhenItIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	r := Runner{Ledger: l, Source: "a", Out: t.Output(), Play: func(context.Context, Cell) (*drill.Recovery, error) {
+	r := Runner[Cell]{Ledger: l, All: Cells(), Source: "a", Out: t.Output(), Play: func(context.Context, Cell, io.Writer) (*drill.Recovery, error) {
 		stop()
 
 		return nil, ctx.Err()

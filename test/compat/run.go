@@ -18,7 +18,7 @@ import (
 // instances is how many there are in each cluster: more than one, so that one could be mistaken for another.
 const instances = 3
 
-// A Result is what came of a cell.
+// A Result is what came of a cell or a pair.
 type Result struct {
 	// At is when.
 	At time.Time `json:"at"`
@@ -28,19 +28,30 @@ type Result struct {
 	Failed string `json:"-"`
 }
 
-// A Runner runs cells, and keeps the results of those that are as they should be. Others are run again the next time.
-type Runner struct {
+// A Case is what has a result: a Cell or a Pair.
+type Case interface {
+	comparable
+	fmt.Stringer
+
+	// of is what a result of it is a result of.
+	of(source string) string
+}
+
+// A Runner runs cells or pairs, and keeps the results of those that are as they should be. Others are run again the next time.
+type Runner[C Case] struct {
 	Ledger *ledger.Ledger
 	// Source is what the plugin is built from. Results of another are none.
 	Source string
 	Out    io.Writer
-	// Play runs a cell.
-	Play func(ctx context.Context, c Cell) (*drill.Recovery, error)
+	// All are those that there are.
+	All []C
+	// Play runs one.
+	Play func(ctx context.Context, c C, out io.Writer) (*drill.Recovery, error)
 }
 
-// Run runs the wanted cells of which there is no result, and returns the results of all that have one.
-func (r *Runner) Run(ctx context.Context, wanted []Cell) (map[Cell]Result, error) {
-	results := map[Cell]Result{}
+// Run runs the wanted ones of which there is no result, and returns the results of all that have one.
+func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
+	results := map[C]Result{}
 	for i, c := range wanted {
 		if !r.Ledger.Has(c.String(), c.of(r.Source)) {
 			r.say("%d of %d: %s", i+1, len(wanted), c)
@@ -55,7 +66,7 @@ func (r *Runner) Run(ctx context.Context, wanted []Cell) (map[Cell]Result, error
 		}
 		results[c] = result
 	}
-	for _, c := range Cells() {
+	for _, c := range r.All {
 		if _, ok := results[c]; ok || !r.Ledger.Has(c.String(), c.of(r.Source)) {
 			continue
 		}
@@ -69,10 +80,10 @@ func (r *Runner) Run(ctx context.Context, wanted []Cell) (map[Cell]Result, error
 	return results, nil
 }
 
-// run runs a cell, unless there is a result of it.
-func (r *Runner) run(ctx context.Context, c Cell) (Result, error) {
+// run runs one, unless there is a result of it.
+func (r *Runner[C]) run(ctx context.Context, c C) (Result, error) {
 	return ledger.Entry(r.Ledger, c.String(), c.of(r.Source), func() (Result, error) {
-		recovery, err := r.Play(ctx, c)
+		recovery, err := r.Play(ctx, c, r.Out)
 		result := Result{At: time.Now().UTC().Round(time.Second), Recovery: recovery}
 		if err != nil {
 			return result, err
@@ -82,7 +93,7 @@ func (r *Runner) run(ctx context.Context, c Cell) (Result, error) {
 	})
 }
 
-func (r *Runner) say(format string, args ...any) {
+func (r *Runner[C]) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Out, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, args...))
 }
 

@@ -37,6 +37,62 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 	return b.String()
 }
 
+// PairSection is what is written into docs/compatibility.md of the pairs: a row for each version that is restored into.
+func PairSection(results map[Pair]Result, machine string, now time.Time) string {
+	var b strings.Builder
+	sound := 0
+	for _, r := range results {
+		if r.Failed == "" {
+			sound++
+		}
+	}
+	fmt.Fprintf(&b, "\nWritten by `make compat` on %s: %d of %d pairs are as they should be. The machine: %s.\n",
+		now.UTC().Format(time.DateOnly), sound, len(Pairs()), machine)
+	for _, of := range []struct {
+		what     string
+		versions []version
+	}{{"Crossplane", crossplanes()}, {"Velero", veleros()}} {
+		fmt.Fprintf(&b, "\n| restored into | backup of %s ", of.what)
+		b.WriteString(strings.Join(exacts(of.versions), " | backup of "+of.what+" ") + " |\n|---|" + strings.Repeat("---|", len(of.versions)) + "\n")
+		for _, to := range of.versions {
+			b.WriteString("| " + of.what + " " + exact(of.versions, to.minor) + " |")
+			for _, from := range of.versions {
+				b.WriteString(" " + describePair(results, from.minor, to.minor) + " |")
+			}
+			b.WriteString("\n")
+		}
+	}
+	b.WriteString("\n")
+
+	return b.String()
+}
+
+func exacts(of []version) []string {
+	var all []string
+	for _, v := range of {
+		all = append(all, exact(of, v.minor))
+	}
+
+	return all
+}
+
+func describePair(results map[Pair]Result, from, to string) string {
+	if from == to {
+		return "the matrix above"
+	}
+	pairs, err := OnlyPairs([]string{from + "-" + to})
+	if err != nil {
+		return "no upgrade"
+	}
+	r, ok := results[pairs[0]]
+	text := describe(r, ok)
+	if ok && r.Failed == "" && pairs[0].old() {
+		text += "; native Compositions held until they were converted"
+	}
+
+	return text
+}
+
 func describe(r Result, ran bool) string {
 	switch {
 	case !ran:

@@ -24,6 +24,7 @@ import (
 //	instances.yaml  what people make, Count times
 //	change.yaml     what the platform team changes in the source when the instances are Ready
 //	target.yaml     what of the platform only the target has
+//	cure.yaml       what of the platform a person mends when what is restored waits for it
 //
 // All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store, and ${n} is the number of the instance. Every
 // name must begin with the scene's name and a dash, or be made up from such a name: that is how the cloud's journal is told apart.
@@ -64,6 +65,16 @@ func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) erro
 // Change applies what the platform team changes when the instances are there.
 func (s Scene) Change(ctx context.Context, c *stack.Cluster) error {
 	objects, err := s.read("change.yaml", 1)
+	if err != nil {
+		return err
+	}
+
+	return s.platform(ctx, c, objects)
+}
+
+// Cure applies what a person mends in the target.
+func (s Scene) Cure(ctx context.Context, c *stack.Cluster) error {
+	objects, err := s.read("cure.yaml", 1)
 	if err != nil {
 		return err
 	}

@@ -106,8 +106,9 @@ var instead = map[string]something{
 	"kubectl -n velero rollout status deployment/velero --timeout=5m": {
 		reason: "Velero is a process here; nothing rolls its Deployment out.", run: "kubectl -n velero get deployment/velero",
 	},
-	"make compat":                 {reason: "It takes hours.", run: "make -n compat"},
-	"make compat ONLY=v1.16,v2.0": {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"make compat":                             {reason: "It takes hours.", run: "make -n compat"},
+	"make compat ONLY=v1.16,v2.0":             {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"make compat ONLY=v1.20-v2.3,v1.16-v1.18": {reason: "It takes minutes.", run: "make -n compat ONLY=v1.20-v2.3,v1.16-v1.18"},
 	"velero-plugin-for-crossplane guard on --backup team-a.tar.gz": {
 		reason: "Velero and Crossplane have no ServiceAccounts here.", run: "velero-plugin-for-crossplane guard on --backup team-a.tar.gz --allow-user stack",
 	},

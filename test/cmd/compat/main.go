@@ -17,13 +17,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/ledger"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/compat"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/marked"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 func main() {
-	only := flag.String("only", "", "Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0; all cells if empty.")
+	only := flag.String(
+		"only", "",
+		"Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0, and pairs, such as v1.20-v2.3; all if empty.",
+	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }))
@@ -34,12 +36,8 @@ func main() {
 	}
 }
 
-// run runs the cells and writes the table. It fails if one of them is not as it should be.
+// run runs the cells and the pairs and writes their tables. It fails if one of them is not as it should be.
 func run(ctx context.Context, only []string) error {
-	wanted, err := compat.Only(only)
-	if err != nil {
-		return err
-	}
 	root, err := build.Root()
 	if err != nil {
 		return err
@@ -52,23 +50,62 @@ func run(ctx context.Context, only []string) error {
 	if err != nil {
 		return err
 	}
-	r := compat.Runner{
-		Ledger: kept, Source: source, Out: os.Stderr,
-		Play: func(ctx context.Context, c compat.Cell) (*drill.Recovery, error) {
-			return compat.Play(ctx, c, os.Stderr)
-		},
+	var minors, steps []string
+	for _, o := range only {
+		if strings.Contains(o, "-") {
+			steps = append(steps, o)
+		} else {
+			minors = append(minors, o)
+		}
 	}
-	results, err := r.Run(ctx, wanted)
+	path := filepath.Join(root, "docs", "compatibility.md")
+	var failed []error
+	if len(minors) > 0 || len(only) == 0 {
+		cells, err := compat.Only(minors)
+		if err != nil {
+			return err
+		}
+		failed = append(failed, play(ctx, path, table[compat.Cell]{
+			wanted: cells, mark: "make compat", section: compat.Section,
+			Runner: compat.Runner[compat.Cell]{Ledger: kept, Source: source, Out: os.Stderr, All: compat.Cells(), Play: compat.Play},
+		}))
+	}
+	if len(steps) > 0 || len(only) == 0 {
+		pairs, err := compat.OnlyPairs(steps)
+		if err != nil {
+			return err
+		}
+		failed = append(failed, play(ctx, path, table[compat.Pair]{
+			wanted: pairs, mark: "make compat, pairs", section: compat.PairSection,
+			Runner: compat.Runner[compat.Pair]{Ledger: kept, Source: source, Out: os.Stderr, All: compat.Pairs(), Play: compat.PlayPair},
+		}))
+	}
+
+	return errors.Join(failed...)
+}
+
+// A table is what is run for one of the tables, and where and how it is written down.
+type table[C compat.Case] struct {
+	compat.Runner[C]
+
+	wanted  []C
+	mark    string
+	section func(results map[C]compat.Result, machine string, now time.Time) string
+}
+
+// play runs what is wanted and writes the table.
+func play[C compat.Case](ctx context.Context, path string, t table[C]) error {
+	results, err := t.Run(ctx, t.wanted)
 	if err != nil {
 		return err
 	}
-	section := compat.Section(results, bench.Machine(), time.Now())
+	section := t.section(results, bench.Machine(), time.Now())
 	fmt.Print(section)
-	if err := write(filepath.Join(root, "docs", "compatibility.md"), section); err != nil {
+	if err := write(path, t.mark, section); err != nil {
 		return err
 	}
 	var broken []string
-	for _, c := range wanted {
+	for _, c := range t.wanted {
 		if results[c].Failed != "" {
 			broken = append(broken, c.String())
 		}
@@ -80,12 +117,12 @@ func run(ctx context.Context, only []string) error {
 	return nil
 }
 
-func write(path, section string) error {
+func write(path, mark, section string) error {
 	document, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("cannot read the documentation: %w", err)
 	}
-	if document, err = marked.Replace(document, "make compat", section); err != nil {
+	if document, err = marked.Replace(document, mark, section); err != nil {
 		return err
 	}
 	if err := os.WriteFile(path, document, 0o644); err != nil {

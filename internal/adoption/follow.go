@@ -1,0 +1,90 @@
+package adoption
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a mode that this Crossplane does not have, it returns the name
+// of the revision that the XR follows anyway when it has its own settings back, as long as nothing that the XR composes would be left out there.
+func (t *tree) checkRevision() (follows string) {
+	if !t.hold.Pinned || t.xr.Revision() == "" || t.w.Has(revisionRef(t.xr)) {
+		return ""
+	}
+	why := ", and set its revision there"
+	if t.hold.UpdatePolicy == nil || *t.hold.UpdatePolicy != xp.UpdateManual {
+		newest := t.w.newestRevision(t.xr)
+		unnamed := t.unnamed(newest)
+		if newest.Object != nil && len(unnamed) == 0 {
+			return newest.GetName()
+		}
+		why = ", and it goes on"
+		if newest.Object != nil {
+			why += ". CompositionRevision " + newest.GetName() + " does not name " + someOf(unnamed) + ", which it composes"
+		}
+	}
+	t.wait(false, "CompositionRevision %s: it is neither in the cluster nor was it restored; restore it, or set another compositionRevisionRef on %s. "+
+		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its `+
+		"Composition %s%s",
+		t.xr.Revision(), xp.String(t.xr.Unstructured), t.xr.Composition(), why)
+
+	return ""
+}
+
+// unnamed are those of the XR's composed resources that a revision does not name. One that it does not name would be deleted, and made anew under another
+// name.
+func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
+	named := xp.ComposedNames(revision)
+	var unnamed []xp.Ref
+	for _, r := range t.hold.Refs {
+		u := t.w.Get(r)
+		if u == nil {
+			continue // It is waited for.
+		}
+		if !slices.Contains(named, xp.Annotation(u, xp.AnnotationResourceName)) {
+			unnamed = append(unnamed, r)
+		}
+	}
+
+	return unnamed
+}
+
+// follow takes the revision that is gone off the XR, so that Crossplane writes the newest one there itself and manages that field. Its claim is given that one
+// before: Crossplane writes that of a claim on an XR that is pinned.
+func (t *tree) follow(u *unstructured.Unstructured, revision string) {
+	h, now := *t.hold, ""
+	if claim, held := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
+		u, h, now = claim, *held, revision
+	}
+	var ref any
+	if now != "" {
+		ref = map[string]any{"name": now}
+	}
+	annotations := map[string]any{}
+	h.Revision = now // Nobody else has changed it.
+	if mark, err := t.w.key.mark(xp.RefTo(u), &h); err == nil {
+		annotations[AnnotationHold] = mark
+	}
+	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
+	maps.Copy(p, patch(u, annotations))
+	t.do(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
+}
+
+// newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; an empty one if none was observed.
+func (w *World) newestRevision(xr xp.Composite) *unstructured.Unstructured {
+	newest, highest := &unstructured.Unstructured{}, int64(-1)
+	for _, u := range w.platform.revisions[xr.Composition()] {
+		if _, ok := xp.Controller(u); !ok {
+			continue // It was restored without its Composition, which nobody follows.
+		}
+		if n, _, _ := unstructured.NestedInt64(u.Object, "spec", "revision"); n > highest {
+			newest, highest = u, n
+		}
+	}
+
+	return newest
+}

@@ -1,0 +1,72 @@
+package adoption
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Crossplane v2 refuses a revision in mode Resources. What ran on it goes on with a converted one, if nothing of it would be made anew there.
+func TestNextFollowsAnotherRevision(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
+	nameless := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	following := xptest.XR("x", xptest.Refs(bucket))
+	xr := held(following, xptest.SeenPaused())
+	manual := held(xptest.With(following, xptest.Field("Manual", "spec", "compositionUpdatePolicy")), xptest.SeenPaused())
+	composition := xptest.Composition(xptest.CompositionName, x)
+	converted := xptest.Revision("orders-2", x, xptest.ControlledBy(composition), xptest.Field(int64(2), "spec", "revision"),
+		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{"name":"bucket"}]}}]}}`))
+	other := xptest.With(converted, xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"network"},{}, 7]}}, 7, {"input":{"resources":7}}]}}`))
+	const lost = "CompositionRevision orders-1a2b3c: it is neither in the cluster nor was it restored; " +
+		"restore it, or set another compositionRevisionRef on XOrder x. " +
+		`If it was in mode Resources, which Crossplane v2 does not have, apply what "crossplane beta convert pipeline-composition" of v1.20 makes of its ` +
+		"Composition orders"
+	wait := func(why string) outcome { return outcome{Adopted: 1, Total: 1, Waiting: []string{lost + why}} }
+	runPlans(t, map[string]planCase{
+		"Converted": {
+			reason: "It names all that the XR composes.", world: world(xr, bucket, converted), ref: xp.RefTo(x),
+			want: outcome{Step: "its revision is gone; have it follow the newest one, which names all that it composes", Target: "XOrder x", Adopted: 1, Total: 1},
+		},
+		"None": {reason: "A person is told how to have one.", world: world(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
+		"Other": {
+			reason: "What is not named there Crossplane would delete.", world: world(xr, bucket, other), ref: xp.RefTo(x),
+			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+		},
+		"Nameless": {
+			reason: "A converted Composition gives a name to what had none, and Crossplane would make that anew.",
+			world:  world(xr, nameless, converted), ref: xp.RefTo(x),
+			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+		},
+		"Stray": {
+			reason: "A revision without its Composition is followed by nobody.",
+			world:  world(xr, bucket, xptest.With(converted, xptest.Without("metadata", "ownerReferences"))),
+			ref:    xp.RefTo(x),
+			want:   wait(", and it goes on"),
+		},
+		"Manual": {
+			reason: "Which revision it is to run on is said by a person.", world: world(manual, bucket, converted), ref: xp.RefTo(x),
+			want: wait(", and set its revision there"),
+		},
+	})
+}
+
+func TestFollowLetsCrossplaneWriteTheRevision(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))
+	xr := held(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
+	converted := xptest.Revision("orders-2", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)),
+		xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket"}]}}]}}`))
+	p := Next(world(xr, bucket, converted), xp.RefTo(x))
+	got, there, err := unstructured.NestedFieldNoCopy(p.Patch, "spec", "compositionRevisionRef")
+	if got != nil || !there || err != nil {
+		t.Fatalf("the revision that is gone must be taken off: %v", p.Patch)
+	}
+	after := xptest.Merge(xr, p.Patch)
+	if p = Next(world(after, bucket, converted), xp.RefTo(x)); p.Step != stepUnpause || p.Warning != "" || len(p.Remarks) > 0 {
+		t.Errorf("then it goes on, and nobody else has changed what it follows: %+v", p)
+	}
+}

@@ -1,0 +1,46 @@
+package compat
+
+import (
+	"path/filepath"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// native is the scene whose Compositions only Crossplane v1 can run.
+const native = "native"
+
+// scenes are the shapes of trees that a pair is tried with: those of the source's version.
+func (p Pair) scenes() ([]drill.Scene, error) {
+	root, err := build.Root()
+	if err != nil {
+		return nil, err
+	}
+	dir, scenes := "v2", []drill.Scene{
+		{Name: "nested", Count: 4, Size: 44},
+		{Name: "legacy", Count: 4, Size: 28},
+		{Name: "usages", Count: 2, Size: 12},
+		{Name: "clusterusages", Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
+		{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
+	}
+	if !isV2(p.From.Crossplane) {
+		dir, scenes = "v1.20", []drill.Scene{
+			{Name: "nested", Count: 4, Size: 48},
+			{Name: "secrets", Count: 4, Size: 28},
+			{Name: "usages", Count: 2, Size: 12, BackupArgs: selected("usages")},
+			{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
+			{Name: native, Count: 2, Size: 12},
+		}
+	}
+	for i := range scenes {
+		// Another Crossplane names the revision of the same Composition otherwise.
+		scenes[i].Dir, scenes[i].Drift = filepath.Join(root, "test", "e2e", "testdata", dir, scenes[i].Name), true
+	}
+
+	return scenes, nil
+}
+
+// selected backs up one scene's cluster-scoped objects, of kinds that other scenes have too.
+func selected(scene string) []string {
+	return []string{"--include-namespaces", scene, "--include-cluster-resources=true", "--selector", "scene=" + scene}
+}
