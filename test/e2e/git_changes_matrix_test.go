@@ -49,6 +49,7 @@ func gitChanges() map[string]*gitChange {
 			},
 			edit:  followNewest,
 			tells: []string{"follows something else than in the backup", "its compositionRevisionRef from environments-"},
+			then:  func(ctx context.Context, c *stack.Cluster, n *tenant) error { return n.arePinned(ctx, c) },
 		},
 		"Spec": {
 			reason: "What Git says of the spec acts when the hold is lifted.",

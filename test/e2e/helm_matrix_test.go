@@ -220,7 +220,10 @@ func (s *suite) testLeftOut(t *testing.T, n *helmScene) {
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
 	var mark struct {
 		Reason string                      `json:"reason"`
-		Inputs []struct{ Name, By string } `json:"inputs"`
+		Inputs []struct {
+			Name string `json:"name"`
+			By   string `json:"by"`
+		} `json:"inputs"`
 	}
 	s.eventually(t, "the restore to name the release that is missing", func(ctx context.Context) error {
 		u, err := n.release(ctx, s.target)
