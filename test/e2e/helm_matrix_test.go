@@ -219,7 +219,7 @@ func (s *suite) testLeftOut(t *testing.T, n *helmScene) {
 	must(t, n.StartRestore(ctx, s.target))
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
 	var mark struct {
-		Reason string                      `json:"reason"`
+		Reason string `json:"reason"`
 		Inputs []struct {
 			Name string `json:"name"`
 			By   string `json:"by"`
