@@ -20,6 +20,8 @@ func (t *tree) checkRevision() (follows string) {
 		newest := t.w.newestRevision(t.xr)
 		unnamed := t.unnamed(newest)
 		if newest.Object != nil && len(unnamed) == 0 {
+			t.checkPipeline(newest)
+
 			return newest.GetName()
 		}
 		why = ", and it goes on"

@@ -31,6 +31,13 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 			reason: "It names all that the XR composes.", world: world(xr, bucket, converted), ref: xp.RefTo(x),
 			want: outcome{Step: "its revision is gone; have it follow the newest one, which names all that it composes", Target: "XOrder x", Adopted: 1, Total: 1},
 		},
+		"Invalid": {
+			reason: "What Crossplane can't run is not followed.", ref: xp.RefTo(x), world: world(xr, bucket, xptest.With(converted, xptest.JSON(
+				`{"status":{"conditions":[{"type":"ValidPipeline","status":"False","reason":"MissingCapabilities","message":"f can't"}]}}`))),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{
+				"CompositionRevision orders-2: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs",
+			}},
+		},
 		"None": {reason: "A person is told how to have one.", world: world(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
 		"Other": {
 			reason: "What is not named there Crossplane would delete.", world: world(xr, bucket, other), ref: xp.RefTo(x),

@@ -101,6 +101,11 @@ func (t *tree) checkPlatform() {
 	if !t.hold.Pinned || revision == nil {
 		return // What is missing is named elsewhere.
 	}
+	t.checkPipeline(revision)
+}
+
+// checkPipeline waits until Crossplane can run the pipeline of a revision.
+func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 	for _, name := range xp.Functions(revision) {
 		t.checkFunction(name)
 	}
