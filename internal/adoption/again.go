@@ -294,8 +294,9 @@ func isSince(u *unstructured.Unstructured, entry map[string]any) bool {
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }
 
-// isControllers tells whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin.
+// isControllers tells whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API
+// server has names for whose managedFields it does not know, or not any more (apimachinery pkg/util/managedfields): what these have nobody has chosen.
 func isControllers(manager string) bool {
-	return manager == FieldManager || manager == managerVelero || manager == "crossplane" || strings.Contains(manager, "crossplane.io/") ||
+	return manager == "before-first-apply" || manager == "ancient-changes" || manager == FieldManager || manager == managerVelero || manager == "crossplane" || strings.Contains(manager, "crossplane.io/") ||
 		strings.HasPrefix(manager, "provider")
 }

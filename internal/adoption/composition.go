@@ -3,6 +3,7 @@ package adoption
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -49,12 +50,19 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	}
 	others, _ := othersAt(u, i.UpdatePolicyPath())
 	for _, m := range others {
-		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) {
+		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) && !h.hadEntry(m) {
 			return new(xp.UpdateManual)
 		}
 	}
 
 	return h.UpdatePolicy
+}
+
+// hadEntry tells whether an entry of managedFields is one of the backup, whatever time somebody has written there.
+func (h *Hold) hadEntry(entry map[string]any) bool {
+	return slices.ContainsFunc(unpackManagers(h.Fields), func(m map[string]any) bool {
+		return m["manager"] == entry["manager"] && m["operation"] == entry["operation"] && m["time"] == entry["time"]
+	})
 }
 
 // following is the hold of an XR with the policy of its claim, which is not held any more: Crossplane carries that over to the XR each time that it reconciles

@@ -93,6 +93,15 @@ func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 		"Velero": {
 			reason: "Velero writes all.", world: world(adopted(managed("velero-server", "Update", laterAt, path))), want: xp.UpdateAutomatic,
 		},
+		"Server": {
+			reason: "The API server has a name for whoever it does not know.", world: world(adopted(managed("before-first-apply", "Update", laterAt, path))),
+			want: xp.UpdateAutomatic,
+		},
+		"Forged": {
+			reason: "Somebody has written a time of later into the backup.", want: xp.UpdateAutomatic,
+			world: world(xptest.With(held(xptest.XR("x", automatic, ofMonday(), managed("argocd", "Update", laterAt, path))), unpaused(), xptest.Reconciled(),
+				managed("argocd", "Update", laterAt, path))),
+		},
 		"Claim":     {reason: "Crossplane carries it over.", world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
 		"ClaimSame": {reason: "That of the backup.", world: world(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},
 		"ClaimPaused": {
