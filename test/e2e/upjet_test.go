@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
@@ -22,9 +23,14 @@ import (
 // TestUpjetV2 loses a cluster with MRs that upjet reconciles. What the provider remembers of them, beside what is in the objects, is lost with it.
 func TestUpjetV2(t *testing.T) {
 	t.Parallel()
+	alone, with := upjetScenes("v2")
+	testUpjet(t, newUpjet(t, stack.V2), alone, with)
+}
+
+// testUpjet has Velero alone, and the plugin, restore what each is to, in a cluster that knows only the platform. The last of them upjet does not find.
+func testUpjet(t *testing.T, s *suite, alone, with []*shape) {
+	t.Helper()
 	ctx := t.Context()
-	alone, with := upjetScenes()
-	s := newUpjet(t, stack.V2)
 
 	s.source = s.upjet(t, "source", with)
 	for _, n := range slices.Concat(alone, with) {
@@ -57,8 +63,8 @@ func TestUpjetV2(t *testing.T) {
 }
 
 // upjetScenes are those that the plugin knows nothing of, and those that it backs up and restores.
-func upjetScenes() (alone, with []*shape) {
-	dir := filepath.Join("testdata", "v2", "upjet")
+func upjetScenes(version string) (alone, with []*shape) {
+	dir := filepath.Join("testdata", version, "upjet")
 	single, fleet, misread := filepath.Join(dir, "single"), filepath.Join(dir, "fleet"), filepath.Join(dir, "misread")
 
 	alone = []*shape{
@@ -145,8 +151,7 @@ func makers(changes []api.Entry) []string {
 	var names []string
 	for _, e := range changes {
 		if parts := strings.Split(e.ManagedBy, ", "); e.Op == api.Create && len(parts) == 4 {
-			_, name, _ := strings.Cut(parts[2], "/")
-			names = append(names, name)
+			names = append(names, parts[2][strings.LastIndex(parts[2], "/")+1:])
 		}
 	}
 	slices.Sort(names)
@@ -225,18 +230,34 @@ func (s *suite) readSince(ctx context.Context, n *shape, since int64) error {
 	for _, e := range entries {
 		read[e.ManagedBy[strings.LastIndex(e.ManagedBy, " ")+1:]] = true
 	}
+	mrs, err := s.upjets(ctx, s.target, n)
+	if err != nil {
+		return err
+	}
 	var missing []error
-	for _, kind := range upjetKinds() {
-		mrs, err := list(ctx, s.target, schema.GroupVersionKind{Group: "upjet.m.example.org", Version: "v1beta1", Kind: kind}, n.Name, "")
-		if err != nil {
-			return err
-		}
-		for _, u := range mrs {
-			if !read[string(u.GetUID())] {
-				missing = append(missing, fmt.Errorf("%s %s was not", kind, u.GetName()))
-			}
+	for _, u := range mrs {
+		if !read[string(u.GetUID())] {
+			missing = append(missing, fmt.Errorf("%s %s was not", u.GetKind(), u.GetName()))
 		}
 	}
 
 	return errors.Join(missing...)
+}
+
+// upjets are the MRs of a scene in a cluster.
+func (s *suite) upjets(ctx context.Context, c *stack.Cluster, n *shape) ([]unstructured.Unstructured, error) {
+	group := "upjet.m.example.org"
+	if s.version.IsV1() {
+		group = "upjet.example.org"
+	}
+	var all []unstructured.Unstructured
+	for _, kind := range upjetKinds() {
+		mrs, err := list(ctx, c, schema.GroupVersionKind{Group: group, Version: "v1beta1", Kind: kind}, n.Name, "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mrs...)
+	}
+
+	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), n.Name+"-") }), nil
 }

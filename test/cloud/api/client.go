@@ -153,6 +153,15 @@ func (c *Client) Fail(ctx context.Context, f Fault) error {
 	return nil
 }
 
+// Recover forgets every Fault. What is stalled stays so.
+func (c *Client) Recover(ctx context.Context) error {
+	if err := c.do(ctx, http.MethodDelete, "/v1/faults", nil, nil); err != nil {
+		return fmt.Errorf("cannot make the cloud forget its faults: %w", err)
+	}
+
+	return nil
+}
+
 // Release answers every call that a Fault has stalled.
 func (c *Client) Release(ctx context.Context) error {
 	if err := c.do(ctx, http.MethodPost, "/v1/release", nil, nil); err != nil {

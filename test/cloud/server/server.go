@@ -63,6 +63,7 @@ func New(dir string, o ...Option) (*Server, error) {
 	s.mux.HandleFunc("GET /v1/resources", s.list)
 	s.mux.HandleFunc("GET /v1/journal", s.journal)
 	s.mux.HandleFunc("POST /v1/faults", s.addFault)
+	s.mux.HandleFunc("DELETE /v1/faults", s.forgetFaults)
 	s.mux.HandleFunc("POST /v1/release", s.releaseStalled)
 
 	return s, nil
@@ -290,6 +291,13 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 
 	respond(w, http.StatusCreated, f)
+}
+
+func (s *Server) forgetFaults(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = nil
+	respond(w, http.StatusNoContent, nil)
 }
 
 func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {

@@ -136,6 +136,19 @@ func TestJournal(t *testing.T) {
 				{Seq: 4, Op: api.Create, Kind: api.Bucket, ID: "a", Status: http.StatusCreated},
 			},
 		},
+		"Recovered": {
+			reason: "A cloud that has recovered should fail no more calls.",
+			calls: func(ctx context.Context, c *api.Client) {
+				_ = c.Fail(ctx, api.Fault{Status: http.StatusTooManyRequests, Times: 100})
+				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
+				_ = c.Recover(ctx)
+				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
+			},
+			want: []api.Entry{
+				{Seq: 1, Op: api.Create, Kind: api.Bucket, ID: "a", Status: http.StatusTooManyRequests},
+				{Seq: 2, Op: api.Create, Kind: api.Bucket, ID: "a", Status: http.StatusCreated},
+			},
+		},
 	}
 
 	for name, tc := range cases {

@@ -1,0 +1,297 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// TestMatrixUpjetV1 is TestUpjetV2 with MRs that are cluster-scoped, which a claim composes or which a backup has to select.
+func TestMatrixUpjetV1(t *testing.T) {
+	t.Parallel()
+	alone, with := upjetScenes("v1.20")
+	for _, n := range slices.Concat(alone, []*shape{with[0], with[2]}) {
+		n.BackupArgs = selected(n.Name)
+	}
+	testUpjet(t, newUpjet(t, stack.V1), alone, with)
+}
+
+// always is more calls than a test makes.
+const always = 1 << 20
+
+func TestMatrixUpjetLagV1(t *testing.T) { testUpjetLag(t, stack.V1, "v1.20") }
+
+func TestMatrixUpjetLagV2(t *testing.T) { testUpjetLag(t, stack.V2, "v2") }
+
+// testUpjetLag loses a cluster whose cloud does not show for a while what it has, or refuses all calls, when upjet looks for what was restored.
+func testUpjetLag(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	single, fleet := filepath.Join("testdata", dir, "upjet", "single"), filepath.Join("testdata", dir, "upjet", "fleet")
+	lost := &shape{reason: "Velero alone has upjet make anew what the cloud does not show yet.", Scene: drill.Scene{Name: "lost", Dir: single}}
+	with := []*shape{
+		{reason: "What the cloud does not show yet must not be made anew.", Scene: drill.Scene{Name: "unseen", Dir: single}},
+		{reason: "Nor must it be if an XR composes it.", Scene: drill.Scene{Name: "hidden", Dir: fleet, Count: 2}},
+		{reason: "What the cloud does not tell yet must be awaited.", Scene: drill.Scene{Name: "limited", Dir: single}},
+	}
+	if version.IsV1() {
+		for _, n := range []*shape{lost, with[0], with[2]} {
+			n.BackupArgs = selected(n.Name)
+		}
+	}
+	answers := map[string]int{"lost": http.StatusNotFound, "unseen": http.StatusNotFound, "hidden": http.StatusNotFound, "limited": http.StatusTooManyRequests}
+	s := newUpjet(t, version)
+	s.source = s.upjet(t, "source", with)
+	for _, n := range slices.Concat([]*shape{lost}, with) {
+		must(t, n.Make(ctx, s.source))
+	}
+	must(t, s.source.RestartVelero(ctx))
+	s.storeUpjet(t, lost)
+	must(t, s.source.UsePlugin(ctx, true))
+	for _, n := range with {
+		s.storeUpjet(t, n)
+	}
+	must(t, s.source.Destroy())
+
+	s.target = s.upjet(t, "target", with)
+	must(t, s.target.RestartVelero(ctx))
+	s.refuse(t, lost, answers[lost.Name])
+	t.Run("VeleroAlone", func(t *testing.T) { s.testMadeUnseen(t, lost) })
+	must(t, s.cloud.Recover(ctx))
+
+	must(t, s.target.UsePlugin(ctx, true))
+	for _, n := range with {
+		s.refuse(t, n, answers[n.Name])
+		must(t, n.StartRestore(ctx, s.target))
+	}
+	t.Run("Refused", func(t *testing.T) {
+		for _, n := range with {
+			t.Run(n.Name, func(t *testing.T) { s.testRefused(t, n, answers[n.Name]) })
+		}
+	})
+	must(t, s.cloud.Recover(ctx))
+	for _, n := range with {
+		t.Run(n.Name, func(t *testing.T) { s.testUpjetRestored(t, n) })
+	}
+}
+
+// refuse has the cloud answer so whatever is asked for a scene, but when it is not found only what is read.
+func (s *suite) refuse(t *testing.T, n *shape, status int) {
+	t.Helper()
+	f := api.Fault{By: n.Name + "-", Status: status, Times: always}
+	if status == http.StatusNotFound {
+		f.Op = api.Read
+	}
+	must(t, s.cloud.Fail(t.Context(), f))
+}
+
+// testMadeUnseen is the control: Velero alone has upjet make whatever it does not see at once, unless the cloud knows it by its name.
+func (s *suite) testMadeUnseen(t *testing.T, n *shape) {
+	must(t, n.StartRestore(t.Context(), s.target))
+	s.awaitCompleted(t, n.Name)
+	s.eventually(t, "upjet to make anew what it does not see", func(ctx context.Context) error {
+		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+		if err != nil {
+			return err
+		}
+		got := makers(changes)
+		for _, mr := range []string{"database", "network", "record", "gateway", "cluster"} {
+			if !slices.Contains(got, n.Name+"-"+mr) {
+				return fmt.Errorf("it made %v anew", got)
+			}
+		}
+
+		return nil
+	})
+}
+
+// testRefused waits until the provider was refused twice for each MR of a scene, and wants it to have tried nothing else, and the MRs to be held.
+func (s *suite) testRefused(t *testing.T, n *shape, status int) {
+	s.eventually(t, "the cloud to refuse each MR twice", func(ctx context.Context) error { return s.refused(ctx, n, status) })
+	ctx := t.Context()
+	tries, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Create, api.Update, api.Delete)
+	must(t, err)
+	for _, e := range tries {
+		if strings.Contains(e.ManagedBy, n.Name+"-") {
+			t.Errorf("%s In the cloud: %v", n.reason, e)
+		}
+	}
+	mrs, err := s.upjets(ctx, s.target, n)
+	must(t, err)
+	for _, u := range mrs {
+		if !drill.Held(&u) || !slices.Equal(policies(&u), []any{"Observe"}) {
+			t.Errorf("%s %s %s has the policies %v, annotations %v", n.reason, u.GetKind(), u.GetName(), policies(&u), u.GetAnnotations())
+		}
+	}
+}
+
+func (s *suite) refused(ctx context.Context, n *shape, status int) error {
+	entries, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Read)
+	if err != nil {
+		return err
+	}
+	times := map[string]int{}
+	for _, e := range entries {
+		if e.Status == status {
+			times[e.ManagedBy[strings.LastIndex(e.ManagedBy, " ")+1:]]++
+		}
+	}
+	mrs, err := s.upjets(ctx, s.target, n)
+	if err != nil {
+		return err
+	}
+	var missing []error
+	if len(mrs) == 0 {
+		missing = append(missing, errors.New("there are no MRs"))
+	}
+	for _, u := range mrs {
+		if got := times[string(u.GetUID())]; got < 2 {
+			missing = append(missing, fmt.Errorf("%s %s: %d times", u.GetKind(), u.GetName(), got))
+		}
+	}
+
+	return errors.Join(missing...)
+}
+
+// A flight is a scene of which the cloud does not answer some creates.
+type flight struct {
+	shape
+
+	stalled int
+	// unnamed are the MRs of which nobody knows what they are, without the name of the scene.
+	unnamed []string
+}
+
+func TestMatrixUpjetFlightV1(t *testing.T) { testUpjetFlight(t, stack.V1, "v1.20") }
+
+func TestMatrixUpjetFlightV2(t *testing.T) { testUpjetFlight(t, stack.V2, "v2") }
+
+// testUpjetFlight backs a cluster up, and loses it, while upjet creates a hundred external resources and was answered for half of them.
+func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	dir = filepath.Join("testdata", dir, "upjet", "flight")
+	alone := &flight{stalled: 5, shape: shape{
+		reason: "Velero alone has upjet make anew what it was making.", Scene: drill.Scene{Name: "alone", Dir: dir, Count: 10},
+	}}
+	midway := &flight{stalled: 50, shape: shape{
+		reason: "What upjet was making must not be made anew.",
+		Scene:  drill.Scene{Name: "midway", Dir: dir, Count: 100, RestoreArgs: []string{"--item-operation-timeout", "90s"}},
+	}}
+	s := newUpjet(t, version)
+	s.source = s.upjet(t, "source", nil)
+	for _, n := range []*flight{alone, midway} {
+		if version.IsV1() {
+			n.BackupArgs = selected(n.Name)
+		}
+		must(t, s.cloud.Fail(ctx, api.Fault{Op: api.Create, By: n.Name + "-", Stall: true, Times: n.stalled}))
+		must(t, n.Make(ctx, s.source))
+	}
+	must(t, s.source.RestartVelero(ctx))
+	s.storeFlight(t, alone)
+	must(t, s.source.UsePlugin(ctx, true))
+	s.storeFlight(t, midway)
+	must(t, s.source.Kill(stack.UpjetProvider))
+	must(t, s.source.Destroy())
+
+	s.target = s.upjet(t, "target", nil)
+	must(t, s.target.RestartVelero(ctx))
+	t.Run("VeleroAlone", func(t *testing.T) { s.testUpjetAlone(t, &alone.shape, alone.unnamed...) })
+	must(t, s.target.UsePlugin(ctx, true))
+	must(t, midway.StartRestore(ctx, s.target))
+	t.Run("Restored", func(t *testing.T) { s.testFlight(t, midway) })
+}
+
+// storeFlight backs a scene up when all is in the cloud, and upjet knows that only of what the cloud has answered for.
+func (s *suite) storeFlight(t *testing.T, n *flight) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.source.Wait(ctx, patience, "the creates of "+n.Name, func(ctx context.Context) (err error) {
+		if n.ledger, err = n.Ledger(ctx, s.cloud); err != nil {
+			return err
+		}
+		mrs, err := s.upjets(ctx, s.source, &n.shape)
+		if err != nil {
+			return err
+		}
+		ready := 0
+		for _, u := range mrs {
+			if u.GetAnnotations()[createSucceeded] == "" {
+				return fmt.Errorf("upjet does not say that it created %s", u.GetName())
+			}
+			if stack.HasCondition(&u, "Ready", "True") == nil {
+				ready++
+			}
+		}
+		n.unnamed = n.withoutName(mrs)
+		if len(n.ledger.External) != n.Count || ready != n.Count-n.stalled || len(n.unnamed) != n.stalled {
+			return fmt.Errorf("there are %d in the cloud, and %d are Ready, %d without a name", len(n.ledger.External), ready, len(n.unnamed))
+		}
+
+		return nil
+	}))
+	must(t, n.BackUp(ctx, s.source))
+}
+
+// withoutName are those that have no external-name.
+func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
+	var unnamed []string
+	for _, u := range mrs {
+		if u.GetAnnotations()[externalName] == "" {
+			unnamed = append(unnamed, strings.TrimPrefix(u.GetName(), n.Name+"-"))
+		}
+	}
+	slices.Sort(unnamed)
+
+	return unnamed
+}
+
+// testFlight wants what is known to be adopted, and each MR that is not to be held and named, and nothing to be made or deleted.
+func (s *suite) testFlight(t *testing.T, n *flight) {
+	ctx := t.Context()
+	r, err := drill.AwaitRestore(ctx, s.target, n.Name)
+	must(t, err)
+	if phase := drill.Phase(r); phase != "PartiallyFailed" {
+		t.Errorf("%s The restore is %s", n.reason, phase)
+	}
+	mrs, err := s.upjets(ctx, s.target, &n.shape)
+	must(t, err)
+	if got := n.withoutName(mrs); len(mrs) != n.Count || !slices.Equal(got, n.unnamed) {
+		t.Errorf("%s There are %d MRs, of which %v have no name, not %v", n.reason, len(mrs), got, n.unnamed)
+	}
+	details := s.details(t, n.Name)
+	for _, u := range mrs {
+		unknown := slices.Contains(n.unnamed, strings.TrimPrefix(u.GetName(), n.Name+"-"))
+		if unknown != drill.Held(&u) || unknown != paused(&u) {
+			t.Errorf("%s %s has the annotations %v", n.reason, u.GetName(), u.GetAnnotations())
+		}
+		if unknown {
+			wantTold(t, "the details of the restore", details, u.GetName(), "no external-name")
+		} else if err := stack.HasCondition(&u, "Ready", "True"); err != nil {
+			t.Errorf("%s %s: %v", n.reason, u.GetName(), err)
+		}
+	}
+	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+	must(t, err)
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	if t.Failed() {
+		t.Log(drill.Problems(ctx, s.target, n.Name))
+	}
+}
