@@ -297,6 +297,10 @@ func isSince(u *unstructured.Unstructured, entry map[string]any) bool {
 // isControllers tells whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API
 // server has names for whose managedFields it does not know, or not any more (apimachinery pkg/util/managedfields): what these have nobody has chosen.
 func isControllers(manager string) bool {
-	return manager == "before-first-apply" || manager == "ancient-changes" || manager == FieldManager || manager == managerVelero || manager == "crossplane" || strings.Contains(manager, "crossplane.io/") ||
-		strings.HasPrefix(manager, "provider")
+	switch manager {
+	case "before-first-apply", "ancient-changes", FieldManager, managerVelero, "crossplane":
+		return true
+	default:
+		return strings.Contains(manager, "crossplane.io/") || strings.HasPrefix(manager, "provider")
+	}
 }

@@ -143,28 +143,28 @@ func (s *suite) testNoLongerComposed(t *testing.T, p *part) {
 	}
 }
 
-// loseComposites deletes the XRs, with what they composed kept.
+// loseComposites deletes the XRs, with what they composed kept. The garbage collector, which can do that, deletes what it has not come to know yet.
 func (s *suite) loseComposites(t *testing.T, p *part) {
 	t.Helper()
+	ctx := t.Context()
 	if s.version == stack.V1 { // A claim would make another XR at once.
-		claims, err := p.tenant.Instances(t.Context(), s.target)
+		claims, err := p.tenant.Instances(ctx, s.target)
 		must(t, err)
 		s.pause(t, true, claims...)
-		s.eventually(t, "Crossplane to see the pause", func(ctx context.Context) error {
-			claims, err := p.tenant.Instances(ctx, s.target)
-			for _, u := range claims {
-				if err == nil {
-					err = stack.HasCondition(&u, "Synced", "False")
-				}
-			}
-
-			return err
-		})
+		s.awaitAllPaused(t, p.tenant.Instances)
 	}
-	xrs, err := p.tenant.Composites(t.Context(), s.target)
+	xrs, err := p.tenant.Composites(ctx, s.target)
 	must(t, err)
+	s.pause(t, true, xrs...)
+	s.awaitAllPaused(t, p.tenant.Composites)
+	composed, err := p.tenant.Managed(ctx, s.target)
+	must(t, err)
+	for _, u := range composed {
+		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"ownerReferences": nil}}))
+	}
 	for _, u := range xrs {
 		s.delete(t, &u, metav1.DeletePropagationOrphan)
+		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"metadata": map[string]any{"finalizers": nil}}))
 	}
 	s.eventually(t, "the XRs to be gone", func(ctx context.Context) error {
 		xrs, err := p.tenant.Composites(ctx, s.target)
@@ -174,7 +174,7 @@ func (s *suite) loseComposites(t *testing.T, p *part) {
 
 		return err
 	})
-	mrs, err := p.tenant.Managed(t.Context(), s.target)
+	mrs, err := p.tenant.Managed(ctx, s.target)
 	must(t, err)
 	for _, u := range mrs {
 		if u.GetDeletionTimestamp() != nil || len(u.GetOwnerReferences()) > 0 {
@@ -184,6 +184,21 @@ func (s *suite) loseComposites(t *testing.T, p *part) {
 	if len(mrs) != 3*few {
 		t.Fatalf("there are %v", names(mrs))
 	}
+}
+
+// awaitAllPaused waits until Crossplane has seen the pause of all.
+func (s *suite) awaitAllPaused(t *testing.T, all func(context.Context, *stack.Cluster) ([]unstructured.Unstructured, error)) {
+	t.Helper()
+	s.eventually(t, "Crossplane to see the pause", func(ctx context.Context) error {
+		paused, err := all(ctx, s.target)
+		for _, u := range paused {
+			if err == nil {
+				err = stack.HasCondition(&u, "Synced", "False")
+			}
+		}
+
+		return err
+	})
 }
 
 func (s *suite) testCompositeLost(t *testing.T, p *part) {
