@@ -37,6 +37,18 @@ func (o *observer) isAsked(id xp.ID) bool {
 	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
 }
 
+// keepLosses has what has lost something stay so.
+func (p *poll) keepLosses() {
+	for id, plan := range p.plans {
+		if plan.Lost {
+			p.failed[id] = plan
+		} else if before, lost := p.failed[id]; lost {
+			plan.Lost, plan.Done, plan.Failed = true, false, before.Failed
+			p.plans[id] = plan
+		}
+	}
+}
+
 // tellLost tells once of each object that operations are asked for and that has lost something since somebody has taken its hold off.
 func (p *poll) tellLost(ctx context.Context, o *observer) {
 	for _, n := range adoption.Losses(o.world, p.plans) {

@@ -88,18 +88,6 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 }
 
-// keepLosses has what has lost something stay so.
-func (p *poll) keepLosses() {
-	for id, plan := range p.plans {
-		if plan.Lost {
-			p.failed[id] = plan
-		} else if before, lost := p.failed[id]; lost {
-			plan.Lost, plan.Done, plan.Failed = true, false, before.Failed
-			p.plans[id] = plan
-		}
-	}
-}
-
 // brief tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
 func (p *poll) brief(o *observer) {
 	o.watches = !p.blind
