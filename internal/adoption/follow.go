@@ -2,7 +2,6 @@ package adoption
 
 import (
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,8 +36,8 @@ func (t *tree) checkRevision() (follows string) {
 	return ""
 }
 
-// unnamed are those of the XR's composed resources that a revision does not name. One that it does not name would be deleted, and made anew under another
-// name.
+// unnamed are those of the XR's composed resources that a revision does not name, or not with their kind. One that it does not name would be deleted, and made
+// anew under another name or as another kind.
 func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	named := xp.ComposedNames(revision)
 	var unnamed []xp.Ref
@@ -47,7 +46,8 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 		if u == nil {
 			continue // It is waited for.
 		}
-		if !slices.Contains(named, xp.Annotation(u, xp.AnnotationResourceName)) {
+		gk, ok := named[xp.Annotation(u, xp.AnnotationResourceName)]
+		if !ok || gk.Kind != "" && gk != u.GroupVersionKind().GroupKind() {
 			unnamed = append(unnamed, r)
 		}
 	}

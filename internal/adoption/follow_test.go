@@ -38,6 +38,11 @@ func TestNextFollowsAnotherRevision(t *testing.T) {
 				"CompositionRevision orders-2: Crossplane says that its pipeline is not valid: f can't; install Functions that can do what it needs",
 			}},
 		},
+		"OtherKind": {
+			reason: "It would be made anew as that.", ref: xp.RefTo(x), world: world(xr, bucket, xptest.With(converted, xptest.JSON(
+				`{"spec":{"pipeline":[{"input":{"resources":[{"name":"bucket","base":{"apiVersion":"cloud.example.org/v1alpha1","kind":"Store"}}]}}]}}`))),
+			want: wait(", and it goes on. CompositionRevision orders-2 does not name Bucket b, which it composes"),
+		},
 		"None": {reason: "A person is told how to have one.", world: world(xr, bucket), ref: xp.RefTo(x), want: wait(", and it goes on")},
 		"Other": {
 			reason: "What is not named there Crossplane would delete.", world: world(xr, bucket, other), ref: xp.RefTo(x),

@@ -121,20 +121,23 @@ func Functions(revision *unstructured.Unstructured) []string {
 	return names
 }
 
-// ComposedNames returns the names that the inputs of a pipeline give to what is composed, as that of function-patch-and-transform does. Which names other
-// functions give is written nowhere.
-func ComposedNames(revision *unstructured.Unstructured) []string {
+// ComposedNames returns the names that the inputs of a pipeline give to what is composed, as that of function-patch-and-transform does, with the kind of each;
+// the zero kind where its base has none. Which names other functions give is written nowhere.
+func ComposedNames(revision *unstructured.Unstructured) map[string]schema.GroupKind {
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
-	var names []string
+	names := map[string]schema.GroupKind{}
 	for _, step := range pipeline {
 		m, _ := step.(map[string]any)
 		field, _, _ := unstructured.NestedFieldNoCopy(m, "input", "resources")
 		resources, _ := field.([]any)
 		for _, r := range resources {
 			entry, _ := r.(map[string]any)
+			base, _ := entry["base"].(map[string]any)
+			apiVersion, _ := base["apiVersion"].(string)
+			kind, _ := base["kind"].(string)
 			if name, _ := entry["name"].(string); name != "" {
-				names = append(names, name)
+				names[name] = schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()
 			}
 		}
 	}

@@ -80,8 +80,9 @@ func TestFunctions(t *testing.T) {
 
 func TestComposedNames(t *testing.T) {
 	revision := xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[{"input":{"resources":[{"name":"a"},{"name":7},{},7]}},{"input":7},7,`+
-		`{"input":{"resources":[{"name":"b"}]}}]}}`))
-	if diff := cmp.Diff([]string{"a", "b"}, xp.ComposedNames(revision)); diff != "" {
+		`{"input":{"resources":[{"name":"b","base":{"apiVersion":"cloud.example.org/v1","kind":"Bucket"}}]}}]}}`))
+	want := map[string]schema.GroupKind{"a": {}, "b": {Group: "cloud.example.org", Kind: "Bucket"}}
+	if diff := cmp.Diff(want, xp.ComposedNames(revision)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 }
