@@ -82,8 +82,7 @@ func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
 }
 
 // installedAgain is what comes of it that a backup does not have what Helm keeps of a release.
-const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, provider-helm installs the chart again over what " +
-	"is there, with new passwords where the chart makes some"
+const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, " + xp.InstalledAgain
 
 // takeRevisions adds what Helm keeps of a release beside its newest revision.
 func (l *Links) takeRevisions(ctx context.Context, f *found) {

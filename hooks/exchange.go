@@ -201,13 +201,18 @@ func (e *exchanging) abandonAll(ctx context.Context) error {
 		return fmt.Errorf("cannot find out which %s are exchanged: %w", gvk.Kind, err)
 	}
 	for _, name := range e.names {
+		found := false
 		for _, u := range roots.Objects {
 			if xp.RefTo(u).Path() != name || e.kind != "" && u.GetKind() != e.kind {
 				continue
 			}
+			found = true
 			if err := e.leave(ctx, u); err != nil {
 				return err
 			}
+		}
+		if !found {
+			return fmt.Errorf("cannot abandon the exchange of %s: there is no claim or XR of this name in the cluster; give its namespace too if it is in one", name)
 		}
 	}
 
@@ -246,7 +251,15 @@ func (e *exchanging) plan(ctx context.Context, root, saved *unstructured.Unstruc
 		return exchange.Plan{}, err
 	}
 	objects := objectsOf(e.archive)
-	if s.Saved, err = exchange.Walk(saved, func(r xp.Ref) (*unstructured.Unstructured, error) { return objects.Get(r), nil }); err != nil {
+	inBackup := func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) {
+		found := map[xp.ID]*unstructured.Unstructured{}
+		for _, r := range refs {
+			found[r.ID()] = objects.Get(r)
+		}
+
+		return found, nil
+	}
+	if s.Saved, err = exchange.Walk(saved, inBackup); err != nil {
 		return exchange.Plan{}, err
 	}
 	if s.Others, err = e.cluster.OfKinds(ctx, exchange.ManagedOf(s.Live)); err != nil {
@@ -257,12 +270,16 @@ func (e *exchanging) plan(ctx context.Context, root, saved *unstructured.Unstruc
 			s.SavedOthers = append(s.SavedOthers, i.Object())
 		}
 	}
+	refs := make([]xp.Ref, 0, len(s.Saved.Below))
 	for _, u := range s.Saved.Below {
-		there, err := e.cluster.Find(ctx, xp.RefTo(u))
-		if err != nil {
-			return exchange.Plan{}, err
-		}
-		if there != nil {
+		refs = append(refs, xp.RefTo(u))
+	}
+	found, err := e.cluster.FindAll(ctx, refs)
+	if err != nil {
+		return exchange.Plan{}, err
+	}
+	for _, r := range refs {
+		if there := found[r.ID()]; there != nil {
 			s.There = append(s.There, there)
 		}
 	}

@@ -40,6 +40,9 @@ func (e *exchanging) list(p exchange.Plan) {
 			row("goes", i.Ref, i.External, "DELETED WITH ITS EXTERNAL RESOURCE")
 		}
 	}
+	for _, r := range p.Foreign {
+		row("listed", r, "", "left as it is: it is somebody else's")
+	}
 	for _, r := range p.Returns {
 		becomes := "restored"
 		if r.Back {
@@ -49,7 +52,7 @@ func (e *exchanging) list(p exchange.Plan) {
 	}
 	_ = t.Flush() // A buffer takes everything.
 	fmt.Fprintln(e.Out, "Of "+p.Root.String()+":")
-	if len(p.Items)+len(p.Returns) > 0 {
+	if len(p.Items)+len(p.Returns)+len(p.Foreign) > 0 {
 		_, _ = unwrapped(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
 	}
 	for _, why := range p.Refused {
@@ -262,12 +265,17 @@ func sameRefs(a, b *unstructured.Unstructured) bool {
 
 // removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when what was below it is gone.
 func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
+	refs := make([]xp.Ref, 0, len(items))
+	for _, i := range items {
+		refs = append(refs, i.Ref)
+	}
+	found, err := e.cluster.FindAll(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
 	var left []string
 	for _, i := range slices.Backward(items) {
-		u, err := e.cluster.Find(ctx, i.Ref)
-		if err != nil {
-			return nil, err
-		}
+		u := found[i.Ref.ID()]
 		if u == nil || u.GetUID() != i.UID {
 			continue
 		}

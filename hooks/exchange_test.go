@@ -207,6 +207,16 @@ func TestExchange(t *testing.T) {
 	}
 }
 
+// Who abandons something that is not there has probably forgotten its namespace.
+func TestExchangeAbandonsNothingSilently(t *testing.T) {
+	a := newAnewTree("two")
+	s := exchangeServer(false, a.xr, a.anew)
+	e := &exchanging{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
+	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y: there is no claim or XR of this name") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestExchangeAgain has an exchange end at each point, and go on or be abandoned.
 func TestExchangeAgain(t *testing.T) {
 	a := newAnewTree("two")

@@ -81,8 +81,7 @@ func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 	}
 	if xp.IsReleaseSecret(r.Name) {
 		i.warn(nil, r.String()+", in which Helm keeps the release of "+xp.String(i.original)+", is neither in the cluster nor was restored before it: unless that "+
-			"is in another cluster, provider-helm installs the chart again over what is there, with new passwords where the chart makes some. The next backup says "+
-			"where it is")
+			"is in another cluster, "+xp.InstalledAgain+". The next backup says where it is")
 
 		return
 	}

@@ -68,7 +68,7 @@ func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
 // without is what comes of it that the Secret is missing.
 func (i Input) without() string {
 	if i.isRelease() {
-		return "without it provider-helm installs the chart again over what is there, with new passwords where the chart makes some"
+		return "without it " + xp.InstalledAgain
 	}
 
 	return "without it the provider fails, or makes another password than the one that is in use"

@@ -56,6 +56,8 @@ type Plan struct {
 	Over    bool
 	Items   []Item
 	Returns []Return
+	// Foreign is what the XR lists of somebody else's, which nobody touches.
+	Foreign []xp.Ref
 }
 
 // Deletes returns the items that go with their external resource.
@@ -81,7 +83,7 @@ func (p Plan) Beyond(confirmed Plan) []string {
 
 // Plan decides.
 func (s *Snapshot) Plan() Plan {
-	p := Plan{Root: xp.RefTo(s.Live.Root)}
+	p := Plan{Root: xp.RefTo(s.Live.Root), Foreign: s.Live.Foreign}
 	p.Refused = s.refuseRoot()
 	if len(p.Refused) > 0 {
 		return p

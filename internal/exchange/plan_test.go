@@ -17,7 +17,7 @@ import (
 func snapshotOf(t *testing.T, root *unstructured.Unstructured, live []*unstructured.Unstructured, savedRoot *unstructured.Unstructured, saved []*unstructured.Unstructured) Snapshot {
 	t.Helper()
 	walk := func(root *unstructured.Unstructured, all []*unstructured.Unstructured) Tree {
-		tree, err := Walk(root, func(r xp.Ref) (*unstructured.Unstructured, error) { return find(all, r), nil })
+		tree, err := Walk(root, among(all))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,6 +32,17 @@ func snapshotOf(t *testing.T, root *unstructured.Unstructured, live []*unstructu
 	}
 
 	return s
+}
+
+func among(all []*unstructured.Unstructured) Finder {
+	return func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) {
+		found := map[xp.ID]*unstructured.Unstructured{}
+		for _, r := range refs {
+			found[r.ID()] = find(all, r)
+		}
+
+		return found, nil
+	}
 }
 
 func find(all []*unstructured.Unstructured, r xp.Ref) *unstructured.Unstructured {

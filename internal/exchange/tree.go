@@ -16,40 +16,50 @@ type Tree struct {
 	Below []*unstructured.Unstructured
 	// Missing are listed, and not there. Foreign are listed, and somebody else's.
 	Missing, Foreign []xp.Ref
+
+	ids map[xp.ID]bool
 }
 
-// Walk reads a tree. The function returns what a reference names, nil if that is not there.
-func Walk(root *unstructured.Unstructured, get func(xp.Ref) (*unstructured.Unstructured, error)) (Tree, error) {
-	t := Tree{Root: root}
-	err := t.visit(root, get, map[xp.ID]bool{xp.RefTo(root).ID(): true})
+// A Finder returns which of some objects there are.
+type Finder func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error)
+
+// Walk reads a tree.
+func Walk(root *unstructured.Unstructured, find Finder) (Tree, error) {
+	t := Tree{Root: root, ids: map[xp.ID]bool{}}
+	err := t.visit(root, find, map[xp.ID]bool{xp.RefTo(root).ID(): true})
 
 	return t, err
 }
 
-func (t *Tree) visit(u *unstructured.Unstructured, get func(xp.Ref) (*unstructured.Unstructured, error), seen map[xp.ID]bool) error {
+func (t *Tree) visit(u *unstructured.Unstructured, find Finder, seen map[xp.ID]bool) error {
 	refs, err := Listed(u)
 	if err != nil {
 		return err
 	}
-	for _, r := range refs {
-		if seen[r.ID()] {
-			continue
-		}
+	refs = slices.DeleteFunc(refs, func(r xp.Ref) bool {
+		again := seen[r.ID()]
 		seen[r.ID()] = true
-		child, err := get(r)
+
+		return again
+	})
+	found, err := find(refs)
+	if err != nil {
+		return fmt.Errorf("cannot read what %s composes: %w", xp.String(u), err)
+	}
+	for _, r := range refs {
+		child := found[r.ID()]
 		switch {
-		case err != nil:
-			return fmt.Errorf("cannot read what %s composes: %w", xp.String(u), err)
 		case child == nil:
 			t.Missing = append(t.Missing, r)
 		case !belongs(u, child):
 			t.Foreign = append(t.Foreign, r)
 		default:
 			t.Below = append(t.Below, child)
+			t.ids[xp.RefTo(child).ID()] = true
 			if !xp.IsComposite(child) {
 				continue
 			}
-			if err := t.visit(child, get, seen); err != nil {
+			if err := t.visit(child, find, seen); err != nil {
 				return err
 			}
 		}
@@ -85,7 +95,7 @@ func belongs(to, u *unstructured.Unstructured) bool {
 
 // has tells whether an object is of the tree.
 func (t *Tree) has(u *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(t.Below, func(below *unstructured.Unstructured) bool { return xp.RefTo(below).ID() == xp.RefTo(u).ID() })
+	return t.ids[xp.RefTo(u).ID()]
 }
 
 // XRs returns the root, and the XRs below it that are no longer than it.

@@ -40,7 +40,67 @@ func (c *Cluster) Find(ctx context.Context, r xp.Ref) (*unstructured.Unstructure
 
 // Tree returns a live XR or claim with all that is below it.
 func (c *Cluster) Tree(ctx context.Context, root *unstructured.Unstructured) (exchange.Tree, error) {
-	return exchange.Walk(root, func(r xp.Ref) (*unstructured.Unstructured, error) { return c.Find(ctx, r) })
+	return exchange.Walk(root, func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) { return c.FindAll(ctx, refs) })
+}
+
+// byName is of how many objects of a kind in a namespace each is asked for by its name. Of more, the whole kind is listed at once.
+const byName = 10
+
+// FindAll is Find for many.
+func (c *Cluster) FindAll(ctx context.Context, refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) {
+	type place struct {
+		schema.GroupKind
+
+		namespace string
+	}
+	places := map[place][]xp.Ref{}
+	for _, r := range refs {
+		p := place{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
+		places[p] = append(places[p], r)
+	}
+	found := map[xp.ID]*unstructured.Unstructured{}
+	for p, some := range places {
+		if len(some) > byName {
+			if err := c.findIn(ctx, p.GroupKind, p.namespace, some, found); err != nil {
+				return nil, err
+			}
+
+			continue
+		}
+		for _, r := range some {
+			u, err := c.Find(ctx, r)
+			if err != nil {
+				return nil, err
+			}
+			if u != nil {
+				found[r.ID()] = u
+			}
+		}
+	}
+
+	return found, nil
+}
+
+// findIn adds those of the refs, which are of one kind and namespace, that are there.
+func (c *Cluster) findIn(ctx context.Context, gk schema.GroupKind, namespace string, refs []xp.Ref, found map[xp.ID]*unstructured.Unstructured) error {
+	gvk, ok, err := c.Served(gk)
+	if err != nil || !ok {
+		return err
+	}
+	wanted := map[xp.ID]bool{}
+	for _, r := range refs {
+		wanted[r.ID()] = true
+	}
+	err = c.Each(ctx, gvk, namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
+		if id := xp.RefTo(u).ID(); wanted[id] {
+			found[id] = u
+		}
+	})
+	if isUnserved(err) {
+		return nil
+	}
+
+	return err
 }
 
 // OfKinds returns all objects of the kinds that some have.

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
+// InstalledAgain is what comes of it that Helm's Secrets of a release are missing.
+const InstalledAgain = "provider-helm installs the chart again over what is there, with new passwords where the chart makes some"
+
 const (
 	// prefixRelease begins the names of the Secrets in which Helm keeps the revisions of releases (helm pkg/storage, makeKey).
 	prefixRelease = "sh.helm.release.v1."
