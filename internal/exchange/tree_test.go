@@ -1,0 +1,38 @@
+package exchange
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// An XR can list anything, and what it does not control is not its own to delete.
+func TestWalk(t *testing.T) {
+	xr, own, foreign, gone := xptest.XR("x"), xptest.MR("own"), xptest.MR("foreign"), xptest.MR("gone")
+	own, foreign = xptest.With(own, xptest.ControlledBy(xr)), xptest.With(foreign, xptest.ControlledBy(xptest.XR("y")))
+	xr = xptest.With(xr, xptest.Refs(own, foreign, gone, own))
+	tree, err := Walk(xr, among([]*unstructured.Unstructured{own, foreign}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]*unstructured.Unstructured{own}, tree.Below); diff != "" {
+		t.Errorf("what goes: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]xp.Ref{xp.RefTo(foreign)}, tree.Foreign); diff != "" {
+		t.Errorf("what is somebody else's: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]xp.Ref{xp.RefTo(gone)}, tree.Missing); diff != "" {
+		t.Errorf("what is not there: -want, +got:\n%s", diff)
+	}
+	if !tree.has(own) || tree.has(foreign) {
+		t.Errorf("it has what goes and nothing else")
+	}
+	s := Snapshot{Live: tree, Saved: Tree{Root: xptest.XR("x", xptest.UID("old"), xptest.Refs(xptest.MR("old")))}}
+	if p := s.Plan(); len(p.Items) != 1 || cmp.Diff(tree.Foreign, p.Foreign) != "" {
+		t.Errorf("a person is shown it: %+v", p)
+	}
+}
