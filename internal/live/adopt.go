@@ -51,8 +51,8 @@ type Adopter struct {
 	arrived, forged sync.Map
 	// losses are those of which it has told that they have lost something, by UID.
 	losses sync.Map
-	// taken are the steps that it has taken.
-	taken map[takenStep]bool
+	// taken are the steps that it has taken, each a takenStep. What is written meanwhile asks for them.
+	taken sync.Map
 	// stepped is called with each step that was taken, one after the other.
 	stepping sync.Mutex
 	stepped  func(change adoption.Change)
@@ -63,7 +63,7 @@ func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
 		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
-		asked: map[types.UID]time.Time{}, taken: map[takenStep]bool{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 

@@ -26,9 +26,9 @@ func (p *poll) inquire(o *observer) {
 		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
 		Released: func(uid types.UID) bool {
 			// Crossplane may have been reconciling it when its hold was put on again, which then is for what it was about to make.
-			return p.taken[takenStep{uid: uid, step: lifted}] && !p.taken[takenStep{uid: uid, step: adoption.StepAgain}]
+			return p.hasTaken(uid, lifted) && !p.hasTaken(uid, adoption.StepAgain)
 		},
-		Unmarked: func(uid types.UID) bool { return p.taken[takenStep{uid: uid, step: adoption.StepAgain}] },
+		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
 	})
 }
 

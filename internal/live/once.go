@@ -29,6 +29,13 @@ func stepOf(change adoption.Change) takenStep {
 	return s
 }
 
+// hasTaken tells whether this Adopter has taken a step with the object of a UID.
+func (a *Adopter) hasTaken(uid types.UID, step string) bool {
+	_, taken := a.taken.Load(takenStep{uid: uid, step: step})
+
+	return taken
+}
+
 // once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
 // that is on again after it was lifted fails, and any other step waits for the next poll.
 func (p *poll) once(plan adoption.Plan) adoption.Plan {
@@ -37,7 +44,7 @@ func (p *poll) once(plan adoption.Plan) adoption.Plan {
 	for n, c := range all {
 		switch {
 		case c.Patch == nil:
-		case p.isHeldAgain(c.Target), p.taken[stepOf(c)]:
+		case p.isHeldAgain(c.Target), p.hasTaken(c.Target.GetUID(), stepOf(c).step):
 			plan = p.undone(plan, c)
 		case n < len(all)-1:
 			plan.Also = append(plan.Also, c)
@@ -51,7 +58,7 @@ func (p *poll) once(plan adoption.Plan) adoption.Plan {
 
 // isHeldAgain tells whether an object has a mark whose hold was lifted.
 func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
-	return p.taken[takenStep{uid: u.GetUID(), step: lifted}] && xp.HasAnnotation(u, adoption.AnnotationHold)
+	return p.hasTaken(u.GetUID(), lifted) && xp.HasAnnotation(u, adoption.AnnotationHold)
 }
 
 // undone says in a Plan that somebody has undone a change that was made.

@@ -377,8 +377,8 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	}
 	t.taken = true
 	log.WithField("step", t.Step).Info("Adoption step taken")
+	a.taken.Store(stepOf(t.Change), true)
 	a.stepping.Lock()
-	a.taken[stepOf(t.Change)] = true
 	a.stepped(t.Change)
 	a.stepping.Unlock()
 	n, free := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
