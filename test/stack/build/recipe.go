@@ -17,12 +17,12 @@ const (
 	kubernetesV130 = "v1.30.14"
 	kubernetesV137 = "v1.37.2"
 
-	CrossplaneV2 = "v2.3.4"
-	CrossplaneV1 = "v1.20.7"
+	CrossplaneV2 = "v2.3.5"
+	CrossplaneV1 = "v1.20.11"
 
 	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
 	crossplaneV20 = "v2.0.4"
-	crossplaneV24 = "v2.4.0"
+	crossplaneV24 = "v2.4.2"
 	// The minors between them.
 	crossplaneV21 = "v2.1.3"
 	crossplaneV22 = "v2.2.1"
@@ -66,7 +66,7 @@ func recipes() []Recipe {
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Version: "v3.7.3"},
 		kubernetes("kube-apiserver", "", Kubernetes),
 		kubernetes("kube-controller-manager", "", Kubernetes),
-		crossplane("crossplane-v2", CrossplaneV2),
+		crossplane("crossplane-v2", CrossplaneV2, "v2.3.4"),
 		{
 			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1, noMetrics},
@@ -88,14 +88,14 @@ func recipes() []Recipe {
 		{Name: "velero-plugin-for-aws", Module: "github.com/vmware-tanzu/velero-plugin-for-aws", Version: "v1.14.3", Package: "velero-plugin-for-aws"},
 	}
 
-	v17 := velero("velero-v1.17", "v1.17.0", "v0.0.0-20251230033609-d946b1e75197")
+	v17 := velero("velero-v1.17", "v1.17.2", "v0.0.0-20250722052735-3ea24d208777")
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
 	list = append(list,
 		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v16,
 		olderCrossplane("crossplane-v2.0", crossplaneV20))
 
 	return append(list, onDemand(
-		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22), crossplane("crossplane-v2.4", crossplaneV24),
+		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22), crossplane("crossplane-v2.4", crossplaneV24, "v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
@@ -138,11 +138,11 @@ func Version(name string) string {
 	return ""
 }
 
-// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder.
-func crossplane(name, version string) Recipe {
+// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder. Not every patch of that is published.
+func crossplane(name, version, apis string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
-		Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + version},
+		Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + apis},
 		Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + version, noMetrics},
 	}
 }
