@@ -17,7 +17,7 @@ const (
 	kubernetesV130 = "v1.30.14"
 	kubernetesV137 = "v1.37.2"
 
-	CrossplaneV2 = "v2.3.5"
+	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.11"
 
 	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
@@ -66,7 +66,7 @@ func recipes() []Recipe {
 		{Name: "etcd", Module: "go.etcd.io/etcd/server/v3", Version: "v3.7.3"},
 		kubernetes("kube-apiserver", "", Kubernetes),
 		kubernetes("kube-controller-manager", "", Kubernetes),
-		crossplane("crossplane-v2", CrossplaneV2, "v2.3.4"),
+		crossplane("crossplane-v2", CrossplaneV2, CrossplaneV2),
 		{
 			Name: "crossplane-v1", Module: "github.com/crossplane/crossplane", Version: CrossplaneV1, Package: "cmd/crossplane", Assets: "cluster/crds",
 			Ldflags: []string{"github.com/crossplane/crossplane/internal/version.version=" + CrossplaneV1, noMetrics},
@@ -95,7 +95,8 @@ func recipes() []Recipe {
 		olderCrossplane("crossplane-v2.0", crossplaneV20))
 
 	return append(list, onDemand(
-		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22), crossplane("crossplane-v2.4", crossplaneV24, "v2.4.0"),
+		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
+		crossplane("crossplane-v2.4", crossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),
@@ -138,11 +139,12 @@ func Version(name string) string {
 	return ""
 }
 
-// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder. Not every patch of that is published.
-func crossplane(name, version, apis string) Recipe {
+// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder. The module proxy does not serve every patch of that, nor of
+// crossplane-runtime.
+func crossplane(name, version, apis string, replaces ...string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
-		Replaces: []string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + apis},
+		Replaces: append([]string{"github.com/crossplane/crossplane/apis/v2 => github.com/crossplane/crossplane/apis/v2 " + apis}, replaces...),
 		Ldflags:  []string{"github.com/crossplane/crossplane-runtime/v2/pkg/version.version=" + version, noMetrics},
 	}
 }
