@@ -54,7 +54,11 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 			}
 			c.asking.Unlock()
 			if passing {
-				err = gaveUpError{fmt.Errorf("%w; it has failed %d times, so try again when %s answers", err, tries, of)}
+				times := ""
+				if tries > 1 {
+					times = fmt.Sprintf("it has failed %d times, so ", tries)
+				}
+				err = gaveUpError{fmt.Errorf("%w; %stry again when %s answers", err, times, of)}
 			}
 
 			return err

@@ -3,6 +3,7 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -88,6 +89,8 @@ func WithContext(name string) ConnectOption {
 	}
 }
 
+var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
+
 // Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
 func Connect(options ...ConnectOption) (*Cluster, error) {
 	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
@@ -96,6 +99,9 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errNoKubeconfig
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
 	}
@@ -138,6 +144,16 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	}
 
 	return c, nil
+}
+
+// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong kubeconfig, and returns the Cluster. When the API server has answered, it
+// is asked again as ever.
+func (c *Cluster) FailFast() *Cluster {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	c.silent[answering] = true
+
+	return c
 }
 
 // Name of the cluster: the context of the kubeconfig file, or else the address of the API server.
