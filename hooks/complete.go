@@ -3,14 +3,12 @@ package hooks
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
 )
@@ -20,14 +18,12 @@ const completionTimeout = 5 * time.Second
 
 // completeContext completes the contexts of the kubeconfig file.
 func (o *options) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := rules.Load()
+	names, err := live.Contexts(o.kubeconfig)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, cobra.ShellCompDirectiveError
 	}
 
-	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRestore completes the names of Velero's Restores.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,6 +93,18 @@ func WithContext(name string) ConnectOption {
 
 var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
 
+// Contexts returns the names of the contexts in a kubeconfig file, or in those that there are if the path is "".
+func Contexts(path string) ([]string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
+}
+
 // Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
 func Connect(options ...ConnectOption) (*Cluster, error) {
 	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
@@ -146,8 +160,8 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
-// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong kubeconfig, and returns the Cluster. When the API server has answered, it
-// is asked again as ever.
+// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong kubeconfig, and returns the Cluster. When the API server has answered,
+// it is asked again as ever.
 func (c *Cluster) FailFast() *Cluster {
 	c.asking.Lock()
 	defer c.asking.Unlock()
