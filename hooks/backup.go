@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -83,6 +84,41 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 	return []report.Problem{{
 		Code: report.FormatUnknown, Severity: report.Warning, Object: xp.Ref{Kind: "Backup", Name: source(file)}, Reason: reason,
 		Next: "what is said here may be wrong; use a newer version of this program, and look at what Velero itself says: velero backup describe",
+	}}
+}
+
+// fewNames are as many as are named of what might be meant.
+const fewNames = 5
+
+// nothingIn says of a backup without trees, or without any in a namespace, that there are none: the name can be wrong, or the backup that of something else. A
+// backup of the platform has none either. Trees are those of all namespaces.
+func nothingIn(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
+	if namespace != "" && len(trees) > 0 {
+		in := map[string]bool{}
+		for _, n := range trees {
+			in[n.Namespace] = true
+		}
+		delete(in, "")
+		next := "check the name"
+		if names := slices.Sorted(maps.Keys(in)); len(names) > fewNames {
+			next += fmt.Sprintf("; the backup has some in %s, and %d other namespaces", strings.Join(names[:fewNames], ", "), len(names)-fewNames)
+		} else if len(names) > 0 {
+			next += "; the backup has some in " + strings.Join(names, ", ")
+		}
+
+		return []report.Problem{{
+			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace},
+			Reason: "the backup has no claim, XR or managed resource in it", Next: next,
+		}}
+	}
+	if slices.ContainsFunc(b.Items, func(i archive.Item) bool { return xp.IsOwn(i.Group) }) {
+		return nil
+	}
+
+	return []report.Problem{{
+		Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "Backup", Name: source(file)},
+		Reason: "it has nothing of Crossplane's: no claim, XR, managed resource or XRD",
+		Next:   "check that it is the right file, and which namespaces and resources the backup includes: velero backup describe",
 	}}
 }
 

@@ -69,7 +69,7 @@ func newExchange(o *options) *cobra.Command {
 		Short:   "Delete what an XR has composed anew, for a restore to give it what it had",
 		Long:    exchangeLong,
 		Example: exchangeExample,
-		Args:    cobra.MinimumNArgs(1),
+		Args:    someNames,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := e.prepare(args); err != nil {
 				return &exit{code: ExitUsage, err: err}

@@ -31,7 +31,7 @@ retries last (docs/gitops.md).`,
 
   # When it is over
   ` + Name + ` wait --restore nightly-20261120 --guard-off`,
-		Args: cobra.NoArgs,
+		Args: knownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newGuardOn(o), newGuardOff(o), newGuardStatus(o))

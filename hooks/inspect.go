@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,7 +54,7 @@ func newInspect(o *options) *cobra.Command {
 		Short:   "Say what is in a backup, and what a restore of it would stumble over",
 		Long:    inspectLong,
 		Example: inspectExample,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneBackup,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -62,6 +63,7 @@ func newInspect(o *options) *cobra.Command {
 	c.Flags().BoolVar(&i.strict, "strict", false, "warnings make it fail too")
 	c.Flags().BoolVar(&i.against, "against", false, "say what a restore into the current cluster would do; nothing is written to it")
 	c.Flags().Var(&i.mappings, "namespace-mappings", "the restore's, as from:to,from:to; only with --against")
+	i.out.addProblemsOnlyTo(c)
 	_ = i.out.addTo(c) // It fails only if the flag is there already.
 
 	return c
@@ -92,8 +94,12 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if r.Against != nil {
 		problems = append(problems, fulfil(r.Against, trees, fates, problems)...)
 	}
+	all := trees
 	if i.namespace != "" {
-		trees, problems = inNamespace(trees, problems, i.namespace)
+		trees, problems = inNamespace(slices.Clone(trees), problems, i.namespace)
+	}
+	if len(trees) == 0 {
+		problems = append(problems, nothingIn(backup, file, i.namespace, all)...)
 	}
 	r.Assemble(trees, problems)
 	if err := i.print(r, i.out); err != nil {
@@ -113,9 +119,12 @@ func (o *options) read(ctx context.Context, file string) (*archive.Backup, error
 	} else {
 		f, err := os.Open(file) //nolint:gosec // It is the file that the user names.
 		if err != nil {
-			return nil, fmt.Errorf(`cannot read the backup: %w; download one with "velero backup download"`, err)
+			return nil, fmt.Errorf(`cannot read the backup: %w; "velero backup download NAME -o FILE" writes one`, err)
 		}
 		defer f.Close() //nolint:errcheck // It was only read.
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, fmt.Errorf(`cannot read the backup: %s is a directory; "velero backup download NAME -o FILE" writes the file to give here`, file)
+		}
 		from = f
 	}
 	if c, ok := from.(io.Closer); ok {

@@ -99,7 +99,15 @@ func TestInspect(t *testing.T) {
 			args: []string{"-n", "team-a"}, code: ExitProblems, want: []string{"problem IdentityMissing Bucket shop-b"},
 		},
 		"OtherNamespace": {
-			reason: "And of nothing else.", objects: shop(unnamed), args: []string{"-n", "team-b"},
+			reason: "And of nothing else, and a namespace in which there is nothing may be a slip.", objects: shop(unnamed), args: []string{"-n", "team-b"},
+			code: ExitProblems, want: []string{"problem NotFound Namespace team-b"},
+		},
+		"NothingOfCrossplane": {
+			reason: "It may be the wrong file.", objects: []*unstructured.Unstructured{xptest.Object("v1", "ConfigMap", "team-a", "c")}, code: ExitProblems,
+			want: []string{"problem NotFound Backup stdin"},
+		},
+		"Platform": {
+			reason: "A backup of the platform has no trees.", objects: []*unstructured.Unstructured{xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p")},
 		},
 		"NeverComposed": {
 			reason: "What was not composed yet needs nothing but its XRD.", objects: ready,

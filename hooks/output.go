@@ -19,6 +19,8 @@ type output struct {
 	format printer.Format
 	// formats are those that there are.
 	formats []string
+	// problemsOnly leaves out trees in which nothing is wrong.
+	problemsOnly bool
 }
 
 // String, Set and Type make it a flag.
@@ -26,10 +28,11 @@ func (out *output) String() string { return string(out.format) }
 
 // Set takes the name of a format. It fails with those that there are.
 func (out *output) Set(name string) error {
-	if !slices.Contains(out.formats, name) {
-		return fmt.Errorf("cannot print as %q: there are %s", name, strings.Join(out.formats, ", "))
+	format := strings.ToLower(name)
+	if !slices.Contains(out.formats, format) {
+		return fmt.Errorf("unknown output format; use one of %s", strings.Join(out.formats, ", "))
 	}
-	out.format = printer.Format(name)
+	out.format = printer.Format(format)
 
 	return nil
 }
@@ -48,11 +51,26 @@ func (out *output) addTo(c *cobra.Command, formats ...string) error {
 	return c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(out.formats, cobra.ShellCompDirectiveNoFileComp)) //nolint:wrapcheck // Ours.
 }
 
+// addProblemsOnlyTo gives a command the flag --problems-only.
+func (out *output) addProblemsOnlyTo(c *cobra.Command) {
+	c.Flags().BoolVar(&out.problemsOnly, "problems-only", false, "leave out the trees in which nothing is wrong; what is counted stays the same")
+}
+
 // print shows a report on stdout.
 func (o *options) print(r *report.Report, out output) error {
+	if out.problemsOnly {
+		fewer := *r
+		fewer.Trees = slices.DeleteFunc(slices.Clone(r.Trees), func(n *report.Node) bool { return !hasProblem(n) })
+		r = &fewer
+	}
 	width, terminal := widthOf(o.Out)
 
 	return printer.Print(unwrapped(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
+}
+
+// hasProblem tells whether anything in a tree has a problem or a warning.
+func hasProblem(n *report.Node) bool {
+	return n != nil && (len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem))
 }
 
 // isColourful tells whether the user's environment allows colours on a terminal (no-color.org).

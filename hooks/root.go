@@ -55,9 +55,16 @@ func Run(ctx context.Context, args []string, s Streams, with ...Option) int {
 		option(o)
 	}
 	root := newRoot(o) //nolint:contextcheck // Cobra gives each command the context.
+	addCompletion(root)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	o.sayError(err)
+	if codeOf(err) == ExitUsage {
+		if c.Name() == "help" {
+			c = root
+		}
+		fmt.Fprintf(o.Err, "See %q.\n", c.CommandPath()+" --help")
+	}
 
 	return codeOf(err)
 }
@@ -74,9 +81,6 @@ func (o *options) sayError(err error) {
 		}
 	default:
 		fmt.Fprintln(o.Err, "Error:", err)
-	}
-	if codeOf(err) == ExitUsage {
-		fmt.Fprintf(o.Err, "See %q.\n", Name+" --help")
 	}
 }
 
@@ -95,7 +99,7 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 		RunE: func(c *cobra.Command, _ []string) error {
 			return c.Help()
 		},
-		Args: cobra.NoArgs,
+		Args: knownCommand,
 	}
 	root.SetIn(o.In)
 	root.SetOut(unwrapped(o.Out)) // Cobra writes help and scripts, and nothing of a cluster.
@@ -106,14 +110,28 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: KUBECONFIG, ~/.kube/config, or the Pod's ServiceAccount)")
 	flags.StringVar(&o.context, "context", "", "context of the kubeconfig file")
 	flags.StringVarP(&o.namespace, "namespace", "n", "", "only what is in this namespace")
+	flags.BoolP("all-namespaces", "A", false, "what is in all namespaces, as without --namespace")
+	root.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
 	flags.StringVar(&o.velero, "velero-namespace", cmp.Or(os.Getenv("VELERO_NAMESPACE"), defaultVelero), "namespace of Velero; VELERO_NAMESPACE sets the default")
 	root.AddCommand(newInspect(o))
-	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newExchange(o), newInstall(o))
+	root.AddCommand(newValidate(o), newRelease(o), newWait(o), newSettings(o), newGuard(o), newExchange(o), newInstall(o), newVersion(root))
+	root.SetHelpCommand(newHelp())
+	for _, c := range root.Commands() {
+		if c.Flags().Lookup("restore") != nil {
+			_ = c.RegisterFlagCompletionFunc("restore", o.completeRestore)
+		}
+	}
+	_ = root.RegisterFlagCompletionFunc("context", o.completeContext) // It fails only without the flag.
 
 	return root
 }
 
 // cluster returns the cluster that the flags name.
 func (o *options) cluster() (*live.Cluster, error) {
-	return live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+	c, err := live.Connect(live.WithKubeconfig(o.kubeconfig), live.WithContext(o.context))
+	if err != nil {
+		return nil, err
+	}
+
+	return c.FailFast(), nil
 }

@@ -26,13 +26,14 @@ func newValidate(o *options) *cobra.Command {
 	var out output
 	strict := false
 	c := &cobra.Command{
-		Use:   "validate [NAMESPACE/NAME...]",
+		Use:   "validate [NAMESPACE/NAME|KIND/NAME...]",
 		Short: "Tell how well the claims, XRs and managed resources of a cluster are",
 		Long: `Validate reads the trees of claims, XRs and what they compose, and says what is wrong with them: what is held by a restore and what that waits for,
 what no XR lists or controls any more, what manages one external resource twice, what has no sure identity, what nobody reconciles, and what was left behind.
 It changes nothing, and needs neither Velero nor a restore to have something to say.
 
-Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace.
+Names are those of claims and XRs: NAMESPACE/NAME, or NAME if they are cluster-scoped or the flag -n gives the namespace; or KIND/NAME or KIND.GROUP/NAME,
+of any namespace or that of -n.
 
 It exits with 3 if it found a problem, or with --strict a warning; that something named is not there is a problem. It exits with 1 if it could not read
 the cluster at all; a kind that may not be read is a warning. docs/validate.md says which rights it needs.`,
@@ -44,6 +45,9 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 
   # One claim with all that belongs to it, for a program
   ` + Name + ` validate team-a/orders -o json
+
+  # One XR, by its kind, and only what is wrong
+  ` + Name + ` validate xorder/orders-x7k2p --problems-only
 
   # Until a restore is over and everything is well, but for half an hour at most
   ` + Name + ` validate --restore nightly-20261120 --watch --timeout 30m
@@ -83,6 +87,7 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 	c.MarkFlagsMutuallyExclusive("restore", "newest-restore")
 	c.Flags().BoolVar(&strict, "strict", false, "fail if there are warnings, too")
 	w.addTo(c)
+	out.addProblemsOnlyTo(c)
 	_ = out.addTo(c) // It fails only if there is no such flag.
 
 	return c

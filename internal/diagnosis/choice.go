@@ -18,7 +18,8 @@ type Choice struct {
 	Label   string
 	// Gone says that there is no such Restore any more.
 	Gone bool
-	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are cluster-scoped.
+	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are cluster-scoped, or kind/name or kind.group/name, wherever
+	// they are.
 	Names []string
 }
 
@@ -66,8 +67,10 @@ func (s *choosing) wants(tree *report.Node) bool {
 			return // It is not of this tree.
 		}
 		restored = restored || s.isRestored(n)
-		if name := n.Path(); (n == tree || n.Role == report.RoleComposite) && slices.Contains(s.Names, name) {
-			named, s.found[name] = true, true
+		for _, name := range s.Names {
+			if (n == tree || n.Role == report.RoleComposite) && isNamed(n.Ref, name) {
+				named, s.found[name] = true, true
+			}
 		}
 		for _, child := range n.Children {
 			visit(child)
@@ -77,6 +80,14 @@ func (s *choosing) wants(tree *report.Node) bool {
 	s.restored = s.restored || restored
 
 	return named && restored && here
+}
+
+// isNamed tells whether a name is that of an object.
+func isNamed(r xp.Ref, name string) bool {
+	kind, bare, ok := strings.Cut(name, "/")
+
+	return r.Path() == name || ok && bare == r.Name &&
+		(strings.EqualFold(kind, r.Kind) || strings.EqualFold(kind, r.GroupVersionKind().GroupKind().String()))
 }
 
 // isRestored tells whether the Restore that is asked for has created an object, or holds it.

@@ -54,7 +54,7 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 			}
 			c.asking.Unlock()
 			if passing {
-				err = gaveUpError{fmt.Errorf("%w; it has failed %d times, so try again when %s answers", err, tries, of)}
+				err = gaveUpError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, times(tries), of)}
 			}
 
 			return err
@@ -64,6 +64,14 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 		case <-time.After(pauses.Step()):
 		}
 	}
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+
+	return fmt.Sprintf("%d times", n)
 }
 
 func isClosed(done <-chan struct{}) bool {

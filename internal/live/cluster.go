@@ -3,7 +3,10 @@ package live
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -88,6 +91,20 @@ func WithContext(name string) ConnectOption {
 	}
 }
 
+var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
+
+// Contexts returns the names of the contexts in a kubeconfig file, or in those that there are if the path is "".
+func Contexts(path string) ([]string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	config, err := rules.Load()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the kubeconfig: %w", err)
+	}
+
+	return slices.Sorted(maps.Keys(config.Contexts)), nil
+}
+
 // Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
 func Connect(options ...ConnectOption) (*Cluster, error) {
 	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
@@ -96,6 +113,9 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, errNoKubeconfig
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out how to reach the API server: %w", err)
 	}
@@ -138,6 +158,16 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	}
 
 	return c, nil
+}
+
+// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong kubeconfig, and returns the Cluster. When the API server has answered,
+// it is asked again as ever.
+func (c *Cluster) FailFast() *Cluster {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	c.silent[answering] = true
+
+	return c
 }
 
 // Name of the cluster: the context of the kubeconfig file, or else the address of the API server.

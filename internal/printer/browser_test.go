@@ -116,7 +116,7 @@ func TestBrowserFolds(t *testing.T) {
 	before := shown()
 	eval[any](b, "document.getElementById('only-wrong').click()")
 	if got, want := shown(), count(".tree li.wrong"); got != want || got >= before {
-		t.Errorf("Only what is not well: want %d of %d resources, got %d", want, before, got)
+		t.Errorf("Problems only: want %d of %d resources, got %d", want, before, got)
 	}
 	eval[any](b, "document.getElementById('only-wrong').click()")
 	eval[any](b, "document.querySelector('[data-open=none]').click()")
@@ -125,7 +125,7 @@ func TestBrowserFolds(t *testing.T) {
 	}
 	eval[any](b, "document.querySelector('[data-open=wrong]').click()")
 	if got := count(".tree details[open]"); got != atFirst {
-		t.Errorf("Unfold what is not well: want %d, got %d", atFirst, got)
+		t.Errorf("Unfold problems: want %d, got %d", atFirst, got)
 	}
 
 	deep := "#" + eval[string](b, "document.querySelector('.tree > li.well details li li').id")

@@ -36,7 +36,7 @@ func graph(r *report.Report) string {
 		// What two XRs list is drawn below each: only one of the links holds.
 		path += "/" + n.APIVersion + " " + n.String()
 		node := g.Node(path)
-		node.Label(label(n, names))
+		node.Label(label(n, r, names))
 		paintNode(node, n, wrong[n.ID()])
 		delete(wrong, n.ID())
 		if parent != nil {
@@ -65,8 +65,8 @@ func graph(r *report.Report) string {
 	return g.String()
 }
 
-func label(n *report.Node, names names) string {
-	lines := []string{names.title(bunch{Node: n, count: 1}, nil), string(n.State)}
+func label(n *report.Node, r *report.Report, names names) string {
+	lines := []string{names.title(bunch{Node: n, count: 1}, nil), word(r, n.State)}
 	if n.Restore != nil {
 		lines[1] += ", restore: " + string(n.Restore.Action)
 	}
@@ -83,7 +83,7 @@ func label(n *report.Node, names names) string {
 func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 	var said []string
 	fill := fillWell
-	if n.State == report.Held || len(problems)+len(n.Problems) > 0 {
+	if n.State == report.Held || n.Paused || len(problems)+len(n.Problems) > 0 {
 		fill = fillWarning
 	}
 	for _, p := range problems {

@@ -109,7 +109,7 @@ func newPage(r *report.Report) *page {
 	case r.Summary.Warnings > 0:
 		p.Level = levelWarning
 	}
-	p.Counts = countsOf(r.Summary)
+	p.Counts = countsOf(r)
 	p.Findings = f.findings(r.Problems)
 	p.Timings, p.Span = timingsOf(r)
 	if a := r.Against; a != nil {
@@ -129,12 +129,13 @@ func digest(s string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-func countsOf(c report.Summary) []count {
+func countsOf(r *report.Report) []count {
+	c := r.Summary
 	all := []count{
 		{Name: "problems", Value: number(c.Problems)},
 		{Name: "warnings", Value: number(c.Warnings)},
 		{Name: "held", Value: number(c.Held)},
-		{Name: "adopted", Value: number(c.Adopted) + " / " + number(c.Composed)},
+		{Name: word(r, report.Adopted), Value: number(c.Adopted) + " / " + number(c.Composed)},
 		{Name: "claims", Value: number(c.Claims)},
 		{Name: "XRs", Value: number(c.XRs)},
 		{Name: "MRs", Value: number(c.Managed)},

@@ -43,7 +43,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 		isRoot := n.Role == report.RoleClaim || n.Role == report.RoleComposite
 		isNew := !first.IsZero() && n.Created != nil && !n.Created.Before(first.Truncate(time.Second))
 		if n.Hold != nil || isRoot && isNew {
-			resources = append(resources, timingOf(n, r.Time)...)
+			resources = append(resources, timingOf(n, r)...)
 		}
 	})
 	slices.SortStableFunc(resources, func(a, b timing) int { return cmp.Or(a.began.Compare(b.began), cmp.Compare(a.Name, b.Name)) })
@@ -53,8 +53,8 @@ func timingsOf(r *report.Report) ([]timing, string) {
 }
 
 // timingOf returns how long it took until a resource was Ready, or how long it has been held; nothing if it does not say when it began.
-func timingOf(n *report.Node, now time.Time) []timing {
-	t := timing{Name: n.String(), About: string(n.State), Began: stampOf(n.Created), Level: levelWell}
+func timingOf(n *report.Node, r *report.Report) []timing {
+	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelWell}
 	began, ended := n.Created, (*time.Time)(nil)
 	switch {
 	case n.Hold != nil:
@@ -70,7 +70,7 @@ func timingOf(n *report.Node, now time.Time) []timing {
 		return nil
 	}
 
-	return []timing{t.between(began, ended, now)}
+	return []timing{t.between(began, ended, r.Time)}
 }
 
 // between sets when it began and ended; what has not ended goes on until now.

@@ -55,7 +55,11 @@ func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
 }
 
 func (f *forest) badges(n *report.Node) []badge {
-	all := []badge{{Text: string(n.State), Level: levelOf(n.State)}}
+	first := badge{Text: word(f.report, n.State), Level: levelOf(n.State)}
+	if first.Level == levelWell && len(n.Problems) > 0 {
+		first.Level = levelPlain // Nothing is louder than what is wrong.
+	}
+	all := []badge{first}
 	for _, c := range []struct {
 		name      string
 		condition *report.Condition

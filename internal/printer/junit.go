@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a problem, and one for each problem. A warning is a
-// test that passes, with what it says as its output.
+// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a problem, and one for each problem with what is in no tree.
+// A warning is a test that passes, with what it says as its output.
 func suites(r *report.Report) ([]byte, error) {
 	all := junit.Testsuites{Name: r.Kind}
 	trees, problems := junit.Testsuite{Name: "trees", ID: 0}, junit.Testsuite{Name: "problems", ID: 1}
@@ -29,12 +29,16 @@ func suites(r *report.Report) ([]byte, error) {
 	for k, p := range r.Problems {
 		about[p.Object.ID()] = append(about[p.Object.ID()], k)
 	}
+	told := map[int]bool{}
 	for _, n := range r.Trees {
 		if n != nil {
-			trees.AddTestcase(treeCase(n, r.Problems, about))
+			trees.AddTestcase(treeCase(n, r.Problems, about, told))
 		}
 	}
-	for _, p := range r.Problems {
+	for k, p := range r.Problems {
+		if told[k] {
+			continue
+		}
 		problems.AddTestcase(testcase(string(p.Code), p.Object.String(), []report.Problem{p}))
 	}
 	all.AddSuite(trees)
@@ -46,8 +50,8 @@ func suites(r *report.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// treeCase is the test of a tree. About are which of the problems are about an object.
-func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int) junit.Testcase {
+// treeCase is the test of a tree. About are which of the problems are about an object, and told those that a tree has.
+func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int, told map[int]bool) junit.Testcase {
 	within, found := map[xp.ID]bool{}, []int{}
 	walk([]*report.Node{root}, func(n *report.Node) {
 		if !within[n.ID()] {
@@ -59,6 +63,7 @@ func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]in
 	mine := make([]report.Problem, 0, len(found))
 	for _, k := range found {
 		mine = append(mine, problems[k])
+		told[k] = true
 	}
 
 	return testcase(root.Kind, root.String(), mine)

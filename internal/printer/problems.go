@@ -4,15 +4,11 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// roomy is from how many columns on problems are a table; on fewer its cells are too narrow to be read.
-const roomy = 150
 
 // A finding is what is wrong with one object, or in the same words with several.
 type finding struct {
@@ -89,14 +85,18 @@ func (s *sheet) named(f *finding) string {
 
 func (s *sheet) problems() string {
 	all := findings(s.report.Problems)
-	switch {
-	case len(all) == 0:
-		return ""
-	case s.Width >= roomy:
-		return s.problemTable(all)
-	default:
-		return s.problemBlocks(all)
+	blocks := make([]string, 0, len(all))
+	for _, f := range all {
+		c := colourOf(f.Severity)
+		head := strings.ToUpper(string(f.Severity)) + " " + string(f.Code)
+		blocks = append(blocks, strings.Join([]string{
+			s.paint(head, c, text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head),
+			s.wrapped(f.Reason, "  "),
+			s.next(f.Next),
+		}, "\n"))
 	}
+
+	return strings.Join(blocks, "\n\n")
 }
 
 func colourOf(severity report.Severity) text.Color {
@@ -107,39 +107,17 @@ func colourOf(severity report.Severity) text.Color {
 	return text.FgYellow
 }
 
-func (s *sheet) problemTable(all []*finding) string {
-	t := table.NewWriter()
-	t.SetStyle(table.Style{Box: table.BoxStyle{PaddingRight: strings.Repeat(" ", gap)}, Options: table.OptionsNoBordersAndSeparators})
-	titles, header := []string{"SEVERITY", "CODE", "OBJECT", "WHAT", "NEXT STEP"}, table.Row{}
-	for _, title := range titles {
-		header = append(header, s.paint(title, text.Bold))
-	}
-	t.AppendHeader(header)
-	const code, object = 18, 32
-	fixed := len("severity") + code + object + (len(titles)-1)*gap
-	rest := (min(s.Width, 2*roomy) - fixed) / 2
-	for _, f := range all {
-		c := colourOf(f.Severity)
-		t.AppendRow(table.Row{
-			s.paint(string(f.Severity), c, text.Bold), s.paint(text.WrapSoft(string(f.Code), code), c),
-			text.WrapSoft(s.named(f), object), text.WrapSoft(f.Reason, rest), text.WrapSoft(f.Next, rest),
-		})
+// commandAtEnd is what a next step has in its end that can be copied.
+var commandAtEnd = regexp.MustCompile(`: ((?:kubectl|velero|` + regexp.QuoteMeta(xp.Program) + `) .*)$`)
+
+// next returns a next step. On a terminal a command in its end has a line of its own, however long that is: what is broken into lines can't be copied.
+func (s *sheet) next(step string) string {
+	at := commandAtEnd.FindStringSubmatchIndex(step)
+	if s.Width == 0 || at == nil {
+		return s.wrapped("Next: "+step, "  ")
 	}
 
-	return trimmed(t.Render())
-}
-
-func (s *sheet) problemBlocks(all []*finding) string {
-	var blocks []string
-	for _, f := range all {
-		c := colourOf(f.Severity)
-		head := strings.ToUpper(string(f.Severity)) + " " + string(f.Code)
-		block := []string{s.paint(head, c, text.Bold) + strings.TrimPrefix(s.wrapped(head+": "+s.named(f), ""), head)}
-		block = append(block, s.wrapped(f.Reason, "  "), s.wrapped("Next: "+f.Next, "  "))
-		blocks = append(blocks, strings.Join(block, "\n"))
-	}
-
-	return strings.Join(blocks, "\n\n")
+	return s.wrapped("Next: "+step[:at[0]+1], "  ") + "\n    " + step[at[2]:at[3]]
 }
 
 // hanging returns a text in lines as wide as the terminal. All but the first are indented as far as the first bytes of that reach.

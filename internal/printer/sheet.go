@@ -29,8 +29,12 @@ func newSheet(r *report.Report, all bool, o Options) *sheet {
 }
 
 func (s *sheet) render() []byte {
+	sections := []string{s.problems(), s.releases(), s.trees(), s.against()}
+	if s.all {
+		sections = append(sections, s.order(), s.versions())
+	}
 	var parts []string
-	for _, part := range []string{s.problems(), s.releases(), s.trees(), s.against(), s.order(), s.versions(), s.summary()} {
+	for _, part := range append(sections, s.summary()) {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -59,7 +59,7 @@ func counts(r *report.Report) string {
 	c := r.Summary
 	line := fmt.Sprintf("%s, %s, %s", some(c.Claims, "claim"), some(c.XRs, "XR"), some(c.Composed, "composed resource"))
 	if c.Composed > 0 {
-		line += fmt.Sprintf(" (%d adopted)", c.Adopted)
+		line += fmt.Sprintf(" (%d %s)", c.Adopted, word(r, report.Adopted))
 	}
 	line += ", " + some(c.Managed, "MR")
 	if c.Held > 0 {

@@ -99,7 +99,7 @@ func (s *sheet) line(g *grid, drawn string, b bunch) {
 
 		return
 	}
-	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), state(b.State), outcome(b.Node)}
+	cells := []cell{plain(drawn), condition(b.Synced), condition(b.Ready), state(s.report, b.State), outcome(b.Node)}
 	external, revision, hold, age := "", "", "", ""
 	if s.all {
 		external, revision = b.ExternalName, b.Revision
@@ -131,14 +131,23 @@ func condition(c *report.Condition) cell {
 	}
 }
 
-func state(of report.State) cell {
+// word is what a state is called. In a backup nothing is adopted yet.
+func word(r *report.Report, of report.State) string {
+	if r.Kind == report.KindInspection && of == report.Adopted {
+		return "owned"
+	}
+
+	return string(of)
+}
+
+func state(r *report.Report, of report.State) cell {
 	switch of { //nolint:exhaustive // The others may be as they should be for now.
 	case report.Adopted, report.Alone:
-		return plain(string(of))
+		return plain(word(r, of))
 	case report.Missing, report.Foreign:
-		return cell{text: string(of), colours: []text.Color{text.FgRed}}
+		return cell{text: word(r, of), colours: []text.Color{text.FgRed}}
 	default:
-		return cell{text: string(of), colours: []text.Color{text.FgYellow}}
+		return cell{text: word(r, of), colours: []text.Color{text.FgYellow}}
 	}
 }
 

@@ -38,6 +38,7 @@ func scenes() []scene {
 		},
 		{
 			page:      "README.md",
+			begin:     event{restarted: true}, // The restore has brought the XRD, and Velero asks only every five minutes what is served.
 			meanwhile: map[string]event{"velero restore create team-a --from-backup team-a --wait": {forgotten: true}},
 		},
 		{

@@ -1,0 +1,45 @@
+package hooks
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/live"
+)
+
+// completionTimeout is how long a shell waits for what is to be completed.
+const completionTimeout = 5 * time.Second
+
+// completeContext completes the contexts of the kubeconfig file.
+func (o *options) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names, err := live.Contexts(o.kubeconfig)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeRestore completes the names of Velero's Restores.
+func (o *options) completeRestore(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmp.Or(c.Context(), context.Background()), completionTimeout)
+	defer cancel()
+	cluster, err := o.cluster()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	err = cluster.Each(ctx, live.KindRestore, o.velero, metav1.ListOptions{}, func(u *unstructured.Unstructured) { names = append(names, u.GetName()) })
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	slices.Sort(names)
+
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,97 @@
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// knownCommand refuses the name of a command that there is not, and says which might be meant. It takes no other arguments.
+func knownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	c.SuggestionsMinimumDistance = 2
+	like := c.SuggestionsFor(args[0])
+	if len(like) == 0 {
+		return fmt.Errorf("unknown command %q", args[0])
+	}
+
+	return fmt.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(like, " or "))
+}
+
+// oneBackup takes exactly one argument, which is a backup.
+func oneBackup(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return errors.New("no BACKUP given; name the file of one, or - for stdin")
+	case 1:
+		return nil
+	default:
+		return fmt.Errorf("one BACKUP can be inspected at a time; there are %d arguments: %s", len(args), strings.Join(args, " "))
+	}
+}
+
+// someNames takes one argument or more.
+func someNames(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no name given; give those of the claims or XRs, as NAMESPACE/NAME")
+	}
+
+	return nil
+}
+
+// newHelp returns the command help, for which a command that there is not is an error.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if of, _, err := c.Root().Find(args); err == nil {
+				for _, sub := range of.Commands() {
+					if sub.IsAvailableCommand() {
+						names = append(names, sub.Name()+"\t"+sub.Short)
+					}
+				}
+			}
+
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err //nolint:wrapcheck // It says all.
+			}
+			if err := knownCommand(of, rest); err != nil {
+				return err
+			}
+			of.InitDefaultHelpFlag()
+
+			return of.Help()
+		},
+	}
+}
+
+// addCompletion adds cobra's command completion, for which a shell that it does not know is an error.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil {
+		c.Args, c.RunE = knownCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+}
+
+// newVersion returns the command version, which prints what the flag of the root does.
+func newVersion(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which version this is, and what it was built from",
+		Long: `Version prints the version of this program, the commit and the version of Go that it was built from, and what it runs on. The flag --version of the
+program does the same.`,
+		Example: `  ` + Name + ` version`,
+		Args:    cobra.NoArgs,
+		Run:     func(*cobra.Command, []string) { fmt.Fprintln(root.OutOrStdout(), Name, root.Version) },
+	}
+}

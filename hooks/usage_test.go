@@ -1,0 +1,72 @@
+package hooks
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// nowhere is a kubeconfig file with an API server at which nothing listens: port 1 of loopback.
+const nowhere = `{apiVersion: v1, kind: Config, current-context: b, clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}],
+contexts: [{name: b, context: {cluster: c}}, {name: a, context: {cluster: c}}]}`
+
+func TestUsage(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, []byte(nowhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))
+	t.Setenv("HOME", dir)
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	cases := map[string]struct {
+		reason string
+		args   string
+		code   int
+		// out and err are the beginnings of what is said.
+		out, err string
+	}{
+		"Slip": {
+			reason: "A command that is nearly right is named.", args: "valdate", code: ExitUsage,
+			err: "Error: unknown command \"valdate\"; did you mean validate?\nSee \"velero-plugin-for-crossplane --help\".\n",
+		},
+		"Unknown": {reason: "Any other is only refused.", args: "nonsense", code: ExitUsage, err: "Error: unknown command \"nonsense\"\nSee"},
+		"SubCommand": {
+			reason: "Its own help is that of the command.", args: "guard onn", code: ExitUsage,
+			err: "Error: unknown command \"onn\"; did you mean on or off?\nSee \"velero-plugin-for-crossplane guard --help\".\n",
+		},
+		"Help":           {reason: "There is help for a command.", args: "help guard off", out: "Takes the guard down"},
+		"HelpUnknown":    {reason: "And none for what is none.", args: "help nope", code: ExitUsage, err: "Error: unknown command \"nope\"\nSee \"velero-plugin-for-crossplane --help\"."},
+		"Completion":     {reason: "There is a script for a shell.", args: "completion bash", out: "# bash completion"},
+		"UnknownShell":   {reason: "And none for others.", args: "completion tcsh", code: ExitUsage, err: "Error: unknown command \"tcsh\""},
+		"Version":        {reason: "It is a command as well as a flag.", args: "version", out: "velero-plugin-for-crossplane of unknown version"},
+		"Format":         {reason: "The formats are named.", args: "validate -o tabel", code: ExitUsage, err: "Error: invalid argument \"tabel\" for \"-o, --output\" flag: unknown output format; use one of table,"},
+		"NoBackup":       {reason: "It says what is missing.", args: "inspect", code: ExitUsage, err: "Error: no BACKUP given;"},
+		"TwoBackups":     {reason: "And what is too much.", args: "inspect a b", code: ExitUsage, err: "Error: one BACKUP can be inspected at a time; there are 2 arguments: a b"},
+		"NoFile":         {reason: "A file that is not there may be a slip.", args: "inspect " + dir + "/none", code: ExitFailed, err: "Error: cannot read the backup: open"},
+		"Directory":      {reason: "A directory is no file.", args: "inspect " + dir, code: ExitFailed, err: "Error: cannot read the backup: " + dir + " is a directory;"},
+		"NoName":         {reason: "It says which names it takes.", args: "exchange --backup f", code: ExitUsage, err: "Error: no name given; give those of the claims or XRs"},
+		"NoConfig":       {reason: "It names what there is to set.", args: "validate", code: ExitFailed, err: "Error: cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG"},
+		"NothingListens": {reason: "A wrong address is told at once.", args: "validate --kubeconfig " + config, code: ExitFailed, err: "Error: cannot ask which kinds are served: "},
+		"EverywhereHere": {reason: "That would be both.", args: "validate -A -n x", code: ExitUsage, err: "Error: if any flags in the group [namespace all-namespaces]"},
+		"Contexts":       {reason: "Contexts are completed.", args: "__complete validate --kubeconfig " + config + " --context =", out: "a\nb\n:4\n"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			args := strings.Fields(tc.args)
+			if args[len(args)-1] == "=" {
+				args[len(args)-1] = ""
+			}
+			got := command(t, nil, args...)
+			short := func(s, like string) string { return s[:min(len(s), len(like))] }
+			want := ran{code: tc.code, out: tc.out, err: tc.err}
+			begun := ran{code: got.code, out: short(got.out, tc.out), err: short(got.err, tc.err)}
+			if diff := cmp.Diff(want, begun, cmp.AllowUnexported(ran{})); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
