@@ -86,7 +86,7 @@ func TestNextForUnsafe(t *testing.T) {
 		},
 		"RecoverableNamedUnseen": {
 			reason: "What it says may be as old as the backup.", world: world(heldFor(unnamed(), recoverable, named, status)), ref: ref,
-			want: outcome{Moving: true, Waiting: []string{unseen}},
+			want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
 		},
 		"RecoverableNamed": {
 			reason: "Its provider's next word is a new one.", world: world(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
@@ -165,8 +165,12 @@ func TestNextObservesFirst(t *testing.T) {
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
-		"New":      {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
-		"OldWord":  {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"New":     {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
+		"OldWord": {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"WrittenOver": {
+			reason: "Velero may have written the status of the backup over that.", ref: ref, want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
+			world: world(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
+		},
 		"Seen":     {reason: "Now it may look.", world: world(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
 		"Looking":  {reason: "It has not looked yet.", world: world(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
 		"NoStatus": {reason: "Nor has it without a word.", world: world(off), ref: ref, want: moving(unobserved)},

@@ -154,7 +154,7 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if why := w.missingInput(u, h); why != "" {
 		return end{why: why, cause: causeInput}
 	}
-	if e := whilePaused(u, h); e.why != "" {
+	if e := w.whilePaused(u, h); e.why != "" {
 		return w.unheard(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
@@ -198,7 +198,7 @@ func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why strin
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
-func whilePaused(u *unstructured.Unstructured, h *Hold) end {
+func (w *World) whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	if !xp.IsPaused(u) {
 		return end{}
 	}
@@ -214,9 +214,16 @@ func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	}
 	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
+		e := end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
 		// It may have, before Velero brought the status back; and it does not look at a status, nor at what a person says of a creation
-		// (crossplane-runtime, resource.DesiredStateChanged).
-		return end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
+		// (crossplane-runtime, resource.DesiredStateChanged). Of thousands that is so for hundreds, so each is asked for once, at the first poll.
+		if len(h.Status) > 0 && h.Polled == "" {
+			after := *h
+			after.Polled = w.now.UTC().Format(time.RFC3339)
+			e.Change = w.remark(u, &after, stepSay)
+		}
+
+		return e
 	}
 
 	return end{}

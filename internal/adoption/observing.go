@@ -19,6 +19,7 @@ const waitSettled = "its provider has found its external resource, and looks onc
 
 const (
 	stepFound = "its provider has found it; have it look once more"
+	stepSay   = "its status is back; have its provider say once more that it is paused"
 	stepLost  = "its provider does not find it any more; have it look once more"
 )
 

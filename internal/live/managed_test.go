@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,7 +63,9 @@ func TestAdoptObservesFirst(t *testing.T) {
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
 	crossplane(s)
 	provider(t, s, map[string]bool{"b": true})
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	adopter := hasty(s)
+	adopter.limit = time.Minute
+	plans, err := adopter.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
