@@ -115,9 +115,9 @@ explore: ## Explore every order of steps of larger worlds, which takes longer th
 	go test -count=1 -timeout 2h -v -run '^TestExplore' ./internal/explorer -args -large
 
 .PHONY: bench
-bench: ## Measure what the plugin costs on the real stack, and write docs/performance.md (XRS=500 MRS=10 PAIRS=5 LARGE=5000 HELD=1000 OBJECTS=100000 ONLY= KEEP=).
+bench: ## Measure what the plugin costs on the real stack, and write docs/performance.md (XRS=500 MRS=10 PAIRS=5 LARGE=5000 HELD=1000 OBJECTS=100000 ONLY= KEEP= UPJET=).
 	cd test && go run ./cmd/bench --xrs $(XRS) --mrs $(MRS) --pairs $(PAIRS) --large $(LARGE) --held $(HELD) --objects $(OBJECTS) \
-		--only '$(ONLY)' $(if $(KEEP),--keep)
+		--only '$(ONLY)' $(if $(KEEP),--keep) $(if $(UPJET),--upjet $(UPJET))
 
 .PHONY: external-names
 external-names: ## Read the table of known external-names anew from checkouts of upjet's providers (AWS= AZURE= GCP= CHECK=1).

@@ -70,6 +70,11 @@ func specimens() map[string]specimen {
 			reason: "An MR that only observes.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
 			put: with(func(h *Hold) { h.Observes, h.Status, h.Reason = true, []string{"atProvider"}, "observed first" }),
 		},
+		"settles": {
+			reason: "An MR whose external resource was found.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
+			put:  with(func(h *Hold) { h.Observes, h.Reason = true, "observed first" }),
+			then: func(h *Hold) { h.Settling, h.Lost = laterAt, true },
+		},
 		"reads": {
 			reason: "An MR that waits for a password, and for its XR.",
 			object: xptest.With(bucket, xptest.Annotated(xp.AnnotationRestoreStatus, "false")),

@@ -89,7 +89,7 @@ func TestNextByHand(t *testing.T) {
 		},
 		"Observed": {
 			reason: "What may change something is.", of: bucket, want: waits(ready("Bucket b")),
-			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, xptest.Without("metadata", "annotations", xp.AnnotationPaused), xptest.Reconciled())),
+			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settles), false))),
 		},
 		"LetGo": {reason: "It goes on as without.", world: world(let(inHand(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 		"LetGoMR": {

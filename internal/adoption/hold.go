@@ -64,6 +64,10 @@ type Hold struct {
 	// Observes says that an MR was made to observe only, and Policies what its managementPolicies were before; empty if there were none.
 	Observes bool     `json:"observes,omitempty"`
 	Policies []string `json:"managementPolicies,omitempty"`
+	// Settling is when it was noted that the provider of an MR that only observes has found its external resource or, if it is Lost, does not find it any more,
+	// in RFC 3339; "" if it never has.
+	Settling string `json:"settling,omitempty"`
+	Lost     bool   `json:"lost,omitempty"`
 	// Secret says that the backup has the connection secret of an XR or MR, and SecretBy by which command that comes back, if the restore leaves it out.
 	Secret   bool   `json:"secret,omitempty"`
 	SecretBy string `json:"secretBy,omitempty"`

@@ -86,7 +86,7 @@ func TestNextForUnsafe(t *testing.T) {
 		},
 		"RecoverableNamedUnseen": {
 			reason: "What it says may be as old as the backup.", world: world(heldFor(unnamed(), recoverable, named, status)), ref: ref,
-			want: outcome{Moving: true, Waiting: []string{unseen}},
+			want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
 		},
 		"RecoverableNamed": {
 			reason: "Its provider's next word is a new one.", world: world(heldFor(unnamed(), recoverable, named, status, seen)), ref: ref, want: letGo,
@@ -165,13 +165,41 @@ func TestNextObservesFirst(t *testing.T) {
 	broken := xptest.Synced("False", "ReconcileError", "external resource does not exist")
 	moving := func(why string) outcome { return outcome{Moving: true, Waiting: []string{why}} }
 	runPlans(t, map[string]planCase{
-		"New":      {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
-		"OldWord":  {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"New":     {reason: "Its provider must see the pause first, or what it says next proves nothing.", world: world(on), ref: ref, want: moving(unseen)},
+		"OldWord": {reason: "Status can be as old as the backup.", world: world(xptest.With(on, xptest.Reconciled())), ref: ref, want: moving(unseen)},
+		"WrittenOver": {
+			reason: "Velero may have written the status of the backup over that.", ref: ref, want: outcome{Step: stepSay, Target: "Bucket b", Moving: true},
+			world: world(heldFor(mr, Hold{Observes: true, Status: []string{"conditions"}}, xptest.Reconciled())),
+		},
 		"Seen":     {reason: "Now it may look.", world: world(xptest.With(on, xptest.SeenPaused())), ref: ref, want: outcome{Step: stepObserve, Target: "Bucket b", Moving: true}},
 		"Looking":  {reason: "It has not looked yet.", world: world(xptest.With(off, xptest.SeenPaused())), ref: ref, want: moving(unobserved)},
 		"NoStatus": {reason: "Nor has it without a word.", world: world(off), ref: ref, want: moving(unobserved)},
+		"Found": {
+			reason: "Its external resource was there once.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
+		},
+		"Settling": {
+			reason: "A cloud may say something else a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles/2), false))),
+		},
+		"Lost": {
+			reason: "It did, and that must not be forgotten.", ref: ref, want: outcome{Step: stepLost, Target: "Bucket b", Moving: true},
+			world: world(xptest.With(off, broken, settling(noon.Add(-settles), false))),
+		},
+		"StillLost": {
+			reason: "Once is enough.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
+			world: world(xptest.With(off, broken, settling(noon.Add(-settles), true))),
+		},
+		"Back": {
+			reason: "A cloud that says one thing and another is not asked all the time.", ref: ref, want: moving("Bucket b: " + waitSettled),
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles/2), true))),
+		},
+		"BackForAWhile": {
+			reason: "It begins again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), true))),
+		},
 		"Observed": {
-			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
+			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), false))), ref: ref,
 			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
 		},
 		"Missing": {
@@ -203,7 +231,7 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"UnpausedByHand": {
 			reason: "Whoever took the pause off, its provider's word is one.", world: world(xptest.With(off, xptest.Reconciled())), ref: ref,
-			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
+			want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
 		},
 		"Unsafe": {
 			reason: "A name must be there first.", ref: ref, want: outcome{Waiting: []string{"Bucket b: " + WhyHeld(xp.Unknown, "")}},
@@ -221,8 +249,12 @@ func TestNextObservesFirst(t *testing.T) {
 			reason: "Its plan has the MR looked at.", world: world(xr, xptest.With(on, xptest.SeenPaused()), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{unobserved}},
 		},
+		"XRSettles": {
+			reason: "And looked at again.", world: world(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled}},
+		},
 		"XRLetsGo": {
-			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled()), revision), ref: xp.RefTo(x),
+			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), false)), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
 		},
 		"XRWaitsForGood": {

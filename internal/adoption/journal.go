@@ -66,7 +66,7 @@ func (j *journal) begin(r xp.Ref) (end func()) {
 }
 
 // WouldPlanTheSame tells whether Next, if it is called again for what r names, returns what it did the last time, but for times of the future that an object
-// has. It is for Plans that change nothing: Next does not know what has come of a change.
+// or the Plan has. It is for Plans that change nothing: Next does not know what has come of a change.
 func (w *World) WouldPlanTheSame(r xp.Ref) bool {
 	b, planned := w.bases[r.ID()]
 	if !planned || b.at < w.all {

@@ -3,7 +3,7 @@ package adoption
 import (
 	"cmp"
 	"fmt"
-	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,6 +28,8 @@ type end struct {
 	// cause is the same without what a provider says; "" if there is nothing of that in it.
 	cause  string
 	moving bool
+	// later is when it goes on though nothing has changed; zero if it does not.
+	later time.Time
 	// silent says that it waits for a word that may never come by itself.
 	silent bool
 	// ready says that it waits for nothing but a person.
@@ -52,7 +54,7 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 		return w.letGoWith(u, h, Plan{})
 	}
 	if e.Patch == nil {
-		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving}
+		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, Later: e.later}
 		if e.silent {
 			plan.Silent = []Silence{w.silence(u, w.since(u), plan.Waiting[0])}
 		}
@@ -93,14 +95,22 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	if e.ready {
 		return t.awaitHand(r, h)
 	}
+	t.awaitManaged(r, u, e)
+
+	return true
+}
+
+// awaitManaged has the Plan wait for the end of the hold of an MR.
+func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e end) {
 	if e.silent {
 		t.await(u, "%s: %s", r, e.why)
 	} else {
 		t.wait(e.moving, "%s: %s", r, e.why)
 	}
 	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
-
-	return true
+	if t.plan.Later.IsZero() || !e.later.IsZero() && e.later.Before(t.plan.Later) {
+		t.plan.Later = e.later
+	}
 }
 
 // endOf plans the end of the hold of an MR, when all items are restored: its XR is its controller, if that was at work -> its external resource is known -> its
@@ -144,7 +154,7 @@ func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
 	if why := w.missingInput(u, h); why != "" {
 		return end{why: why, cause: causeInput}
 	}
-	if e := whilePaused(u, h); e.why != "" {
+	if e := w.whilePaused(u, h); e.why != "" {
 		return w.unheard(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
@@ -188,7 +198,7 @@ func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why strin
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
-func whilePaused(u *unstructured.Unstructured, h *Hold) end {
+func (w *World) whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	if !xp.IsPaused(u) {
 		return end{}
 	}
@@ -204,41 +214,19 @@ func whilePaused(u *unstructured.Unstructured, h *Hold) end {
 	}
 	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
+		e := end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
 		// It may have, before Velero brought the status back; and it does not look at a status, nor at what a person says of a creation
-		// (crossplane-runtime, resource.DesiredStateChanged).
-		return end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
+		// (crossplane-runtime, resource.DesiredStateChanged). Of thousands that is so for hundreds, so each is asked for once, at the first poll.
+		if len(h.Status) > 0 && h.Polled == "" {
+			after := *h
+			after.Polled = w.now.UTC().Format(time.RFC3339)
+			e.Change = w.remark(u, &after, stepSay)
+		}
+
+		return e
 	}
 
 	return end{}
-}
-
-// endOfObserving plans for an MR that only observes until it was observed.
-func endOfObserving(w *World, u *unstructured.Unstructured, h *Hold) end {
-	if xp.IsPaused(u) {
-		return end{
-			Change: Change{Target: u, Patch: w.key.letObserve(u, h), Step: "let its provider observe it"},
-			why:    "its provider has not observed it yet", moving: true,
-		}
-	}
-	switch c, ok := reconciled(u); {
-	case !ok:
-		return end{why: "its provider has not observed it yet", moving: true}
-	case c.Status != "True":
-		own := `["*"]`
-		if len(h.Policies) > 0 {
-			own = `["` + strings.Join(h.Policies, `","`) + `"]`
-		}
-
-		return end{
-			why: fmt.Sprintf("it only observes until its provider has found its external resource, and its provider can't: %s; mend that. If the external "+
-				"resource is gone and is to be made anew, set its spec.managementPolicies to %s", c.Message, own),
-			cause: "its provider can't observe it",
-		}
-	case h.ByHand:
-		return end{ready: true}
-	default:
-		return end{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
-	}
 }
 
 // isSettled tells whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which

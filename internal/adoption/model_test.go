@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,7 +70,9 @@ type model struct {
 	untold map[xp.ID]bool
 	// behind is the number of things that come true one after the other, such as MRs being observed.
 	behind []func()
-	fault  string
+	// looks is how often somebody has looked at all of it, which takes a while each time.
+	looks int
+	fault string
 }
 
 func newModel(seed uint64) *model {
@@ -285,6 +288,8 @@ func (m *model) step() bool {
 
 func (m *model) world() *World {
 	w := world()
+	m.looks++
+	w.SetTime(noon.Add(time.Duration(m.looks) * settles / 2))
 	if m.chance(2) {
 		w.Pack() // It is the same world.
 	}

@@ -82,6 +82,8 @@ type Plan struct {
 	Quarantine string
 	// Ready says that it waits for nothing but a person who lets it go.
 	Ready bool
+	// Later is when another Plan may follow though nothing has changed; zero if none does.
+	Later time.Time
 	// Arrived is when the restore had brought all of it back, as World.Arrived tells.
 	Arrived time.Time
 	// Brief says that only the XR itself was looked at, so that nothing is known of what it composes.

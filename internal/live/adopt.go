@@ -141,7 +141,7 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 				return nil, o, err
 			}
 			// What was written is known as it was then, with what Crossplane has said until then.
-			o, seen = next, !changed && !asked && p.steps == 0
+			o, seen = next, !changed && !asked && p.steps == 0 && !isLate(p.later())
 		}
 	}
 }
@@ -165,6 +165,9 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 	}
 	// Others are to have most of the time.
 	least, most := max(p.pause, others*(p.looked+p.thought)), min(p.calm, max(0, p.patience-time.Since(p.moved)))
+	if later := p.later(); !later.IsZero() {
+		most = min(p.calm, max(0, time.Until(later)))
+	}
 	if err := o.feed.wait(ctx, min(least, most), most); err != nil {
 		return o, false, err
 	}
@@ -176,6 +179,21 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 
 	return again(), true, nil
 }
+
+// later returns when the first of the plans can be another though nothing has changed; zero if none can.
+func (p *poll) later() time.Time {
+	var first time.Time
+	for _, plan := range p.plans {
+		if !plan.Later.IsZero() && (first.IsZero() || plan.Later.Before(first)) {
+			first = plan.Later
+		}
+	}
+
+	return first
+}
+
+// isLate tells whether it is time for another plan though nothing has changed.
+func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
 // others is how many times as long as looking and planning take others have the machine, which may be the API server's too.
 const others = 4

@@ -120,7 +120,7 @@ func (p *poll) goesOn(look time.Duration) bool {
 	}
 
 	// Where a look takes long it is not worth another one to see nothing move.
-	return p.steps > 0 || moving && time.Since(p.moved) <= p.patience && (!p.blind || look <= p.patience)
+	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.blind || look <= p.patience)
 }
 
 // end tells what has become of all.
@@ -247,7 +247,7 @@ func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.
 			continue
 		}
 		last, planned := p.plans[id]
-		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && w.WouldPlanTheSame(r) {
+		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && !isLate(last.Later) && w.WouldPlanTheSame(r) {
 			plans[id] = last
 
 			continue

@@ -78,8 +78,9 @@ type Options struct {
 	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
-	// ProviderArgs are added to the command line of the cloud's provider.
+	// ProviderArgs are added to the command line of the cloud's provider, and UpjetArgs to that of the other one.
 	ProviderArgs []string
+	UpjetArgs    []string
 	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for Compositions that gate what they compose on what is observed.
 	Gate bool
 	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects. Not on v1.

@@ -40,7 +40,7 @@ func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	return c.run(ctx, &component{
 		name: UpjetProvider, path: path,
 		ready: logs("Starting workers", 2), // The first is what starts the others.
-		args:  []string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name},
+		args:  append([]string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name}, c.options.UpjetArgs...),
 	})
 }
 

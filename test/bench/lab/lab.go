@@ -30,12 +30,13 @@ const (
 	patience  = 5 * time.Minute
 )
 
-// Options are those of the cluster of a Lab. Crossplane and the provider poll seldom, so that what a figure is about is not done besides.
-func Options() stack.Options {
+// Options are those of the cluster of a Lab, with upjet's provider beside the other or without. Crossplane and the providers poll seldom, so that what a figure
+// is about is not done besides.
+func Options(upjet bool) stack.Options {
 	return stack.Options{
-		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true,
+		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, UpjetProvider: upjet,
 		AuditPatches:   schema.GroupResource{Group: compositeKind.Group, Resource: compositeResource},
-		CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"},
+		CrossplaneArgs: []string{"--poll-interval=30m"}, ProviderArgs: []string{"--poll", "30m"}, UpjetArgs: []string{"--poll", "30m"},
 	}
 }
 
@@ -51,6 +52,7 @@ type Lab struct {
 
 	dir      string // For tar files.
 	composed int
+	observe  string // How MRs of upjet's are restored; "" if XRs compose others.
 	template *copies.Template
 	backups  map[int]string // What was uploaded, by the number of XRs.
 	runs     int
@@ -62,9 +64,10 @@ type Lab struct {
 	live      int  // The number of XRs that are adopted and not changed since; 0 if there are others.
 }
 
-// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. The context is for the start only.
-func Start(ctx context.Context, set build.Set, composed int, out io.Writer) (l *Lab, err error) {
-	l = &Lab{set: set, out: out, began: time.Now(), composed: composed, backups: map[int]string{}}
+// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. With a value of the setting observe-first they are upjet's, and are
+// restored with that. The context is for the start only.
+func Start(ctx context.Context, set build.Set, composed int, observe string, out io.Writer) (l *Lab, err error) {
+	l = &Lab{set: set, out: out, began: time.Now(), composed: composed, observe: observe, backups: map[int]string{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -80,7 +83,7 @@ func Start(ctx context.Context, set build.Set, composed int, out io.Writer) (l *
 	if err := os.MkdirAll(l.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cannot make the directory of the backups: %w", err)
 	}
-	if l.cluster, err = stack.NewCluster(ctx, l.host, Options()); err != nil {
+	if l.cluster, err = stack.NewCluster(ctx, l.host, Options(l.isUpjets())); err != nil {
 		return nil, err
 	}
 
@@ -184,7 +187,17 @@ func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
 }
 
 // controllers are what reconciles what is restored.
-func controllers() []string { return []string{stack.Function, stack.Crossplane, stack.CloudProvider} }
+func (l *Lab) controllers() []string {
+	names := []string{stack.Function, stack.Crossplane, stack.CloudProvider}
+	if l.isUpjets() {
+		names = append(names, stack.UpjetProvider)
+	}
+
+	return names
+}
+
+// isUpjets tells whether XRs compose MRs that upjet reconciles.
+func (l *Lab) isUpjets() bool { return l.observe != "" }
 
 // reset puts the cluster back to where nothing was restored, with the plugin or without, and with what else is to run.
 func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
@@ -203,7 +216,7 @@ func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
 // stop stops Crossplane and the provider.
 func (l *Lab) stop() error {
 	var errs []error
-	for _, name := range controllers() {
+	for _, name := range l.controllers() {
 		errs = append(errs, l.cluster.Stop(name))
 	}
 
@@ -211,7 +224,7 @@ func (l *Lab) stop() error {
 }
 
 func (l *Lab) start(ctx context.Context) error {
-	for _, name := range controllers() {
+	for _, name := range l.controllers() {
 		if err := l.cluster.Start(ctx, name); err != nil {
 			return err
 		}

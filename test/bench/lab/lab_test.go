@@ -14,7 +14,7 @@ import (
 )
 
 func TestCompositionOf(t *testing.T) {
-	c := compositionOf(7)
+	c := (&Lab{}).compositionOf(7)
 	steps, _, err := unstructured.NestedSlice(c.Object, "spec", "pipeline") // It copies, so it fails for what is no JSON.
 	if err != nil {
 		t.Fatal(err)

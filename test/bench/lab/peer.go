@@ -58,7 +58,7 @@ func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	if err := l.count(ctx, trees); err != nil {
 		return nil, err
 	}
-	if err := l.reset(ctx, false, controllers()...); err != nil {
+	if err := l.reset(ctx, false, l.controllers()...); err != nil {
 		return nil, err
 	}
 	if err := l.cluster.ApplyObjects(ctx, namespaceObject()); err != nil {

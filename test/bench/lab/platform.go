@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,15 +21,31 @@ const composition = "bench"
 var (
 	compositeKind = schema.GroupVersionKind{Group: "platform.example.org", Version: "v1alpha1", Kind: "Environment"}
 	revisionKind  = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}
-	managedGroup  = schema.GroupVersion{Group: "cloud.m.example.org", Version: "v1alpha1"}
 )
 
 const compositeResource = "environments"
 
-// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each.
-func managedKinds() []map[string]any {
+// managedGroup is that of what is composed.
+func (l *Lab) managedGroup() schema.GroupVersion {
+	if l.isUpjets() {
+		return schema.GroupVersion{Group: "upjet.m.example.org", Version: "v1beta1"}
+	}
+
+	return schema.GroupVersion{Group: "cloud.m.example.org", Version: "v1alpha1"}
+}
+
+// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each. Upjet's Buckets have their own names in their tags, which those
+// in the cloud of which there are many copies would not have.
+func (l *Lab) managedKinds() []map[string]any {
 	patch := func(field string) []any {
 		return []any{map[string]any{"type": "FromCompositeFieldPath", "fromFieldPath": "spec." + field, "toFieldPath": "spec.forProvider." + field}}
+	}
+
+	if l.isUpjets() {
+		return []map[string]any{
+			{"kind": "Network", "forProvider": map[string]any{}, "patches": patch("cidr")},
+			{"kind": "Database", "forProvider": map[string]any{"sizeGb": int64(20)}, "patches": []any{}},
+		}
 	}
 
 	return []map[string]any{
@@ -39,14 +56,21 @@ func managedKinds() []map[string]any {
 }
 
 // managedResources are the names of these kinds in requests.
-func managedResources() []string { return []string{"buckets", "networks", "databases"} }
+func (l *Lab) managedResources() []string {
+	var names []string
+	for _, kind := range l.managedKinds() {
+		names = append(names, strings.ToLower(fmt.Sprint(kind["kind"]))+"s")
+	}
+
+	return names
+}
 
 // install installs the XRD of the example, with a Composition of as many MRs as are wanted.
 func (l *Lab) install(ctx context.Context) error {
 	if err := (drill.Platform{Crossplane: stack.V2}).Install(ctx, l.cluster); err != nil {
 		return err
 	}
-	if err := l.cluster.ApplyObjects(ctx, compositionOf(l.composed)); err != nil {
+	if err := l.cluster.ApplyObjects(ctx, l.compositionOf(l.composed)); err != nil {
 		return err
 	}
 	revisions, err := l.cluster.Resource(ctx, revisionKind, "")
@@ -65,15 +89,15 @@ func (l *Lab) install(ctx context.Context) error {
 }
 
 // compositionOf returns a Composition of n MRs.
-func compositionOf(n int) *unstructured.Unstructured {
-	kinds := managedKinds()
+func (l *Lab) compositionOf(n int) *unstructured.Unstructured {
+	kinds := l.managedKinds()
 	var resources []any
 	for i := range n {
 		kind := kinds[i%len(kinds)]
 		resources = append(resources, map[string]any{
 			"name": fmt.Sprintf("part-%03d", i),
 			"base": map[string]any{
-				"apiVersion": managedGroup.String(), "kind": kind["kind"], "spec": map[string]any{"forProvider": kind["forProvider"]},
+				"apiVersion": l.managedGroup().String(), "kind": kind["kind"], "spec": map[string]any{"forProvider": kind["forProvider"]},
 			},
 			"patches": kind["patches"],
 		})
@@ -145,8 +169,8 @@ func (l *Lab) ready(ctx context.Context, trees int) error {
 // managed lists the MRs.
 func (l *Lab) managed(ctx context.Context) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
-	for _, kind := range managedKinds() {
-		mrs, err := l.list(ctx, managedGroup.WithKind(fmt.Sprint(kind["kind"])))
+	for _, kind := range l.managedKinds() {
+		mrs, err := l.list(ctx, l.managedGroup().WithKind(fmt.Sprint(kind["kind"])))
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, 
 			return err
 		}
 		requests, place = append(requests, more...), next
-		written = meter.FirstWrites(requests, meter.Crossplane, began, managedResources()...)
+		written = meter.FirstWrites(requests, meter.Crossplane, began, l.managedResources()...)
 		if want := trees * l.composed; len(written) < want {
 			return fmt.Errorf("it has applied %d of %d", len(written), want)
 		}

@@ -98,7 +98,7 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	}
 	var with []string
 	if how.Live {
-		with = controllers()
+		with = l.controllers()
 	}
 	if err := l.reset(ctx, how.Plugin, with...); err != nil {
 		return nil, nil, err
@@ -107,6 +107,9 @@ func (l *Lab) restore(ctx context.Context, trees int, how How) (_ *Restore, run 
 	args := []string{"restore", "create", name, "--from-backup", backup}
 	if how.Status {
 		args = append(args, "--status-include-resources", "*")
+	}
+	if how.Plugin && l.isUpjets() {
+		args = append(args, "--annotations", "velero.crossplane.io/observe-first="+l.observe)
 	}
 	if err := l.awaitBackup(ctx, backup); err != nil {
 		return nil, nil, err

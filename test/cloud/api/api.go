@@ -110,4 +110,8 @@ type Fault struct {
 	Status int    `json:"status,omitempty"` // The HTTP status to respond with.
 	Stall  bool   `json:"stall,omitempty"`  // Do the call, rather than fail it, but don't answer before the release of all that is stalled.
 	Times  int    `json:"times"`
+
+	// After is how many calls of each caller that match don't fail, before one does; with Again, before each that does.
+	After int  `json:"after,omitempty"`
+	Again bool `json:"again,omitempty"`
 }

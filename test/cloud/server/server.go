@@ -25,7 +25,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	store   *store
-	faults  []api.Fault
+	faults  []*fault
 	release chan struct{} // Closed to release what is stalled.
 }
 
@@ -287,7 +287,7 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 	}
 
 	s.mu.Lock()
-	s.faults = append(s.faults, f)
+	s.faults = append(s.faults, &fault{Fault: f, calls: map[string]int{}})
 	s.mu.Unlock()
 
 	respond(w, http.StatusCreated, f)
@@ -308,13 +308,34 @@ func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {
 	respond(w, http.StatusNoContent, nil)
 }
 
+// A fault is one that was asked for, and how often each caller has made a call that matches.
+type fault struct {
+	api.Fault
+
+	calls map[string]int
+}
+
+func (f *fault) matches(c call) bool {
+	return f.Times > 0 && (f.Op == "" || f.Op == c.op) && (f.Kind == "" || f.Kind == c.kind) && strings.Contains(c.caller.ManagedBy, f.By)
+}
+
+// isDue tells whether the next call of a caller fails.
+func (f *fault) isDue(caller string) bool {
+	f.calls[caller]++
+	if f.Again {
+		return f.calls[caller]%(f.After+1) == 0
+	}
+
+	return f.calls[caller] > f.After
+}
+
 // takeFault uses up one failure of the oldest fault that matches; it returns none if none does.
 func (s *Server) takeFault(c call) api.Fault {
-	for i := range s.faults {
-		f := &s.faults[i]
-		if f.Times > 0 && (f.Op == "" || f.Op == c.op) && (f.Kind == "" || f.Kind == c.kind) && strings.Contains(c.caller.ManagedBy, f.By) {
+	for _, f := range s.faults {
+		if f.matches(c) && f.isDue(c.caller.ManagedBy) {
 			f.Times--
-			return *f
+
+			return f.Fault
 		}
 	}
 

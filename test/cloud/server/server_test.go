@@ -136,6 +136,41 @@ func TestJournal(t *testing.T) {
 				{Seq: 4, Op: api.Create, Kind: api.Bucket, ID: "a", Status: http.StatusCreated},
 			},
 		},
+		"Hidden": {
+			reason: "A fault that comes after a call should spare one of each caller, and no more.",
+			calls: func(ctx context.Context, c *api.Client) {
+				_ = c.Fail(ctx, api.Fault{Op: api.Read, Status: http.StatusNotFound, Times: 100, After: 1})
+				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
+				for _, by := range []string{"x", "x", "y", "x", "y"} {
+					_, _ = c.As(api.Caller{ManagedBy: by}).Get(ctx, api.Bucket, "a")
+				}
+			},
+			ops: []api.Op{api.Read},
+			want: []api.Entry{
+				{Seq: 2, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK, Caller: api.Caller{ManagedBy: "x"}},
+				{Seq: 3, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound, Caller: api.Caller{ManagedBy: "x"}},
+				{Seq: 4, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK, Caller: api.Caller{ManagedBy: "y"}},
+				{Seq: 5, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound, Caller: api.Caller{ManagedBy: "x"}},
+				{Seq: 6, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound, Caller: api.Caller{ManagedBy: "y"}},
+			},
+		},
+		"Flickers": {
+			reason: "A fault that comes again should spare a call before each that fails.",
+			calls: func(ctx context.Context, c *api.Client) {
+				_ = c.Fail(ctx, api.Fault{Op: api.Read, Status: http.StatusNotFound, Times: 100, After: 1, Again: true})
+				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
+				for range 4 {
+					_, _ = c.Get(ctx, api.Bucket, "a")
+				}
+			},
+			ops: []api.Op{api.Read},
+			want: []api.Entry{
+				{Seq: 2, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK},
+				{Seq: 3, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
+				{Seq: 4, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK},
+				{Seq: 5, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
+			},
+		},
 		"Recovered": {
 			reason: "A cloud that has recovered should fail no more calls.",
 			calls: func(ctx context.Context, c *api.Client) {

@@ -28,10 +28,12 @@ func main() {
 	flag.IntVar(&s.Objects, "objects", full.Objects, "How many objects there are in the backup to inspect.")
 	only := flag.String("only", "", "What to measure, separated by commas; all if empty: "+strings.Join(bench.Names(), ", ")+".")
 	keep := flag.Bool("keep", false, "Write what was measured into docs/performance.md, whatever the sizes are.")
+	upjet := flag.String("upjet", "", "Measure with managed resources that upjet reconciles, restored with this value of observe-first, such as upjet or false. "+
+		"It is not written into the documentation.")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, s, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }), *keep)
+	err := run(ctx, s, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }), *upjet, *keep)
 	stop()
 	exit(err)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// run measures, prints the figures and, if there are targets for the sizes, writes them into the documentation.
-func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err error) {
+// run measures, prints the figures and, if there are targets for the sizes, writes them into the documentation. There are none for upjet's managed resources.
+func run(ctx context.Context, s bench.Sizes, only []string, upjet string, keep bool) (err error) {
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -31,11 +31,11 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	if err != nil {
 		return err
 	}
-	set, err := build.Ensure(ctx, os.Stderr, append(stack.Programs(lab.Options()), "kubectl")...)
+	set, err := build.Ensure(ctx, os.Stderr, append(stack.Programs(lab.Options(upjet != "")), "kubectl")...)
 	if err != nil {
 		return err
 	}
-	kept, err := ledger.Open(filepath.Join(root, "bin", "bench", fmt.Sprintf("%dx%d", s.XRs, s.MRs)))
+	kept, err := ledger.Open(filepath.Join(root, "bin", "bench", strings.TrimSuffix(fmt.Sprintf("%dx%d-%s", s.XRs, s.MRs, upjet), "-")))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	}
 	r := &bench.Runner{
 		Sizes: s, Ledger: kept, Of: of, Plugin: set["plugin"].Path, Self: self, Out: os.Stderr,
-		Open: func(ctx context.Context) (*lab.Lab, error) { return lab.Start(ctx, set, s.MRs, os.Stderr) },
+		Open: func(ctx context.Context) (*lab.Lab, error) { return lab.Start(ctx, set, s.MRs, upjet, os.Stderr) },
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	results, err := r.Run(ctx, only)
@@ -56,7 +56,7 @@ func run(ctx context.Context, s bench.Sizes, only []string, keep bool) (err erro
 	if err := bench.Print(os.Stdout, figures); err != nil {
 		return err
 	}
-	if keep || s == bench.Full() {
+	if upjet == "" && (keep || s == bench.Full()) {
 		return write(ctx, root, s, results, figures)
 	}
 

@@ -1,0 +1,43 @@
+package adoption
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// settling is what a hold says when the provider was found to have found it, or with lost not to find it any more.
+func settling(since time.Time, lost bool) xptest.Option {
+	return func(u *unstructured.Unstructured) {
+		h, err := HoldOf(u)
+		if err == nil {
+			h.Settling, h.Lost = since.Format(time.RFC3339), lost
+			var mark string
+			mark, err = Unverified.mark(xp.RefTo(u), h)
+			xp.Annotate(u, AnnotationHold, mark)
+		}
+		if err != nil {
+			panic(err) // The test is wrong.
+		}
+	}
+}
+
+// While an MR settles, its plan and that of its XR can be another though nothing changes.
+func TestSettlingEnds(t *testing.T) {
+	x := xptest.XR("x")
+	of := func(name string, began time.Time) *unstructured.Unstructured {
+		return heldFor(xptest.MR(name, xptest.ControlledBy(x)), Hold{Observes: true}, unpaused(), xptest.Reconciled(), settling(began, false))
+	}
+	first, second := of("b", noon.Add(-2*time.Second)), of("c", noon.Add(-time.Second))
+	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
+	w := world(xr, first, second, xptest.Revision(xptest.RevisionName, x))
+	for _, of := range []*unstructured.Unstructured{xr, first} {
+		if got, want := Next(w, xp.RefTo(of)).Later, noon.Add(3*time.Second); !got.Equal(want) {
+			t.Errorf("What is the first to be settled counts: the plan of %s can be another at %s, not %s", xp.String(of), got, want)
+		}
+	}
+}

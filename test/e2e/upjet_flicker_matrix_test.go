@@ -1,0 +1,226 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// A flicker is a scene of which the cloud shows what it has, and then does not.
+type flicker struct {
+	shape
+
+	// again says that it shows it every other time that it is asked, and not only the first time.
+	again bool
+	// own says that its MRs are of the cloud's other provider.
+	own bool
+}
+
+func TestMatrixUpjetFlickerV1(t *testing.T) { testFlicker(t, stack.V1, "v1.20") }
+
+func TestMatrixUpjetFlickerV2(t *testing.T) { testFlicker(t, stack.V2, "v2") }
+
+// testFlicker loses a cluster whose cloud shows to each MR that was restored once what it stands for, and then says that there is no such thing.
+func testFlicker(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	dir = filepath.Join("testdata", dir)
+	single, fleet, own := filepath.Join(dir, "upjet", "single"), filepath.Join(dir, "upjet", "fleet"), filepath.Join(dir, "standalone")
+	lost := &flicker{shape: shape{reason: "Velero alone has upjet make anew what is hidden.", Scene: drill.Scene{Name: "lost", Dir: single}}}
+	plain := &flicker{own: true, shape: shape{reason: "A provider that is not upjet's makes it anew.", Scene: drill.Scene{Name: "plain", Dir: own}}}
+	with := []*flicker{
+		{shape: shape{reason: "What was found once must not be made anew.", Scene: drill.Scene{Name: "once", Dir: single}}},
+		{again: true, shape: shape{reason: "Nor must what comes and goes.", Scene: drill.Scene{Name: "turns", Dir: single}}},
+		{shape: shape{reason: "Nor must what an XR composes.", Scene: drill.Scene{Name: "shared", Dir: fleet, Count: 2}}},
+		{own: true, shape: shape{reason: "Nor must what is to be observed first.", Scene: drill.Scene{
+			Name: "asked", Dir: own, RestoreArgs: []string{"--annotations", observeFirst},
+		}}},
+	}
+	all := slices.Concat([]*flicker{lost, plain}, with)
+	s := newFlickering(t, version)
+	s.source = s.flickering(t, "source", with)
+	for _, n := range all {
+		if version.IsV1() && n.Count == 0 {
+			n.BackupArgs = selected(n.Name)
+		}
+		must(t, n.Make(ctx, s.source))
+	}
+	must(t, s.source.RestartVelero(ctx))
+	s.storeUpjet(t, &lost.shape)
+	must(t, s.source.UsePlugin(ctx, true))
+	for _, n := range all[1:] {
+		s.storeUpjet(t, &n.shape)
+	}
+	must(t, s.source.Destroy())
+
+	s.target = s.flickering(t, "target", with)
+	must(t, s.target.RestartVelero(ctx))
+	s.hide(t, lost)
+	t.Run("VeleroAlone", func(t *testing.T) { s.testMadeHidden(t, lost, "database", "network", "record", "gateway", "cluster") })
+	must(t, s.target.UsePlugin(ctx, true))
+	s.hide(t, plain)
+	t.Run("NotObservedFirst", func(t *testing.T) { s.testMadeHidden(t, plain, "00") })
+	for _, n := range with {
+		s.hide(t, n)
+		must(t, n.StartRestore(ctx, s.target))
+	}
+	t.Run("Hidden", func(t *testing.T) {
+		for _, n := range with {
+			t.Run(n.Name, func(t *testing.T) { s.testHidden(t, n) })
+		}
+	})
+	must(t, s.cloud.Recover(ctx))
+	for _, n := range with {
+		t.Run(n.Name, func(t *testing.T) { s.testShown(t, n) })
+	}
+}
+
+func newFlickering(t *testing.T, version stack.Version) *suite {
+	t.Helper()
+	set, err := build.Ensure(t.Context(), os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, UpjetProvider: true})...)
+	must(t, err)
+	host, err := stack.NewHost(t.Context(), set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+
+	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+}
+
+// flickering starts a cluster, with Velero alone, that has the platform of each scene. What the cloud calls the resources of one kind of its own provider is
+// known only when that has looked once more.
+func (s *suite) flickering(t *testing.T, name string, scenes []*flicker) *stack.Cluster {
+	t.Helper()
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
+		Name: name, Crossplane: s.version, UpjetProvider: true, VeleroArgs: oftener, ProviderArgs: []string{"--async", "Database." + s.groupOf("cloud")},
+	})
+	must(t, err)
+	for _, n := range scenes {
+		must(t, n.Install(t.Context(), c, ""))
+	}
+
+	return c
+}
+
+// groupOf is the group of a provider's MRs.
+func (s *suite) groupOf(provider string) string {
+	if s.version.IsV1() {
+		return provider + ".example.org"
+	}
+
+	return provider + ".m.example.org"
+}
+
+// hide has the cloud show each MR of a scene what it stands for, and then not.
+func (s *suite) hide(t *testing.T, n *flicker) {
+	t.Helper()
+	must(t, s.cloud.Fail(t.Context(), api.Fault{Op: api.Read, By: n.Name + "-", Status: http.StatusNotFound, Times: always, After: 1, Again: n.again}))
+}
+
+// testMadeHidden is the control: what the cloud does not show any more is made anew at the next look, unless the cloud knows it by its name.
+func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
+	must(t, n.StartRestore(t.Context(), s.target))
+	s.awaitCompleted(t, n.Name)
+	s.eventually(t, "what is hidden to be made anew", func(ctx context.Context) error {
+		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+		if err != nil {
+			return err
+		}
+		got := makers(changes)
+		for _, mr := range mrs {
+			if !slices.Contains(got, n.Name+"-"+mr) {
+				return fmt.Errorf("it made %v anew", got)
+			}
+		}
+
+		return nil
+	})
+}
+
+// testHidden waits until each MR of a scene was not found twice, and wants the provider to have tried nothing else, and the MRs to be held.
+func (s *suite) testHidden(t *testing.T, n *flicker) {
+	if !n.own {
+		s.testRefused(t, &n.shape, http.StatusNotFound)
+
+		return
+	}
+	ctx := t.Context()
+	s.eventually(t, "the cloud to hide each MR twice", func(ctx context.Context) error {
+		reads, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Read)
+		if err != nil {
+			return err
+		}
+		times := map[string]int{}
+		for _, e := range reads {
+			if e.Status == http.StatusNotFound && strings.Contains(e.ManagedBy, n.Name+"-") {
+				times[string(e.Kind)]++
+			}
+		}
+		if times["Bucket"] < 2 || times["Network"] < 2 || times["Database"] < 2 {
+			return fmt.Errorf("it has %v", times)
+		}
+
+		return nil
+	})
+	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+	must(t, err)
+	if len(changes) > 0 {
+		t.Errorf("%s In the cloud: %v", n.reason, changes)
+	}
+	mrs, err := s.plainOf(ctx, n)
+	must(t, err)
+	for _, u := range mrs {
+		if !drill.Held(&u) || !slices.Equal(policies(&u), []any{"Observe"}) {
+			t.Errorf("%s %s %s has the policies %v, annotations %v", n.reason, u.GetKind(), u.GetName(), policies(&u), u.GetAnnotations())
+		}
+	}
+}
+
+// testShown wants a scene to be what it was, when the cloud shows all again.
+func (s *suite) testShown(t *testing.T, n *flicker) {
+	if !n.own {
+		s.testUpjetRestored(t, &n.shape)
+
+		return
+	}
+	ctx := t.Context()
+	s.awaitCompleted(t, n.Name)
+	must(t, n.AwaitReady(ctx, s.target))
+	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
+	must(t, err)
+	if len(changes) > 0 {
+		t.Errorf("%s\nIn the cloud: %v", n.reason, changes)
+	}
+	after, err := n.Picture(ctx, s.target)
+	must(t, err)
+	wantSame(t, &n.shape, n.picture, after)
+}
+
+// plainOf returns the MRs of a scene that are of the cloud's other provider.
+func (s *suite) plainOf(ctx context.Context, n *flicker) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, kind := range []string{"Bucket", "Network", "Database"} {
+		mrs, err := list(ctx, s.target, schema.GroupVersionKind{Group: s.groupOf("cloud"), Version: "v1alpha1", Kind: kind}, n.Name, "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, mrs...)
+	}
+
+	return slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return !strings.HasPrefix(u.GetName(), n.Name+"-") }), nil
+}
