@@ -24,7 +24,11 @@ func veleros() []version {
 
 func crossplanes() []version {
 	return []version{
-		{"v1.20", string(stack.V1)}, {"v2.0", string(stack.V20)}, {"v2.1", string(stack.V21)}, {"v2.2", string(stack.V22)}, {"v2.3", string(stack.V2)},
+		{"v1.20", string(stack.V1)},
+		{"v2.0", string(stack.V20)},
+		{"v2.1", string(stack.V21)},
+		{"v2.2", string(stack.V22)},
+		{"v2.3", string(stack.V2)},
 		{"v2.4", string(stack.V24)},
 	}
 }

@@ -131,7 +131,7 @@ func (p Pair) judge(r *drill.Recovery) error {
 		return judge(r)
 	}
 	if r.Creates+r.Deletes+r.Duplicates == 0 && r.Adopted == r.Total {
-		return errors.New("Velero alone did no damage, so it shows nothing that the plugin did something")
+		return errors.New("cannot show what the plugin is for: Velero alone did no damage")
 	}
 
 	return nil
