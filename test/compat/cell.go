@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
@@ -23,7 +24,12 @@ func veleros() []version {
 
 func crossplanes() []version {
 	return []version{
-		{"v1.20", string(stack.V1)}, {"v2.0", string(stack.V20)}, {"v2.1", string(stack.V21)}, {"v2.2", string(stack.V22)}, {"v2.3", string(stack.V2)},
+		{"v1.20", string(stack.V1)},
+		{"v2.0", string(stack.V20)},
+		{"v2.1", string(stack.V21)},
+		{"v2.2", string(stack.V22)},
+		{"v2.3", string(stack.V2)},
+		{"v2.4", string(stack.V24)},
 	}
 }
 
@@ -79,10 +85,11 @@ func (c Cell) String() string {
 	return "velero-" + c.Velero + "_crossplane-" + c.Crossplane + "_kubernetes-" + c.Kubernetes
 }
 
-// of is what a result of the cell is a result of.
-func (c Cell) of(source string) string {
-	return strings.Join([]string{source, exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)}, ", ")
+func (c Cell) versions() string {
+	return strings.Join([]string{exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)}, ", ")
 }
+
+func (c Cell) judge(r *drill.Recovery) error { return judge(r) }
 
 // Options are those of both clusters.
 func (c Cell) Options() stack.Options {

@@ -21,7 +21,7 @@ import (
 // A program of a cell that nobody can build would be found after hours only.
 func TestCells(t *testing.T) {
 	cells := Cells()
-	if len(cells) != 3*5*2 {
+	if len(cells) != 3*6*2 {
 		t.Errorf("there are %d cells", len(cells))
 	}
 	for _, c := range cells {
@@ -30,7 +30,7 @@ func TestCells(t *testing.T) {
 				t.Errorf("%s needs %s, which nobody can build", c, name)
 			}
 		}
-		if of := c.of("plugin"); strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
+		if of := c.versions(); strings.HasPrefix(of, ", ") || strings.Contains(of, ", ,") || strings.HasSuffix(of, ", ") {
 			t.Errorf("the versions of %s are not known: %s", c, of)
 		}
 		for _, minor := range []string{exact(veleros(), c.Velero), exact(crossplanes(), c.Crossplane), exact(kubernetes(), c.Kubernetes)} {
@@ -47,8 +47,8 @@ func TestOnly(t *testing.T) {
 		minors []string
 		want   int
 	}{
-		"All":     {reason: "By default.", want: 30},
-		"Velero":  {reason: "All with one Velero.", minors: []string{"v1.16"}, want: 10},
+		"All":     {reason: "By default.", want: 36},
+		"Velero":  {reason: "All with one Velero.", minors: []string{"v1.16"}, want: 12},
 		"One":     {reason: "A minor of each.", minors: []string{"v1.37", "v2.0", "v1.16"}, want: 1},
 		"Two":     {reason: "No cell has two of a kind.", minors: []string{"v2.0", "v2.1"}},
 		"Unknown": {reason: "What is not in the matrix is said.", minors: []string{"v3.0"}},
@@ -109,7 +109,15 @@ func TestRun(t *testing.T) {
 			failed: map[Cell]string{kept: "", failing: "", late: ""},
 		},
 		{name: "Nothing", reason: "Then nothing is left.", source: "a", wanted: []Cell{kept, failing}, failed: map[Cell]string{kept: "", failing: "", late: ""}},
-		{name: "Changed", reason: "Of another plugin nothing is known.", source: "b", wanted: []Cell{kept}, played: []Cell{kept}, failed: map[Cell]string{kept: ""}},
+		{
+			name: "Changed", reason: "With another plugin what is wanted is run again, and all else shows what it came to before.", source: "b", wanted: []Cell{kept},
+			played: []Cell{kept}, failed: map[Cell]string{kept: "", failing: "", late: ""},
+		},
+		{
+			name: "Broken", reason: "What this plugin fails at is not shown as what another one did.", source: "b", wanted: []Cell{failing}, err: errors.New("no"),
+			played: []Cell{failing}, failed: map[Cell]string{kept: "", failing: "no", late: ""},
+		},
+		{name: "Forgotten", reason: "Not the next time either.", source: "b", wanted: []Cell{kept}, failed: map[Cell]string{kept: "", late: ""}},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -125,6 +133,15 @@ func TestRun(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.played, played, cmpopts.EquateEmpty()) + cmp.Diff(tc.failed, failed); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			missing, err := r.Missing([]Cell{kept, failing, late})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []Cell{kept, failing, late} {
+				if failed, ok := failed[c]; slices.Contains(missing, c) == (ok && failed == "") {
+					t.Errorf("%s\nmissing are %v", tc.reason, missing)
+				}
 			}
 		})
 	}
@@ -151,21 +168,21 @@ func TestSection(t *testing.T) {
 	broken := sound()
 	broken.Creates = 1
 	section := Section(map[Cell]Result{
-		{Velero: "v1.16", Crossplane: "v1.20", Kubernetes: "v1.30"}: {At: at, Recovery: sound()},
+		{Velero: "v1.16", Crossplane: "v1.20", Kubernetes: "v1.30"}: {At: at, Commit: "abc1234", Recovery: sound()},
 		{Velero: "v1.16", Crossplane: "v1.20", Kubernetes: "v1.37"}: {At: at, Recovery: broken, Failed: "1 create"},
 		{Velero: "v1.16", Crossplane: "v2.0", Kubernetes: "v1.30"}:  {At: at, Failed: "it won't\nstart: a|b"},
 	}, "a machine", at)
 	lines := strings.Split(section, "\n")
 	for _, want := range []string{
-		"Written by `make compat` on 2026-01-02: 1 of 30 cells are as they should be. The machine: a machine.",
-		"| " + build.Version("velero-v1.16") + " | " + build.CrossplaneV1 + " | 9 of 9 adopted in 12 s, 2026-01-02 | **broken**, 2026-01-02: 1 create |",
+		"Written by `make compat` on 2026-01-02: 1 of 36 cells are as they should be. The machine: a machine.",
+		"| " + build.Version("velero-v1.16") + " | " + build.CrossplaneV1 + " | 9 of 9 adopted in 12 s, 2026-01-02 (abc1234) | **broken**, 2026-01-02: 1 create |",
 		"| " + build.Version("velero-v1.16") + " | " + build.Version("crossplane-v2.0") + ` | could not be run, 2026-01-02: it won't start: a\|b | not run |`,
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("there is no line\n%s\nin\n%s", want, section)
 		}
 	}
-	if rows := strings.Count(section, "\n| v"); rows != 15 {
+	if rows := strings.Count(section, "\n| v"); rows != 18 {
 		t.Errorf("there are %d rows", rows)
 	}
 }

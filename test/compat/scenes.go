@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
@@ -20,6 +21,7 @@ func (p Pair) scenes() ([]drill.Scene, error) {
 		{Name: "nested", Count: 4, Size: 44},
 		{Name: "legacy", Count: 4, Size: 28},
 		{Name: "usages", Count: 2, Size: 12},
+		{Name: "composed", Dir: "usages-composed", Count: 2, Size: 8},
 		{Name: "clusterusages", Count: 2, Size: 10, BackupArgs: selected("clusterusages")},
 		{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
 	}
@@ -28,13 +30,14 @@ func (p Pair) scenes() ([]drill.Scene, error) {
 			{Name: "nested", Count: 4, Size: 48},
 			{Name: "secrets", Count: 4, Size: 28},
 			{Name: "usages", Count: 2, Size: 12, BackupArgs: selected("usages")},
+			{Name: "composed", Dir: "usages-composed", Count: 2, Size: 10, BackupArgs: selected("composed")},
 			{Name: "config", Count: 2, Size: 6, BackupArgs: selected("config")},
 			{Name: native, Count: 2, Size: 12},
 		}
 	}
 	for i := range scenes {
 		// Another Crossplane names the revision of the same Composition otherwise.
-		scenes[i].Dir, scenes[i].Drift = filepath.Join(root, "test", "e2e", "testdata", dir, scenes[i].Name), true
+		scenes[i].Dir, scenes[i].Drift = filepath.Join(root, "test", "e2e", "testdata", dir, cmp.Or(scenes[i].Dir, scenes[i].Name)), true
 	}
 
 	return scenes, nil

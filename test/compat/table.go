@@ -2,6 +2,7 @@ package compat
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,8 +42,8 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 func PairSection(results map[Pair]Result, machine string, now time.Time) string {
 	var b strings.Builder
 	sound := 0
-	for _, r := range results {
-		if r.Failed == "" {
+	for p, r := range results {
+		if r.Failed == "" && !p.Alone {
 			sound++
 		}
 	}
@@ -51,7 +52,7 @@ func PairSection(results map[Pair]Result, machine string, now time.Time) string 
 	for _, of := range []struct {
 		what     string
 		versions []version
-	}{{"Crossplane", crossplanes()}, {"Velero", veleros()}} {
+	}{{"Crossplane", crossplanes()}, {"Velero", veleros()}, {"Kubernetes", kubernetes()}} {
 		fmt.Fprintf(&b, "\n| restored into | backup of %s ", of.what)
 		b.WriteString(strings.Join(exacts(of.versions), " | backup of "+of.what+" ") + " |\n|---|" + strings.Repeat("---|", len(of.versions)) + "\n")
 		for _, to := range of.versions {
@@ -62,9 +63,35 @@ func PairSection(results map[Pair]Result, machine string, now time.Time) string 
 			b.WriteString("\n")
 		}
 	}
+	b.WriteString("\n| Velero alone | made anew | deleted | twice in the cloud | objects as they were | |\n|---|---|---|---|---|---|\n")
+	for _, p := range Controls() {
+		r, ok := results[p]
+		b.WriteString("| " + describeControl(p, r, ok) + " |\n")
+	}
 	b.WriteString("\n")
 
 	return b.String()
+}
+
+// describeControl is the row of a control.
+func describeControl(p Pair, r Result, ran bool) string {
+	from, to := p.step()
+	cells := []string{from + " to " + to, "", "", "", ""}
+	if ran && r.Recovery != nil {
+		cells = []string{
+			cells[0], strconv.Itoa(r.Recovery.Creates), strconv.Itoa(r.Recovery.Deletes), strconv.Itoa(r.Recovery.Duplicates),
+			fmt.Sprintf("%d of %d", r.Recovery.Adopted, r.Recovery.Total),
+		}
+	}
+	when := "not run"
+	if ran {
+		when = r.when()
+	}
+	if r.Failed != "" {
+		when += ": " + flat(r.Failed)
+	}
+
+	return strings.Join(append(cells, when), " | ")
 }
 
 func exacts(of []version) []string {
@@ -98,12 +125,22 @@ func describe(r Result, ran bool) string {
 	case !ran:
 		return "not run"
 	case r.Failed == "":
-		return fmt.Sprintf("%d of %d adopted in %.0f s, %s", r.Recovery.Adopted, r.Recovery.Total, r.Recovery.Seconds, r.At.Format(time.DateOnly))
+		return fmt.Sprintf("%d of %d adopted in %.0f s, %s", r.Recovery.Adopted, r.Recovery.Total, r.Recovery.Seconds, r.when())
 	case r.Recovery == nil:
-		return fmt.Sprintf("could not be run, %s: %s", r.At.Format(time.DateOnly), flat(r.Failed))
+		return fmt.Sprintf("could not be run, %s: %s", r.when(), flat(r.Failed))
 	default:
-		return fmt.Sprintf("**broken**, %s: %s", r.At.Format(time.DateOnly), flat(r.Failed))
+		return fmt.Sprintf("**broken**, %s: %s", r.when(), flat(r.Failed))
 	}
+}
+
+// when is the date of a result, and the commit that the plugin was built of.
+func (r Result) when() string {
+	when := r.At.Format(time.DateOnly)
+	if r.Commit != "" {
+		when += " (" + r.Commit + ")"
+	}
+
+	return when
 }
 
 // flat makes a text fit into a cell of a table.

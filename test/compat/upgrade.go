@@ -48,7 +48,7 @@ func PlayPair(ctx context.Context, p Pair, out io.Writer) (recovery *drill.Recov
 
 // PlayScenes is PlayPair with only those scenes that are named, if any is.
 func PlayScenes(ctx context.Context, p Pair, out io.Writer, only ...string) (recovery *drill.Recovery, err error) {
-	set, err := build.Ensure(ctx, out, stack.Programs(p.From.options("source"), p.To.options("target"))...)
+	set, err := build.Ensure(ctx, out, stack.Programs(p.options(p.From, "source"), p.options(p.To, "target"))...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (u *upgrade) cluster(ctx context.Context, options stack.Options, extra stri
 
 // lose makes the scenes, backs each up, and loses the cluster.
 func (u *upgrade) lose(ctx context.Context) (err error) {
-	c, err := u.cluster(ctx, u.From.options("source"), "source.yaml")
+	c, err := u.cluster(ctx, u.options(u.From, "source"), "source.yaml")
 	if err != nil {
 		return err
 	}
@@ -147,11 +147,14 @@ func (u *upgrade) store(ctx context.Context, c *stack.Cluster, s *scene) error {
 
 // recover restores each scene and judges by what is in the target and in the cloud.
 func (u *upgrade) recover(ctx context.Context) (r *drill.Recovery, err error) {
-	c, err := u.cluster(ctx, u.To.options("target"), "target.yaml")
+	c, err := u.cluster(ctx, u.options(u.To, "target"), "target.yaml")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Destroy()) }()
+	if u.Alone {
+		return u.control(ctx, c)
+	}
 	began := time.Now()
 	for _, s := range u.scenes {
 		if err := s.StartRestore(ctx, c); err != nil {
@@ -203,6 +206,11 @@ func (u *upgrade) await(ctx context.Context, c *stack.Cluster, s scene, r *drill
 		r.Phase = phase
 		r.Wrong = append(r.Wrong, "the restore of "+s.Name+" is "+phase+": "+drill.Problems(ctx, c, s.Name))
 	}
+	unprotected, err := s.Unprotected(ctx, c)
+	if err != nil {
+		return err
+	}
+	r.Wrong = append(r.Wrong, unprotected...)
 
 	return s.AwaitReady(ctx, c)
 }

@@ -69,6 +69,28 @@ func Entry[T any](l *Ledger, name, of string, measure func() (T, error)) (T, err
 	return result, l.write(name, entry{Of: of, At: began.UTC().Round(time.Second), Took: l.now().Sub(began).Round(time.Second).String(), Result: b})
 }
 
+// Last returns the measurement of a name and what it is one of, whatever that is. It is not ok if there is none.
+func Last[T any](l *Ledger, name string) (result T, of string, ok bool, err error) {
+	kept, _, err := l.read(name, "")
+	if err != nil || kept.Of == "" {
+		return result, "", false, err
+	}
+	if err := json.Unmarshal(kept.Result, &result); err != nil {
+		return result, "", false, fmt.Errorf("cannot read measurement %s, remove %s: %w", name, l.path(name), err)
+	}
+
+	return result, kept.Of, true, nil
+}
+
+// Drop forgets the measurement of a name, if there is one.
+func (l *Ledger) Drop(name string) error {
+	if err := os.Remove(l.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot drop measurement %s: %w", name, err)
+	}
+
+	return nil
+}
+
 func (l *Ledger) path(name string) string { return filepath.Join(l.dir, name+".json") }
 
 func (l *Ledger) read(name, of string) (e entry, ok bool, err error) {

@@ -68,3 +68,29 @@ func TestEntry(t *testing.T) {
 		})
 	}
 }
+
+func TestLast(t *testing.T) {
+	l, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := result{Seconds: 1}
+	if _, err := Entry(l, "row-1", "plugin a", func() (result, error) { return want, nil }); err != nil {
+		t.Fatal(err)
+	}
+	got, of, ok, err := Last[result](l, "row-1")
+	if diff := cmp.Diff(want, got); diff != "" || of != "plugin a" || !ok || err != nil {
+		t.Errorf("of %q there is (%t, %v) -want, +got:\n%s", of, ok, err, diff)
+	}
+	if _, _, ok, err := Last[result](l, "row-2"); ok || err != nil {
+		t.Errorf("of what was not measured there is %t, %v", ok, err)
+	}
+	for range 2 {
+		if err := l.Drop("row-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, ok, _ := Last[result](l, "row-1"); ok || l.Has("row-1", "plugin a") {
+		t.Errorf("what was dropped is there")
+	}
+}

@@ -1,10 +1,12 @@
 package ledger
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -40,4 +42,27 @@ func SourceOf(root string) (string, error) {
 	}
 
 	return fmt.Sprintf("plugin %x", sum.Sum(nil)[:8]), nil
+}
+
+// CommitOf returns the last commit that has changed what the plugin is built from, and says if there are changes besides.
+func CommitOf(ctx context.Context, root string) (string, error) {
+	git := func(args ...string) (string, error) {
+		args = append(append([]string{"-C", root}, args...), "--", "*.go", "go.mod", "go.sum", ":!*_test.go", ":!test")
+		out, err := exec.CommandContext(ctx, "git", args...).Output()
+		if err != nil {
+			return "", fmt.Errorf("cannot tell the commit of the plugin: %w", err)
+		}
+
+		return strings.TrimSpace(string(out)), nil
+	}
+	commit, err := git("log", "-1", "--format=%h")
+	if err != nil {
+		return "", err
+	}
+	changes, err := git("status", "--porcelain")
+	if changes != "" {
+		commit += " with changes"
+	}
+
+	return commit, err
 }

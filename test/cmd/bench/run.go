@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench"
@@ -70,7 +68,7 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 	if err != nil {
 		return err
 	}
-	commit, err := commitOf(ctx, root)
+	commit, err := ledger.CommitOf(ctx, root)
 	if err != nil {
 		return err
 	}
@@ -98,27 +96,4 @@ func write(ctx context.Context, root string, s bench.Sizes, results *bench.Resul
 	}
 
 	return nil
-}
-
-// commitOf returns the last commit that has changed what the plugin is built from, and says if there are changes besides.
-func commitOf(ctx context.Context, root string) (string, error) {
-	git := func(args ...string) (string, error) {
-		args = append(append([]string{"-C", root}, args...), "--", "*.go", "go.mod", "go.sum", ":!*_test.go", ":!test")
-		out, err := exec.CommandContext(ctx, "git", args...).Output()
-		if err != nil {
-			return "", fmt.Errorf("cannot tell the commit of the plugin: %w", err)
-		}
-
-		return strings.TrimSpace(string(out)), nil
-	}
-	commit, err := git("log", "-1", "--format=%h")
-	if err != nil {
-		return "", err
-	}
-	changes, err := git("status", "--porcelain")
-	if changes != "" {
-		commit += " with changes"
-	}
-
-	return commit, err
 }

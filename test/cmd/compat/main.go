@@ -24,11 +24,12 @@ import (
 func main() {
 	only := flag.String(
 		"only", "",
-		"Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0, and pairs, such as v1.20-v2.3; all if empty.",
+		"Minor versions that a cell must have to be run, separated by commas, such as v1.16,v2.0, and pairs, such as v1.20-v2.3 or v1.20-v2.4-alone; all if empty.",
 	)
+	missing := flag.Bool("missing", false, "Run only what has no result of the same versions, not what has one with an older plugin.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }))
+	err := run(ctx, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' }), *missing)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,7 +38,7 @@ func main() {
 }
 
 // run runs the cells and the pairs and writes their tables. It fails if one of them is not as it should be.
-func run(ctx context.Context, only []string) error {
+func run(ctx context.Context, only []string, missing bool) error {
 	root, err := build.Root()
 	if err != nil {
 		return err
@@ -46,7 +47,11 @@ func run(ctx context.Context, only []string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := ledger.Open(filepath.Join(root, "bin", "compat"))
+	commit, err := ledger.CommitOf(ctx, root)
+	if err != nil {
+		return err
+	}
+	kept, err := ledger.Open(filepath.Join(root, "test", "compat", "results"))
 	if err != nil {
 		return err
 	}
@@ -66,8 +71,8 @@ func run(ctx context.Context, only []string) error {
 			return err
 		}
 		failed = append(failed, play(ctx, path, table[compat.Cell]{
-			wanted: cells, mark: "make compat", section: compat.Section,
-			Runner: compat.Runner[compat.Cell]{Ledger: kept, Source: source, Out: os.Stderr, All: compat.Cells(), Play: compat.Play},
+			wanted: cells, missing: missing, mark: "make compat", section: compat.Section,
+			Runner: compat.Runner[compat.Cell]{Ledger: kept, Source: source, Commit: commit, Out: os.Stderr, All: compat.Cells(), Play: compat.Play},
 		}))
 	}
 	if len(steps) > 0 || len(only) == 0 {
@@ -75,9 +80,10 @@ func run(ctx context.Context, only []string) error {
 		if err != nil {
 			return err
 		}
+		all := append(compat.Pairs(), compat.Controls()...)
 		failed = append(failed, play(ctx, path, table[compat.Pair]{
-			wanted: pairs, mark: "make compat, pairs", section: compat.PairSection,
-			Runner: compat.Runner[compat.Pair]{Ledger: kept, Source: source, Out: os.Stderr, All: compat.Pairs(), Play: compat.PlayPair},
+			wanted: pairs, missing: missing, mark: "make compat, pairs", section: compat.PairSection,
+			Runner: compat.Runner[compat.Pair]{Ledger: kept, Source: source, Commit: commit, Out: os.Stderr, All: all, Play: compat.PlayPair},
 		}))
 	}
 
@@ -89,12 +95,19 @@ type table[C compat.Case] struct {
 	compat.Runner[C]
 
 	wanted  []C
+	missing bool
 	mark    string
 	section func(results map[C]compat.Result, machine string, now time.Time) string
 }
 
 // play runs what is wanted and writes the table.
 func play[C compat.Case](ctx context.Context, path string, t table[C]) error {
+	if t.missing {
+		var err error
+		if t.wanted, err = t.Missing(t.wanted); err != nil {
+			return err
+		}
+	}
 	results, err := t.Run(ctx, t.wanted)
 	if err != nil {
 		return err
