@@ -66,7 +66,7 @@ func serviceAccount(manager string) *unstructured.Unstructured {
 // deploymentOf is Crossplane's, of a version.
 func deploymentOf(version string) *unstructured.Unstructured {
 	return xptest.Object("apps/v1", "Deployment", "crossplane-system", "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
-		xptest.Field([]any{map[string]any{"image": "r/crossplane:" + version}}, "spec", "template", "spec", "containers"))
+		xptest.Field([]any{map[string]any{"image": "xpkg.crossplane.io/crossplane/crossplane:" + version}}, "spec", "template", "spec", "containers"))
 }
 
 func TestInspect(t *testing.T) {
