@@ -75,7 +75,9 @@ func serve() {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom).Knowing(asks).LeavingTo(standDown).ModifiedBy(modifiers), err
+			adopter := live.NewAdopter(cluster, log).OnStep(asks.Lifted)
+
+			return restoreitem.NewAdopt(selector, cluster, adopter, log).Minding(doom).Knowing(asks).LeavingTo(standDown).ModifiedBy(modifiers), err
 		}
 	}
 	server := framework.NewServer().

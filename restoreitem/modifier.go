@@ -38,8 +38,8 @@ type modifierPatch struct {
 	PatchData string `json:"patchData"`
 }
 
-// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource modifiers are for each Restore that names none (velero PR #10098,
-// which no release has yet).
+// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource modifiers are for each Restore that names none (velero PR
+// #10098, which no release has yet).
 const DefaultModifiers = "default-resource-modifier-configmap"
 
 // ModifiedBy has the action know which resource modifiers are for Restores that name none: the ConfigMap of the name that is returned, "" if there are none.
