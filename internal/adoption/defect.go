@@ -29,8 +29,8 @@ var defects = []Defect{ //nolint:gochecknoglobals // It is a constant list.
 	stopsWatching,
 	{
 		From: "2.0.0", Before: "2.0.3",
-		What: "does not look at a namespaced XR when something that it composes has changed (crossplane #6780), so that one which was restored may never say that it " +
-			"is Ready",
+		What: "does not look at a namespaced XR when something that it composes has changed (crossplane #6780), so that one which was restored may never say that " +
+			"it is Ready",
 		Until: `start it with "--enable-realtime-compositions=false"`,
 	},
 	{

@@ -9,8 +9,8 @@ import (
 )
 
 // warnStripped is what is told of what may have been reconciled without its hold, which is on again.
-const warnStripped = "it came back without the hold that the restore had put on it, and is held again: resource modifiers of Velero's, a webhook or a policy have " +
-	"taken it off, or somebody has: %s; see whether something has changed meanwhile, and have them leave the annotations " + AnnotationHold + " and " +
+const warnStripped = "it came back without the hold that the restore had put on it, and is held again: resource modifiers of Velero's, a webhook or a policy " +
+	"have taken it off, or somebody has: %s; see whether something has changed meanwhile, and have them leave the annotations " + AnnotationHold + " and " +
 	xp.AnnotationPaused + " (docs/gitops.md)"
 
 // stripped returns the hold that the Restore that asks has put on an object, if that is known, and the object has come back without it; nil otherwise. Whoever
