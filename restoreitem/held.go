@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A memory has the holds that this process has put on items and not lifted. Velero asks after the operations of a restore first in the process that has restored
-// it: then what has come back without its hold can be told from what had none. Most holds are alike, so tens of thousands take a few megabytes.
+// A memory has the holds that this process has put on items and not lifted. Velero asks after the operations of a restore first in the process that has
+// restored it: then what has come back without its hold can be told from what had none. Most holds are alike, so tens of thousands take a few megabytes.
 type memory struct {
 	mu   sync.Mutex
 	by   map[uint64]*adoption.Hold
