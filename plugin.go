@@ -69,12 +69,15 @@ func serve() {
 			return restoreitem.NewOrder(selector, cluster, asks, log).Sparing(cluster).Minding(doom).Awaiting(r), err
 		}
 	}
+	modifiers := modifiersOf(pflag.CommandLine)
 	standDown := restoreitem.NewStandDown(featuresOf(pflag.CommandLine))
 	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
-			return restoreitem.NewAdopt(selector, cluster, live.NewAdopter(cluster, log), log).Minding(doom).Knowing(asks).LeavingTo(standDown), err
+			adopter := live.NewAdopter(cluster, log).OnStep(asks.Lifted)
+
+			return restoreitem.NewAdopt(selector, cluster, adopter, log).Minding(doom).Knowing(asks).LeavingTo(standDown).ModifiedBy(modifiers), err
 		}
 	}
 	server := framework.NewServer().
@@ -110,4 +113,11 @@ func featuresOf(flags *pflag.FlagSet) func() []string {
 	features := flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin.")
 
 	return func() []string { return *features }
+}
+
+// modifiersOf returns the name of the ConfigMap with the resource modifiers that the Velero applies to each restore that names none, as featuresOf does.
+func modifiersOf(flags *pflag.FlagSet) func() string {
+	name := flags.String(restoreitem.DefaultModifiers, "", "The resource modifiers of restores that name none, of the Velero that starts this plugin.")
+
+	return func() string { return *name }
 }

@@ -37,3 +37,28 @@ func TestFeaturesOf(t *testing.T) {
 		})
 	}
 }
+
+func TestModifiersOf(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"None":  {reason: "Velero has none by default.", args: []string{"--plugin-dir=/plugins"}},
+		"Named": {reason: "It is for each restore that names none.", args: []string{"--default-resource-modifier-configmap=cni", "--features=a"}, want: "cni"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			flags := pflag.NewFlagSet("plugin", pflag.ContinueOnError)
+			modifiers := modifiersOf(flags)
+			_ = featuresOf(flags)
+			framework.NewServer().BindFlags(flags)
+			if err := flags.Parse(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			if got := modifiers(); got != tc.want {
+				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}

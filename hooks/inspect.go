@@ -101,12 +101,29 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	if len(trees) == 0 {
 		problems = append(problems, nothingIn(backup, file, i.namespace, all)...)
 	}
-	r.Assemble(trees, problems)
+	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn()), i.defectsAgainst(ctx)))
 	if err := i.print(r, i.out); err != nil {
 		return err
 	}
 
 	return verdict(r.Failing(i.strict))
+}
+
+// defectsAgainst warns of those of the Crossplane in the cluster that the restore would be into, if it can be found out which that is.
+func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
+	if !i.against {
+		return nil
+	}
+	cluster, err := i.cluster()
+	if err != nil {
+		return nil
+	}
+	found, err := cluster.Installation(ctx)
+	if err != nil {
+		return nil
+	}
+
+	return diagnosis.Defects(diagnosis.Cluster, found)
 }
 
 // read reads the backup in a file, or what comes from stdin.

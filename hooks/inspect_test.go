@@ -63,6 +63,12 @@ func serviceAccount(manager string) *unstructured.Unstructured {
 		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"`+manager+`","fieldsV1":{"f:metadata":{"f:annotations":{"f:eks.amazonaws.com/role-arn":{}}}}}]}}`))
 }
 
+// deploymentOf is Crossplane's, of a version.
+func deploymentOf(version string) *unstructured.Unstructured {
+	return xptest.Object("apps/v1", "Deployment", "crossplane-system", "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
+		xptest.Field([]any{map[string]any{"image": "xpkg.crossplane.io/crossplane/crossplane:" + version}}, "spec", "template", "spec", "containers"))
+}
+
 func TestInspect(t *testing.T) {
 	unnamed := xptest.Without("metadata", "annotations", xp.AnnotationExternalName)
 	ready := append(shop(), xptest.XR("other", xptest.NeverComposed()))
@@ -90,6 +96,16 @@ func TestInspect(t *testing.T) {
 			reason: "What a DeploymentRuntimeConfig has Crossplane writes again.", objects: append(shop(), serviceAccount("crossplane"), serviceAccount("kubectl-annotate")),
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/by-kubectl-annotate"},
 		},
+		"KnownDefect": {
+			reason: "Nobody should install that version again.", objects: append(shop(), deploymentOf("v2.4.1")),
+			want: []string{"warning KnownDefect Deployment crossplane-system/crossplane"},
+		},
+		"KnownDefectElsewhere": {
+			reason: "It is of no namespace of a tree, and of each.", objects: append(shop(), deploymentOf("v2.4.0")), args: []string{"-n", "team-a"},
+			want: []string{"warning KnownDefect Deployment crossplane-system/crossplane"},
+		},
+		"NoDefect":       {reason: "That one is mended.", objects: append(shop(), deploymentOf("v2.4.2"))},
+		"UnknownVersion": {reason: "Nobody can tell.", objects: append(shop(), deploymentOf("latest"))},
 		"MissingPlatform": {
 			reason: "An XR can't be reconciled without what it runs on.", objects: shop()[:3], code: ExitProblems,
 			want: []string{"problem RevisionMissing XOrder shop-x1", "problem DefinitionMissing XOrder shop-x1"},
@@ -131,6 +147,10 @@ func TestInspectReports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "nightly.tar.gz")
 	if err := os.WriteFile(file, xptest.Backup(shop()...), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	ran := reported(t, command(t, xptest.Backup(append(shop(), deploymentOf("v2.4.2"))...), "inspect", "-", "-o", "json")).Versions
+	if diff := cmp.Diff(report.Version{Name: "Crossplane that ran", Version: "2.4.2"}, ran[2]); diff != "" {
+		t.Errorf("the version of Crossplane: %s", diff)
 	}
 	r := reported(t, command(t, nil, "inspect", file, "-o", "json"))
 	if r.Kind != report.KindInspection || r.Source != "nightly.tar.gz" || r.Time.IsZero() || r.APIVersion != report.APIVersion {

@@ -188,14 +188,12 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	if restore != "" && s.Unread != nil {
 		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
 	}
-	problems := diagnosis.Validate(s.Objects, s.Situation)
-	if slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Code == report.Stuck }) {
-		// Whoever may not read Deployments gets told to look themselves.
-		if i, err := v.cluster.Installation(ctx); err == nil {
-			s.Situation.Installation = &i
-			problems = diagnosis.Validate(s.Objects, s.Situation)
-		}
+	// Whoever may not read Deployments gets told to look themselves if something is stuck, and nothing of versions.
+	if i, err := v.cluster.Installation(ctx); err == nil {
+		s.Situation.Installation = &i
+		late = append(late, diagnosis.Defects(diagnosis.Cluster, i)...)
 	}
+	problems := diagnosis.Validate(s.Objects, s.Situation)
 	choice := diagnosis.Choice{Namespace: v.namespace, Names: v.names}
 	if restore != "" {
 		// Velero makes label values of longer names.

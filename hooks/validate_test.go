@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -108,6 +109,31 @@ func TestValidateOfARestore(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.restores, r.Restores); diff != "" {
 				t.Errorf("%s\nrestores: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Which Crossplane runs is of no tree, and concerns each.
+func TestValidateOfVersions(t *testing.T) {
+	cases := map[string]struct {
+		reason, version string
+		want            []string
+	}{
+		"Broken":  {reason: "Packages can't be upgraded in it.", version: "v2.4.0", want: []string{"KnownDefect Deployment crossplane-system/crossplane"}},
+		"Fine":    {reason: "It is mended.", version: "v2.4.2"},
+		"Unknown": {reason: "Nobody can tell.", version: "latest"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := newServer(xptest.XR("x", xptest.Reconciled()), deploymentOf(tc.version)).validation()
+			v.names = []string{"x"}
+			r, err := v.validate(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) > 0 {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -44,6 +44,8 @@ type Inventory interface {
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 	// ConfigMap returns the data of a ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
+	// Restore returns a Restore with all that it says.
+	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 }
 
 // A Mender changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
@@ -99,9 +101,10 @@ type Adopt struct {
 	// standDown says what Velero does itself.
 	standDown *StandDown
 	results   results
-	// rules are the Restore's resource modifiers, nil until they are read.
-	modifying sync.Mutex
-	rules     []modifierRule
+	// rules are the resource modifiers that are for the Restore, nil until they are read, and modifiedBy names those that are for each.
+	modifying  sync.Mutex
+	rules      []modifierRule
+	modifiedBy func() string
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}

@@ -24,6 +24,8 @@ type Asks struct {
 	early   sync.Map // Of placed, what was asked for before it was the turn of custom resources.
 	live    sync.Map
 	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
+	// held are the holds that were put on.
+	held memory
 	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
 	environments sync.Map
 }

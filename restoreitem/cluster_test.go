@@ -31,7 +31,9 @@ type cluster struct {
 	reconciled []string
 
 	// Errors of the questions that there are. Owners, what exists and names share one.
-	err, rankErr, configErr, reconciledErr, modifierErr error
+	err, rankErr, configErr, reconciledErr, modifierErr, restoreErr error
+	// restore is the Restore.
+	restore map[string]any
 	// takeable are the claims that somebody has made.
 	takeable []string
 	// taken is the XR that was taken over.
@@ -120,6 +122,12 @@ func (c *cluster) ConfigMap(_ context.Context, namespace, name string) (map[stri
 	c.asked = append(c.asked, "configmap "+namespace+"/"+name)
 
 	return c.configMap, c.modifierErr
+}
+
+func (c *cluster) Restore(_ context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	c.asked = append(c.asked, "restore "+namespace+"/"+name)
+
+	return &unstructured.Unstructured{Object: c.restore}, c.restoreErr
 }
 
 func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

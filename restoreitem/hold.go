@@ -20,8 +20,12 @@ func (a *Adopt) put(i *item, h adoption.Hold) error {
 		return err
 	}
 	h.Restore, h.Since = i.restoreName(), a.now().UTC().Format(time.RFC3339)
-	if _, err = adoption.Put(i.Unstructured, h); err != nil {
+	put, err := adoption.Put(i.Unstructured, h)
+	if err != nil {
 		return err
+	}
+	if a.asks != nil {
+		a.asks.held.add(i.self(), xp.IsManaged(i.original), h, put)
 	}
 
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {

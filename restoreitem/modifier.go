@@ -10,6 +10,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/gobwas/glob"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -37,23 +38,34 @@ type modifierPatch struct {
 	PatchData string `json:"patchData"`
 }
 
-// checkModifiers fails if a resource modifier of the Restore takes off what holds the item. Velero applies them after all actions, just before it creates the
-// item, so nothing would keep Crossplane from composing it anew, or a provider from creating another external resource, before the rest is back.
+// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource modifiers are for each Restore that names none (velero PR
+// #10098, which no release has yet).
+const DefaultModifiers = "default-resource-modifier-configmap"
+
+// ModifiedBy has the action know which resource modifiers are for Restores that name none: the ConfigMap of the name that is returned, "" if there are none.
+func (a *Adopt) ModifiedBy(byDefault func() string) *Adopt {
+	a.modifiedBy = byDefault
+
+	return a
+}
+
+// checkModifiers fails if a resource modifier of the Restore, or one that is for all Restores, takes off what holds the item. Velero applies them after all
+// actions, just before it creates the item, so nothing would keep Crossplane from composing it anew, or a provider from creating another external resource,
+// before the rest is back.
 func (a *Adopt) checkModifiers(i *item) error {
-	ref := i.restore.Spec.ResourceModifier
-	if ref == nil || !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
+	if !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
 		return nil
 	}
-	rules, err := a.modifiers(i.restore)
+	name, rules, err := a.modifiers(i.restore)
 	if err != nil {
-		return fmt.Errorf("cannot find out whether the resource modifiers in the ConfigMap %s/%s leave the hold on %s: %w", i.restore.Namespace, ref.Name,
+		return fmt.Errorf("cannot find out whether the resource modifiers in the ConfigMap %s/%s leave the hold on %s: %w", i.restore.Namespace, name,
 			xp.String(i.original), err)
 	}
 	for n, rule := range rules {
 		if after, ok := rule.apply(i.Unstructured); ok && !isHeldAs(i.Unstructured, after) {
 			return fmt.Errorf("cannot restore %s: rule %d in the ConfigMap %s/%s of resource modifiers removes or changes the annotations %s and %s that hold it "+
 				"until it is adopted, and Crossplane or its provider would create external resources anew; have the rule leave them, by naming only the annotations "+
-				"that it is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, ref.Name, adoption.AnnotationHold, xp.AnnotationPaused)
+				"that it is about, and restore again", xp.String(i.original), n+1, i.restore.Namespace, name, adoption.AnnotationHold, xp.AnnotationPaused)
 		}
 	}
 
@@ -71,14 +83,29 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 	return true
 }
 
-// modifiers returns the rules of the Restore, which it reads once.
-func (a *Adopt) modifiers(restore *velerov1.Restore) ([]modifierRule, error) {
+// modifiers returns the rules that are for the Restore, which it reads once, and the name of their ConfigMap.
+func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
-	if a.rules != nil {
-		return a.rules, nil
+	read := a.named
+	if ref := restore.Spec.ResourceModifier; ref != nil {
+		name = ref.Name
+	} else if a.modifiedBy != nil {
+		name, read = a.modifiedBy(), a.byDefault
 	}
-	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, restore.Spec.ResourceModifier.Name)
+	if name == "" || a.rules != nil {
+		return name, a.rules, nil
+	}
+	if rules, err = read(restore, name); err == nil {
+		a.rules = rules
+	}
+
+	return name, rules, err
+}
+
+// named returns the rules in the ConfigMap that a Restore names.
+func (a *Adopt) named(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, name)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +115,32 @@ func (a *Adopt) modifiers(restore *velerov1.Restore) ([]modifierRule, error) {
 			Rules []modifierRule `json:"resourceModifierRules"`
 		}
 		if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-			return nil, fmt.Errorf("cannot read them: %w", err)
+			return nil, fmt.Errorf("cannot read them: %w: %w", errMisread, err)
 		}
 		rules = append(rules, all.Rules...)
 	}
-	a.rules = rules
 
 	return rules, nil
+}
+
+var errMisread = errors.New("they are no resource modifiers")
+
+// byDefault returns the rules that are for each Restore, none if this one wants none. Velero goes on without those that it can't read.
+func (a *Adopt) byDefault(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+	live, err := a.cluster.Restore(context.Background(), restore.Namespace, restore.Name)
+	if err != nil {
+		return nil, err
+	}
+	// The API of Velero that this plugin is built with may not have the field yet.
+	if skips, _, _ := unstructured.NestedBool(live.Object, "spec", "skipDefaultResourceModifier"); skips {
+		return []modifierRule{}, nil
+	}
+	rules, err := a.named(restore, name)
+	if apierrors.IsNotFound(err) || errors.Is(err, errMisread) {
+		return []modifierRule{}, nil
+	}
+
+	return rules, err
 }
 
 // apply returns what a rule makes of an object; ok is false if it is not about objects of its kind, or can't be applied, of which Velero makes an error. What

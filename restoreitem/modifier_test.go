@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sirupsen/logrus/hooks/test"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
@@ -68,6 +71,47 @@ func TestAdoptChecksModifiers(t *testing.T) {
 			}
 			if tc.refused && !strings.Contains(out.err.Error(), "velero/changes") {
 				t.Errorf("it must name the ConfigMap: %v", out.err)
+			}
+		})
+	}
+}
+
+// Velero is about to have resource modifiers that no Restore names.
+func TestAdoptChecksDefaultModifiers(t *testing.T) {
+	const strips = "version: v1\nresourceModifierRules:\n- conditions: {groupResource: \"*.example.org\"}\n  patches: [{operation: remove, path: /metadata/annotations}]\n"
+	absent := apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "cni")
+	cases := map[string]struct {
+		reason          string
+		of, rules       string
+		named           bool
+		skips           any
+		err, restoreErr error
+		refused         bool
+	}{
+		"Strips":        {reason: "It is for each restore that names none.", of: "cni", rules: strips, refused: true},
+		"None":          {reason: "Velero was started without.", rules: strips},
+		"Skipped":       {reason: "The Restore wants none.", of: "cni", rules: strips, skips: true},
+		"NotSkipped":    {reason: "It says that it wants them.", of: "cni", rules: strips, skips: false, refused: true},
+		"Named":         {reason: "Of a Restore that names some only these count.", of: "cni", rules: "version: v1", named: true},
+		"Absent":        {reason: "Velero goes on without.", of: "cni", err: absent},
+		"Misread":       {reason: "Velero goes on without what it can't read.", of: "cni", rules: "?"},
+		"Unknown":       {reason: "Nobody knows what they do.", of: "cni", err: errors.New("not now"), refused: true},
+		"UnreadRestore": {reason: "Nobody knows whether it wants them.", of: "cni", rules: strips, restoreErr: errors.New("not now"), refused: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := live()
+			c.configMap, c.modifierErr, c.restoreErr = map[string]string{"rules": tc.rules}, tc.err, tc.restoreErr
+			c.restore = map[string]any{"spec": map[string]any{"skipDefaultResourceModifier": tc.skips}}
+			restore := restoreOf(nil)
+			if tc.named {
+				restore.Spec.ResourceModifier = &corev1.TypedLocalObjectReference{Kind: "ConfigMap", Name: "mine"}
+			}
+			log, _ := test.NewNullLogger()
+			a := NewAdopt(Crossplane(), c, nil, log).ModifiedBy(func() string { return tc.of })
+			_, err := a.Execute(inputFor(xptest.ModernXR("x"), restore))
+			if (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "velero/cni") {
+				t.Errorf("%s\ngot %v", tc.reason, err)
 			}
 		})
 	}

@@ -124,6 +124,9 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if at := restore.Status.StartTimestamp; at != nil {
 		by.Started = at.Time
 	}
+	if a.asks != nil {
+		by.Held = a.asks.held.get
+	}
 	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {
 		return adoption.Plan{}, err

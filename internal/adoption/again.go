@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,9 +65,18 @@ func (w *World) holdOn(u *unstructured.Unstructured, restore string) *Hold {
 		delete(annotations, xp.AnnotationPaused)
 		own.SetAnnotations(annotations)
 	}
-	h, err := Put(own, Hold{Restore: restore, Since: w.now.UTC().Format(time.RFC3339), Reason: fmt.Sprintf(reasonAgain, takenOff(u))})
+	of := Hold{Reason: fmt.Sprintf(reasonAgain, takenOff(u))}
+	if kept := w.stripped(u); kept != nil {
+		of = *kept
+		of.Reason = cmp.Or(kept.Reason, fmt.Sprintf(reasonAgain, takenOff(u)))
+	}
+	of.Restore, of.Since = restore, w.now.UTC().Format(time.RFC3339)
+	h, err := Put(own, of)
 	if err != nil {
 		return nil
+	}
+	if of.Observes && xp.OnlyObserves(u) {
+		h.Observes, h.Policies = true, of.Policies
 	}
 	h.Again, h.Fields = true, "" // It exists, with those that manage it.
 

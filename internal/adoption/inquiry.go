@@ -16,6 +16,8 @@ type Asker struct {
 	Restore string
 	// Started is when it began; zero if that is not known.
 	Started time.Time
+	// Held returns the hold that it has put on what r names, as far as whoever asks has put it on and not lifted it; nil if none is known, or nobody can say so.
+	Held func(id xp.ID) *Hold
 }
 
 // An Inquiry is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.

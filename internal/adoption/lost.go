@@ -28,7 +28,7 @@ func (t *tree) judged(p Plan) Plan {
 	}
 	lost, anew, known := w.replaced(t.xr, false)
 	switch {
-	case asked && !isReconciledHere(u):
+	case asked && (!isReconciledHere(u) || w.isBreach(u) && len(lost) == 0):
 		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
@@ -231,16 +231,29 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 	if !w.isSuspect(u) || !w.isAsked(u) {
 		return Plan{Done: true}
 	}
-	if when, ok := createdHere(u); ok {
-		return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
-			"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
-			"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName)
+	if p, ok := createdAnew(u); ok {
+		return p
+	}
+	if p, ok := w.heldAgain(u); ok {
+		return p
 	}
 	if c, ok := observeNoMore(u); ok {
 		return Plan{Change: c, Moving: true}
 	}
 
 	return Plan{Done: true}
+}
+
+// createdAnew is the Plan for an MR of which the provider has created another external resource since it was restored; ok is false if it has not.
+func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
+	when, ok := createdHere(u)
+	if !ok {
+		return Plan{}, false
+	}
+
+	return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
+		"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
+		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
 
 // createdHere returns when the provider of an MR has created an external resource, or was about to, if that was after the MR was restored.

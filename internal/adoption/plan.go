@@ -154,7 +154,7 @@ func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool)
 	case h != nil && h.Clone != "":
 		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
 	case h != nil && h.Quarantine:
-		return nil, quarantined(h), false
+		return nil, w.keptIn(u, h), false
 	default:
 		return h, Plan{}, true
 	}

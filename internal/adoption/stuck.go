@@ -5,25 +5,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
-
-// An Installation is the Crossplane that runs in a cluster; the zero value is one that was not found.
-type Installation struct {
-	// Namespace and Name of its Deployment.
-	Namespace, Name string
-	// Version without a leading v; "" if it is not known.
-	Version string
-	// Replicas are those that are wanted, Ready those that there are.
-	Replicas, Ready int64
-	// Hidden says that it could not be looked for.
-	Hidden bool
-}
-
-// LabelCrossplane selects the Deployments of Crossplane's chart.
-const LabelCrossplane = "app.kubernetes.io/part-of=crossplane"
 
 // Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what to do about it.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
@@ -46,9 +30,8 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	case isCircuitOpen(u):
 		return fmt.Sprintf("its circuit breaker is open, with which %s drops events of what changes often (crossplane #7703); it is asked again until it lets one "+
 			"pass. To have it at once, %s; for good, raise --circuit-breaker-burst and --circuit-breaker-refill-rate", running, restart)
-	case i.isBefore("1.20.0"):
-		return fmt.Sprintf("%s stops watching a kind of which there was no object for a minute, such as that of an XRD that came back early "+
-			"(crossplane #5400, #5151), and takes it up again only when it starts; %s, and for good upgrade to 1.20", running, restart)
+	case i.has(stopsWatching):
+		return fmt.Sprintf("%s %s; %s, and for good upgrade to %s", running, stopsWatching.What, restart, stopsWatching.Before)
 	case i.isAtLeast("2.1.0"):
 		return fmt.Sprintf("%s drops events of XRs that change often (crossplane #7703), or can't watch the kind; it is asked again. See Crossplane's log "+
 			"and the conditions of the XRD; if it stays so, %s", running, restart)
@@ -57,17 +40,6 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 			running, restart)
 	}
 }
-
-// kubectl returns a command of kubectl's about its Deployment.
-func (i Installation) kubectl(verb ...string) xp.Command {
-	return xp.NewCommand("kubectl").With("-n", i.Namespace).Word(verb...).On("deployment/" + i.Name)
-}
-
-// IsDown tells whether no replica of a Crossplane that is installed is ready.
-func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
-
-// IsGone tells whether no Crossplane was found that runs.
-func (i Installation) IsGone() bool { return !i.Hidden && i.Ready == 0 }
 
 // IsProviders tells whether it is a provider that reconciles u, and not Crossplane.
 func IsProviders(u *unstructured.Unstructured) bool {
@@ -78,16 +50,4 @@ func isCircuitOpen(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionResponsive)
 
 	return ok && c.Status == "False" && c.Reason == xp.ReasonCircuitOpen
-}
-
-func (i Installation) isBefore(v string) bool {
-	have, err := version.ParseGeneric(i.Version)
-
-	return err == nil && have.LessThan(version.MustParseGeneric(v))
-}
-
-func (i Installation) isAtLeast(v string) bool {
-	have, err := version.ParseGeneric(i.Version)
-
-	return err == nil && have.AtLeast(version.MustParseGeneric(v))
 }

@@ -24,6 +24,8 @@ type Objects struct {
 	composites, claims, managed, usages, definitions []*object
 	// platform are packages, XRDs, Compositions and CompositionRevisions.
 	platform []*object
+	// deployments are those of Crossplane.
+	deployments []*object
 	// forged are those that say that they are claims and XRs.
 	forged    []*object
 	malformed []report.Problem
@@ -73,6 +75,9 @@ func (o *Objects) AddFrom(s Source) {
 	o.byUID[self.uid] = self
 	if self.is(isPlatform) {
 		o.platform = append(o.platform, self)
+	}
+	if adoption.IsOfCrossplane(u) {
+		o.deployments = append(o.deployments, self)
 	}
 	switch {
 	case self.isForged():

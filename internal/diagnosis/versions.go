@@ -14,6 +14,9 @@ import (
 // Versions returns what the objects say of versions: which Crossplane they need, which packages were installed, and what XRDs define.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
+	if i := o.RanOn(); i.Version != "" {
+		versions = append(versions, report.Version{Name: "Crossplane that ran", Version: i.Version})
+	}
 	for _, u := range wholes(sorted(o.platform)) {
 		switch {
 		case u.GroupVersionKind().Group == xp.GroupPackage:

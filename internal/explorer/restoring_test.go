@@ -275,6 +275,10 @@ func (w *world) arrange() error {
 
 func (cluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
 
+func (cluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{}, nil
+}
+
 func (cluster) ConfigMap(context.Context, string, string) (map[string]string, error) {
 	return nil, nil //nolint:nilnil // There is none.
 }

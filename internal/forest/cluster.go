@@ -267,6 +267,11 @@ func (*view) ConfigMap(context.Context, string, string) (map[string]string, erro
 	return nil, nil //nolint:nilnil // There is none.
 }
 
+// Restore returns nothing: no resource modifiers are for every Restore here.
+func (*view) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+	return &unstructured.Unstructured{}, nil
+}
+
 // TakeOver is for what somebody else makes, and here is nobody else.
 func (*view) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,

@@ -219,7 +219,8 @@ func FuzzInstallation(f *testing.F) {
 		if !ok {
 			return
 		}
-		i := adoption.Installation{Namespace: u.GetNamespace(), Name: u.GetName(), Version: versionOf(u), Replicas: 1, Ready: ready(u)}
+		i := adoption.FindInstallation([]*unstructured.Unstructured{u})
+		i.Replicas = 1
 		for _, about := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b"), u} {
 			if why := adoption.Stuck(about, i); why == "" {
 				t.Errorf("nothing is said of %s with Crossplane %q", xp.String(about), i.Version)

@@ -51,7 +51,7 @@ func TestVersionOf(t *testing.T) {
 			if len(tc.labels) > 0 {
 				u = xptest.With(u, xptest.Labelled(tc.labels[0], tc.labels[1]))
 			}
-			got := versionOf(u)
+			got := adoption.FindInstallation([]*unstructured.Unstructured{u}).Version
 			if got != tc.want {
 				t.Errorf("%s\n%q is version %q, want %q", tc.reason, tc.image, got, tc.want)
 			}
@@ -63,7 +63,7 @@ func TestVersionOf(t *testing.T) {
 	}
 	for name, u := range map[string]any{"None": nil, "NoList": "x", "NoObjects": []any{"x", nil}, "NoImage": []any{map[string]any{"image": int64(1)}}} {
 		odd := xptest.Object("apps/v1", "Deployment", "a", "b", xptest.Field(u, "spec", "template", "spec", "containers"))
-		if got := versionOf(odd); got != "" {
+		if got := adoption.FindInstallation([]*unstructured.Unstructured{odd}).Version; got != "" {
 			t.Errorf("%s: containers that can't be read have no version; got %q", name, got)
 		}
 	}

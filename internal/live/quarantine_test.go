@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,5 +49,34 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	got := xptest.With(s.get(t, buckets, "", "b"), xptest.Without("status"), xptest.Without("metadata", "resourceVersion"))
 	if diff := cmp.Diff(xptest.With(own, xptest.Labelled("velero.io/restore-name", "monday")), got); diff != "" {
 		t.Errorf("-own, +now:\n%s", diff)
+	}
+}
+
+// What has come back without its hold is in quarantine again after the first poll, which tells of it, also below an XR that stays as it is.
+func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
+	x := xptest.XR("x")
+	own := xptest.MR("b", xptest.ControlledBy(x))
+	xr := xptest.XR("x", xptest.Refs(own))
+	away := adoption.Hold{Quarantine: true}
+	s := newServer(heldMR(xr, away), unheld(own, appliedBy("modifier")), restored(xptest.Revision(xptest.RevisionName, x)))
+	by := monday
+	by.Held = func(id xp.ID) *adoption.Hold {
+		if id == xp.RefTo(own).ID() {
+			return &away
+		}
+
+		return nil
+	}
+	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, by, selector, xp.RefTo(xr))
+	if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || p.Moving || p.Quarantine == "" {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	now := s.get(t, buckets, "", "b")
+	if h, err := adoption.HoldOf(now); err != nil || h == nil || !h.Quarantine || !xp.IsPaused(now) {
+		t.Errorf("got %+v, %v", h, err)
+	}
+	told := s.told()
+	if !slices.ContainsFunc(told, func(e string) bool { return strings.HasPrefix(e, "Warning Held b: it came back without the hold") }) {
+		t.Errorf("told %v", told)
 	}
 }

@@ -65,6 +65,11 @@ func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) 
 	return setting.Place{Kind: kind, Namespace: namespace, Name: name, Data: u.GetAnnotations()}, nil
 }
 
+// Restore returns a Restore of Velero's. Errors are those of Get.
+func (c *Cluster) Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
+	return c.Get(ctx, xp.Ref{APIVersion: KindRestore.GroupVersion().String(), Kind: KindRestore.Kind, Namespace: namespace, Name: name})
+}
+
 // ConfigMap returns the data of a ConfigMap. Errors are those of Get.
 func (c *Cluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
 	u, err := c.Get(ctx, xp.Ref{APIVersion: "v1", Kind: setting.KindConfigMap, Namespace: namespace, Name: name})

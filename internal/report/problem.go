@@ -80,6 +80,8 @@ const (
 	NotActivated Code = "NotActivated"
 	// SettingsMisplaced are on what only one revision of a package runs with.
 	SettingsMisplaced Code = "SettingsMisplaced"
+	// KnownDefect is one that the version of Crossplane has which runs, or ran where a backup was made.
+	KnownDefect Code = "KnownDefect"
 	// FormatUnknown is that of a backup which may have been written by a newer Velero.
 	FormatUnknown Code = "FormatUnknown"
 	// NotRestored items are ones that a restore would refuse, or leave out for another reason than that they are made anew.
@@ -99,7 +101,7 @@ const (
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
 	Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing,
-	PipelineReads, NotActivated, SettingsMisplaced, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	PipelineReads, NotActivated, SettingsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

@@ -127,7 +127,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 			},
 			does:    map[string]int{"wait " + h.Name(0) + " -n " + h.Namespace + " --timeout 0": 0},
 			cannot:  map[string]int{"wait -n " + elsewhere + " --timeout 0": 4, "wait --timeout 0": 4, "validate": 1},
-			without: []string{"validatingadmissionpolicies"}, // A Pod need not know that there is a guard.
+			without: []string{"validatingadmissionpolicies", "deployments"}, // A Pod need not know that there is a guard, nor which Crossplane runs.
 		},
 		"Validate": {
 			reason: "What validates reads everything that may be in a tree, and writes nothing.",
@@ -136,6 +136,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				"validate -o wide": asAdministrator, "validate --strict -n " + h.Namespace: 0, "validate --strict --restore " + h.Namespace: 0,
 				"wait --timeout 0 --restore " + h.Namespace: 0,
 			},
+			without: []string{"deployments"}, // Those say which Crossplane runs, if somebody wants to be told.
 		},
 		"Inspect": {
 			reason: "Who plans a restore looks things up as well, and need not read all that a backup has.",
@@ -196,7 +197,7 @@ func rolesOf(h *hooked, backup string) map[string]role {
 				return validate(r) || r.Verb == "patch" && patched[r.Resource+"."+r.Group] || r.Verb == "create" && r.Resource == "events" && r.Group == ""
 			},
 			does:    map[string]int{"release --restore leaked": 0, "validate --restore leaked": 0},
-			without: []string{"secrets", "deployments"}, // Those it asks for to say why Crossplane is silent, if that is slow.
+			without: []string{"secrets", "deployments"}, // Those it asks for to say why Crossplane is silent, if that is slow, and which one runs.
 		},
 	}
 }

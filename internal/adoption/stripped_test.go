@@ -1,0 +1,115 @@
+package adoption
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// What is created can be changed ahead of that, so that nothing on it says that it was to be held.
+func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
+	began := "2026-01-02T10:00:00Z"
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), ofMonday())
+	xr := func(h Hold) *unstructured.Unstructured {
+		return heldFor(xptest.XR("x", xptest.Refs(bucket), ofMonday()), h)
+	}
+	revision := xptest.Revision(xptest.RevisionName, x)
+	quarantine, observes := Hold{Quarantine: true}, Hold{Observes: true, Policies: []string{"*"}, Reason: ReasonObserve}
+	type want struct {
+		Failed, Quarantine, Marked bool
+		Mark                       Hold
+	}
+	cases := map[string]struct {
+		reason  string
+		xr      *unstructured.Unstructured
+		mr      *unstructured.Unstructured
+		held    *Hold
+		began   string
+		asksFor *unstructured.Unstructured
+		want    want
+	}{
+		"Quarantine": {
+			reason: "Another cluster may manage it, so it is held again, and its XR stays as it is.",
+			xr:     xr(quarantine), mr: bucket, held: &quarantine, asksFor: x, want: want{Quarantine: true, Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+		},
+		"Observes": {
+			reason: "It gets the policies back that it had before, when it was observed.",
+			xr:     xr(Hold{}), mr: xptest.With(bucket, xptest.Field([]any{"Observe"}, "spec", "managementPolicies")), held: &observes, asksFor: x,
+			want: want{Marked: true, Mark: Hold{Observes: true, Policies: []string{"*"}, Again: true}},
+		},
+		"OwnOperation": {
+			reason: "What no held XR composes has an operation of its own.",
+			mr:     bucket, held: &quarantine, asksFor: bucket, want: want{Marked: true, Mark: Hold{Quarantine: true, Again: true}},
+		},
+		"Created": {
+			reason: "Its provider was faster, which nothing undoes.",
+			xr:     xr(Hold{}), mr: xptest.With(bucket, xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt)), held: &Hold{Identity: xp.Unknown}, asksFor: x, want: want{Failed: true},
+		},
+		"NotHeld":   {reason: "It was to have none.", xr: xr(Hold{}), mr: bucket, asksFor: x},
+		"Before":    {reason: "It was there before the restore, which has left it.", xr: xr(quarantine), mr: bucket, held: &quarantine, began: laterAt, asksFor: x, want: want{Quarantine: true}},
+		"Elsewhere": {reason: "Another restore has made it.", xr: xr(quarantine), mr: xptest.With(bucket, xptest.Labelled(xp.LabelRestore, "sunday")), held: &quarantine, asksFor: x, want: want{Quarantine: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			objects := []*unstructured.Unstructured{tc.mr}
+			if tc.xr != nil {
+				objects = append(objects, tc.xr)
+			}
+			w := asking(withRestored(world(revision), objects...), tc.asksFor)
+			at := began
+			if tc.began != "" {
+				at = tc.began
+			}
+			w.inquiry.Started, _ = time.Parse(time.RFC3339, at)
+			w.inquiry.Held = func(id xp.ID) *Hold {
+				if id == xp.RefTo(bucket).ID() {
+					return tc.held
+				}
+
+				return nil
+			}
+			p := Next(w, xp.RefTo(tc.asksFor))
+			got := want{Failed: p.Failed != "", Quarantine: p.Quarantine != ""}
+			for _, c := range append(p.Also, p.Change) {
+				if c.Target == nil || xp.RefTo(c.Target) != xp.RefTo(bucket) || !c.Marks() {
+					continue
+				}
+				h, err := HoldOf(xptest.Merge(c.Target, c.Patch))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.Marked, got.Mark = true, *h
+				if !p.Moving || !strings.Contains(c.Warning, "without the hold") {
+					t.Errorf("%s\nit must be told, and looked at again: %+v", tc.reason, p)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Hold{}, "Of", "Restore", "Since", "Reason")); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s\n%+v", tc.reason, diff, p)
+			}
+		})
+	}
+}
+
+// A quarantine that was stripped off an XR is one again, whoever has looked at the XR.
+func TestNextForXRThatCameBackWithoutItsQuarantine(t *testing.T) {
+	bucket := xptest.MR("b", ofMonday())
+	for name, o := range map[string][]xptest.Option{"Fresh": nil, "Reconciled": {reconciledAt(laterAt)}} {
+		xr := xptest.XR("x", append([]xptest.Option{ofMonday(), xptest.Refs(bucket)}, o...)...)
+		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
+		w := asking(withRestored(world(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
+		w.inquiry.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
+		p := Next(w, xp.RefTo(xr))
+		h, err := HoldOf(xptest.Merge(xr, p.Patch))
+		if err != nil || h == nil || !h.Quarantine || !h.Again || p.Step != StepAgain {
+			t.Errorf("%s: got %+v, %+v, %v", name, h, p, err)
+		}
+	}
+}
