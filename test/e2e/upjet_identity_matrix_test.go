@@ -45,6 +45,7 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	s.awaitLeftOut(t)
 	must(t, s.target.UsePlugin(ctx, true))
 	s.restoreUpjets(t)
+	t.Run("Inspected", func(t *testing.T) { s.testInspected(t) })
 	t.Run("GatedBefore", func(t *testing.T) { s.testGatedBefore(t) })
 	t.Run("ObservedFirstBefore", func(t *testing.T) { s.testObservedFirstBefore(t) })
 
@@ -261,5 +262,15 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(restores)) {
 		must(t, drill.AwaitOperations(t.Context(), s.target, name))
+	}
+}
+
+// testInspected wants inspect to name what upjet has not found yet, and nothing else that has a name.
+func (s *identity) testInspected(t *testing.T) {
+	r := command(t, s.target, "inspect", s.download(t, "all"))
+	topic := s.scenes["flight"].mended[0]
+	wantTold(t, "what inspect says of the backup", r.stdout, "NotObserved: Topic", topic)
+	if n := linesWith(r.stdout, "NotObserved:"); n != 1 {
+		t.Errorf("%d lines name what upjet has not found:\n%s", n, r.stdout)
 	}
 }
