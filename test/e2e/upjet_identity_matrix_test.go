@@ -241,7 +241,9 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	t.Helper()
 	restores := map[string][]string{
 		"chosen": {"--annotations", "velero.crossplane.io/external-name-from-id=Record." + s.upjetGroup()},
-		"arn":    {"--item-operation-timeout", "30s"}, "killed": {"--item-operation-timeout", "30s"}, "gone": {"--item-operation-timeout", "30s"},
+		"gone":   {"--item-operation-timeout", "30s"},
+		// Time for upjet to find what can be found, though it is not there yet when these begin.
+		"arn": {"--item-operation-timeout", "90s"}, "killed": {"--item-operation-timeout", "90s"},
 		"flight": nil, "gated": nil, "kept": nil, "first": nil,
 	}
 	for _, name := range slices.Sorted(maps.Keys(restores)) {
