@@ -20,14 +20,19 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
 		return
 	}
-	identity := xp.IdentityOf(u)
-	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)})
-	switch identity { //nolint:exhaustive // The others are safe.
+	switch identity := xp.IdentityOf(u); identity {
 	case xp.InFlight:
-		log.Warn(xp.String(u) + " is being created, so a restore of this backup will hold it and ask a person to look for its external resource. Back up again " +
-			"when it is created; if it stays like that, look for the external resource yourself, and remove its annotation " + xp.AnnotationCreatePending)
+		t.warnOfRisk(ctx, u, nil, xp.String(u)+" is being created, so a restore of this backup will hold it and ask a person to look for its external resource. "+
+			"Back up again when it is created; if it stays like that, look for the external resource yourself, and remove its annotation "+xp.AnnotationCreatePending)
 	case xp.Unknown, xp.Recoverable:
 		t.identifyUnnamed(ctx, u, identity, backup)
+	case xp.Named:
+		if xp.IsUnfound(u) {
+			t.warnOfRisk(ctx, u, nil, xp.String(u)+" has an external-name, and upjet has not found anything under that yet: its status.atProvider is empty. "+
+				"A restore of this backup lets it only observe until its provider finds its external resource, and makes none, unless the setting "+
+				setting.NameObserve+" is false. If there is none it stays so, and is named. Back up again when it is Ready")
+		}
+	case xp.Unborn:
 	}
 }
 
@@ -55,15 +60,14 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 		return
 	}
 	if xp.MayCreate(u) {
-		t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(identity)}).Warn(xp.String(u) + " has no external-name, so nothing says which " +
-			"external resource it manages. " + unidentified + "; or, if none of its kind ever has one, add " + gk.String() + " to the setting " + setting.NameUnnamed)
+		t.warnOfRisk(ctx, u, nil, xp.String(u)+" has no external-name, so nothing says which external resource it manages. "+unidentified+
+			"; or, if none of its kind ever has one, add "+gk.String()+" to the setting "+setting.NameUnnamed)
 	}
 }
 
 // identifyByID is identifyUnnamed for an MR that has what its provider calls its external resource.
 func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) {
 	gk := u.GroupVersionKind().GroupKind()
-	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.Recoverable)})
 	why := ""
 	if !name.Chosen {
 		if why = t.mistrust(ctx, u, id, name, known); why != "" && known {
@@ -76,12 +80,13 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	switch {
 	case why == "":
 		xp.SetExternalName(u, name.External)
-		log.WithField("externalName", name.External).Warn(xp.String(u) + " has no external-name; its stored copy has it from status.atProvider.id, as " + name.By +
-			". Its provider, when it is restarted, can make a second external resource: set its annotation " + xp.AnnotationExternalName + " to " + name.External)
+		t.warnOfRisk(ctx, u, logrus.Fields{"externalName": name.External}, xp.String(u)+" has no external-name; its stored copy has it from status.atProvider.id, "+
+			"as "+name.By+". Its provider, when it is restarted, can make a second external resource: set its annotation "+xp.AnnotationExternalName+" to "+
+			name.External)
 	case xp.MayCreate(u):
-		log.WithField("reason", why).Warn(xp.String(u) + " has no external-name, and that its status.atProvider.id " + id + " would be it is not known: " + why +
-			". " + unidentified + "; or, if the id is the external-name of all of its kind, add " + gk.String() + " to the setting " + setting.NameFromID +
-			", or, if none of its kind ever has one, to " + setting.NameUnnamed)
+		t.warnOfRisk(ctx, u, logrus.Fields{"reason": why}, xp.String(u)+" has no external-name, and that its status.atProvider.id "+id+" would be it is not known: "+
+			why+". "+unidentified+"; or, if the id is the external-name of all of its kind, add "+gk.String()+" to the setting "+setting.NameFromID+
+			", or, if none of its kind ever has one, to "+setting.NameUnnamed)
 	}
 }
 

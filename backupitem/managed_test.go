@@ -74,7 +74,14 @@ func TestTreeIdentifies(t *testing.T) {
 	}{
 		"Named":    {reason: "Nothing is to be said.", mr: xptest.MR("b"), want: want{Name: "b"}},
 		"Observed": {reason: "What its provider calls it is its own affair.", mr: named("b", "ours", "theirs"), want: want{Name: "ours"}},
-		"Unborn":   {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
+		"UpjetFound": {
+			reason: "Upjet has found it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}},"status":{"atProvider":{"id":"b"}}}`)), want: want{Name: "b"},
+		},
+		"UpjetUnfound": {
+			reason: "Upjet may still be creating it.", mr: xptest.MR("b", xptest.JSON(`{"spec":{"initProvider":{}}}`)),
+			want: want{Name: "b", Warns: []string{"A restore of this backup lets it only observe"}},
+		},
+		"Unborn": {reason: "It never existed.", mr: unnamed("", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateFailed, began)), want: want{}},
 		"InFlight": {
 			reason: "Only the cloud knows.", mr: unnamed("", xptest.Without("metadata", "annotations"), pending), want: want{Warns: []string{"is being created"}},
 		},

@@ -26,6 +26,7 @@ type Tree struct {
 	settings func(of metav1.Object) (setting.Settings, error)
 	// unsettled has one warning say for all MRs that the settings can't be read.
 	unsettled sync.Once
+	risks     risks
 }
 
 var _ biav2.BackupItemAction = &Tree{}

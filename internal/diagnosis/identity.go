@@ -25,10 +25,23 @@ func (d *diagnosis) checkIdentities() {
 			if !xp.MayCreate(mr) {
 				continue
 			}
-		case xp.Named, xp.Unborn:
+		case xp.Named:
+			d.addUnfound(mr)
+
+			continue
+		case xp.Unborn:
 			continue
 		}
 		d.addUnsure(mr, code, identity)
+	}
+}
+
+// addUnfound adds that upjet had not found what an MR manages when it was backed up. In a cluster it says so itself: it is not Ready.
+func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
+	if d.of == Backup && xp.IsUnfound(mr) {
+		d.add(report.NotObserved, report.Warning, xp.RefTo(mr),
+			"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; "+
+				"a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise")
 	}
 }
 

@@ -62,3 +62,22 @@ func TestInspectKnowsKinds(t *testing.T) {
 		})
 	}
 }
+
+// What upjet had not found yet is told of a backup, and what it had is not.
+func TestInspectNamesUnfound(t *testing.T) {
+	upjets := func(name string, o ...xptest.Option) *unstructured.Unstructured {
+		return xptest.MR(name, append([]xptest.Option{xptest.JSON(`{"spec":{"initProvider":{}}}`)}, o...)...)
+	}
+	objects := []*unstructured.Unstructured{
+		upjets("unfound"), upjets("found", xptest.JSON(`{"status":{"atProvider":{"id":"found"}}}`)), xptest.MR("other"),
+	}
+	var said []string
+	for _, p := range Inspect(objectsOf(objects...)) {
+		if p.Code == report.NotObserved {
+			said = append(said, string(p.Severity)+" "+p.Object.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"warning unfound"}, said); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}

@@ -52,6 +52,8 @@ const (
 	// IdentityMissing and IdentityInFlight MRs may have an external resource that nothing names.
 	IdentityMissing  Code = "IdentityMissing"
 	IdentityInFlight Code = "IdentityInFlight"
+	// NotObserved MRs of upjet's have an external-name under which upjet has not found anything yet.
+	NotObserved Code = "NotObserved"
 	// LeakedHold is a hold that nothing works on any more, and HeldBack one that a restore works on.
 	LeakedHold Code = "LeakedHold"
 	HeldBack   Code = "Held"
@@ -99,9 +101,9 @@ const (
 
 // order of the Codes, the gravest first.
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
-	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, LeakedHold, HeldBack,
-	Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing, EnvironmentMissing,
-	PipelineReads, NotActivated, SettingsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, NotObserved, LeakedHold,
+	HeldBack, Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing,
+	EnvironmentMissing, PipelineReads, NotActivated, SettingsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
 }
 
 // Codes returns all of them, the gravest first.

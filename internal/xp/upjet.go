@@ -13,3 +13,13 @@ func IsUpjets(mr *unstructured.Unstructured) bool {
 
 	return ok && IsManaged(mr)
 }
+
+// IsUnfound tells whether upjet, which creates what it does not find, says nothing of what there is under the external-name of an MR. It writes all that it
+// knows of an external resource into status.atProvider when it has observed it. Before that it was not created yet, or nobody has answered: upjet says of an
+// asynchronous create that it succeeded when it begins (upjet pkg/controller/external_async_tfpluginsdk.go, Create), so nothing else tells.
+func IsUnfound(mr *unstructured.Unstructured) bool {
+	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
+	found, _ := v.(map[string]any)
+
+	return IsUpjets(mr) && len(found) == 0 && !IsPaused(mr) && MayCreate(mr) && IdentityOf(mr) == Named
+}

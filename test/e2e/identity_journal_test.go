@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,27 +15,96 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
+// A maker is the provider whose MRs the scenes of an identity are made of.
+type maker struct {
+	program string
+	kinds   []schema.GroupVersionKind
+	// announced is a kind that is said to be being created, and silent one that is created asynchronously, of which nothing is said that lasts.
+	announced, silent string
+}
+
+// ownMaker is the provider that is made for these tests.
+func ownMaker(version stack.Version) maker {
+	m := maker{program: stack.CloudProvider, announced: "Network", silent: "Database"}
+	groups := []string{"cloud.example.org", "cloud.m.example.org"}
+	if version == stack.V1 {
+		m.announced, groups = "Bucket", groups[:1]
+	}
+	for _, group := range groups {
+		for _, kind := range api.Kinds() {
+			m.kinds = append(m.kinds, schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: string(kind)})
+		}
+	}
+
+	return m
+}
+
+// manages tells whether the provider has kinds of a group.
+func (m maker) manages(group string) bool {
+	return slices.ContainsFunc(m.kinds, func(gvk schema.GroupVersionKind) bool { return gvk.Group == group })
+}
+
 // managed lists the MRs of a scene.
 func (s *identity) managed(ctx context.Context, t *testing.T, c *stack.Cluster, scene string) []unstructured.Unstructured {
 	t.Helper()
-	groups := []string{"cloud.example.org"}
-	if s.version != stack.V1 {
-		groups = append(groups, "cloud.m.example.org")
-	}
 	var mrs []unstructured.Unstructured
-	for _, group := range groups {
-		for _, kind := range api.Kinds() {
-			all, err := list(ctx, c, schema.GroupVersionKind{Group: group, Version: "v1alpha1", Kind: string(kind)}, scene, "")
-			must(t, err)
-			for _, u := range all {
-				if strings.HasPrefix(u.GetName(), scene+"-") {
-					mrs = append(mrs, u)
-				}
+	for _, gvk := range s.kinds {
+		all, err := list(ctx, c, gvk, scene, "")
+		must(t, err)
+		for _, u := range all {
+			if strings.HasPrefix(u.GetName(), scene+"-") {
+				mrs = append(mrs, u)
 			}
 		}
 	}
 
 	return mrs
+}
+
+// awaitReads waits until each MR of a scene was reconciled since the entry of the cloud's journal. Those of upjet's say with their UIDs who they are.
+func (s *identity) awaitReads(t *testing.T, n *shape, since int64) {
+	t.Helper()
+	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, since))
+	if s.program == stack.UpjetProvider {
+		s.eventually(t, "upjet to read each MR once more", func(ctx context.Context) error { return s.readSince(ctx, n, since) })
+	}
+}
+
+// isUnfound tells whether upjet says nothing of what it has found for an MR.
+func isUnfound(mr *unstructured.Unstructured) bool {
+	_, upjets, _ := unstructured.NestedMap(mr.Object, "spec", "initProvider")
+	found, _, _ := unstructured.NestedMap(mr.Object, "status", "atProvider")
+
+	return upjets && len(found) == 0
+}
+
+// stalled are the creates that the cloud does not answer.
+func (s *identity) stalled() []string {
+	if s.program == stack.UpjetProvider {
+		return []string{
+			s.called("Gateway", "flight-00"), s.called("Network", "flight-00"), s.called("Topic", "flight-00"), s.called("Gateway", "pending-00"),
+			s.called("Gateway", "killed-00"), s.called("Network", "killed-00"),
+		}
+	}
+	if s.version == stack.V1 {
+		return []string{", Bucket, flight-00", ", Database, flight-00", ", Bucket, pending-00"}
+	}
+
+	return []string{", Network, flight/", ", Database, flight/", ", Network, pending/", ", Network, killed/", ", Database, killed/"}
+}
+
+// awaitStalled waits until what the cloud does not answer for a scene is done there.
+func (s *identity) awaitStalled(t *testing.T, scene string) {
+	t.Helper()
+	must(t, s.source.Wait(t.Context(), patience, "the creates of "+scene, func(ctx context.Context) error {
+		for _, by := range s.stalled() {
+			if strings.Contains(by, ", "+scene) && len(s.creates(ctx, t, 0, by)) == 0 {
+				return errors.New("there is none by" + by)
+			}
+		}
+
+		return nil
+	}))
 }
 
 // creates returns the creates in the cloud's journal, after an entry, by a caller whose name has the text in it.

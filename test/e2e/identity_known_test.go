@@ -21,7 +21,7 @@ kind: CustomResourceDefinition
 metadata: {name: %[2]s.%[1]s}
 spec:
   group: %[1]s
-  scope: Namespaced
+  scope: %[5]s
   names: {kind: %[3]s, listKind: %[3]sList, plural: %[2]s, singular: %[4]s, categories: [crossplane, managed, aws]}
   versions:
   - name: v1beta1
@@ -34,17 +34,22 @@ spec:
 const lostName = `
 apiVersion: %[1]s/v1beta1
 kind: %[2]s
-metadata: {namespace: %[3]s, name: lost, finalizers: [finalizer.managedresource.crossplane.io]}
+metadata: {%[4]s, labels: {scene: %[3]s}, finalizers: [finalizer.managedresource.crossplane.io]}
 spec: {forProvider: {region: here}, providerConfigRef: {kind: ClusterProviderConfig, name: aws}}
 `
 
-// Kinds of provider-upjet-aws: of the first it is known how the external-name follows from the id, of the other it is not.
-var (
-	knownKind = schema.GroupVersionKind{Group: "ec2.aws.m.upbound.io", Version: "v1beta1", Kind: "VPC"}
-	otherKind = schema.GroupVersionKind{Group: "iam.aws.m.upbound.io", Version: "v1beta1", Kind: "Policy"}
-)
+// knownKinds are kinds of provider-upjet-aws: of the first it is known how the external-name follows from the id, of the other it is not.
+func (s *identity) knownKinds() (known, other schema.GroupVersionKind) {
+	provider := "aws.m.upbound.io"
+	if s.version.IsV1() {
+		provider = "aws.upbound.io"
+	}
 
-// Namespaces with one MR of each of these kinds, whose external-names were lost. Velero alone backs up all but the first, and restores the last.
+	return schema.GroupVersionKind{Group: "ec2." + provider, Version: "v1beta1", Kind: "VPC"}, schema.GroupVersionKind{Group: "iam." + provider, Version: "v1beta1", Kind: "Policy"}
+}
+
+// Namespaces, or names of what is cluster-scoped, with one MR of each of these kinds, whose external-names were lost. Velero alone backs up all but the first, and
+// restores the last.
 const (
 	nameBackedUp = "known"
 	nameRestored = "known-later"
@@ -55,11 +60,16 @@ const (
 // defineKnown brings the kinds to a cluster.
 func (s *identity) defineKnown(t *testing.T, c *stack.Cluster) {
 	t.Helper()
+	scope := "Namespaced"
+	if s.version.IsV1() {
+		scope = "Cluster"
+	}
+	known, other := s.knownKinds()
 	for _, k := range []struct {
 		gvk            schema.GroupVersionKind
 		plural, single string
-	}{{knownKind, "vpcs", "vpc"}, {otherKind, "policies", "policy"}} {
-		s.applyYAML(t, c, fmt.Sprintf(upjetKind, k.gvk.Group, k.plural, k.gvk.Kind, k.single))
+	}{{known, "vpcs", "vpc"}, {other, "policies", "policy"}} {
+		s.applyYAML(t, c, fmt.Sprintf(upjetKind, k.gvk.Group, k.plural, k.gvk.Kind, k.single, scope))
 	}
 }
 
@@ -73,26 +83,42 @@ func (s *identity) applyYAML(t *testing.T, c *stack.Cluster, manifest string) {
 // fillKnown has MRs in the source that their provider has observed, and that have no external-name.
 func (s *identity) fillKnown(t *testing.T) {
 	t.Helper()
+	known, other := s.knownKinds()
 	for _, namespace := range []string{nameBackedUp, nameRestored, nameUnwanted, nameAlone} {
-		s.applyYAML(t, s.source, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
-		for _, gvk := range []schema.GroupVersionKind{knownKind, otherKind} {
-			s.applyYAML(t, s.source, fmt.Sprintf(lostName, gvk.Group, gvk.Kind, namespace))
-			r, err := s.source.Resource(t.Context(), gvk, namespace)
+		in, name := s.placeOf(namespace)
+		place := "name: " + name
+		if in != "" {
+			place += ", namespace: " + in
+			s.applyYAML(t, s.source, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
+		}
+		for _, gvk := range []schema.GroupVersionKind{known, other} {
+			s.applyYAML(t, s.source, fmt.Sprintf(lostName, gvk.Group, gvk.Kind, namespace, place))
+			r, err := s.source.Resource(t.Context(), gvk, in)
 			must(t, err)
 			status := `{"status":{"atProvider":{"id":"id-of-` + namespace + `"}}}`
-			_, err = r.Patch(t.Context(), "lost", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+			_, err = r.Patch(t.Context(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 			must(t, err)
 		}
 	}
 }
 
+// placeOf is the namespace and the name of an MR that lost its external-name.
+func (s *identity) placeOf(scene string) (namespace, name string) {
+	if s.version.IsV1() {
+		return "", scene
+	}
+
+	return scene, "lost"
+}
+
 // testKnown wants an MR to be named by what is known of its kind, from a backup with the plugin and from one without, and one of another kind to be held.
 func (s *identity) testKnown(t *testing.T) {
+	known, other := s.knownKinds()
 	for _, namespace := range []string{nameBackedUp, nameRestored} {
-		if u := s.lostIn(t, knownKind, namespace); u.GetAnnotations()[externalName] != "id-of-"+namespace || isOnHold(u) {
+		if u := s.lostIn(t, known, namespace); u.GetAnnotations()[externalName] != "id-of-"+namespace || isOnHold(u) {
 			t.Errorf("The VPC in %s must have its name and be let go: %v", namespace, u.GetAnnotations())
 		}
-		if u := s.lostIn(t, otherKind, namespace); u.GetAnnotations()[externalName] != "" || !isOnHold(u) || !strings.Contains(markOf(u), "id-of-"+namespace) {
+		if u := s.lostIn(t, other, namespace); u.GetAnnotations()[externalName] != "" || !isOnHold(u) || !strings.Contains(markOf(u), "id-of-"+namespace) {
 			t.Errorf("The Policy in %s must be held and say what its provider called it: %v", namespace, u.GetAnnotations())
 		}
 	}
@@ -100,21 +126,24 @@ func (s *identity) testKnown(t *testing.T) {
 
 // testKnownUnwanted wants an MR to be held if nobody wants it to be named by what is known of its kind.
 func (s *identity) testKnownUnwanted(t *testing.T) {
-	if u := s.lostIn(t, knownKind, nameUnwanted); u.GetAnnotations()[externalName] != "" || !isOnHold(u) {
+	known, _ := s.knownKinds()
+	if u := s.lostIn(t, known, nameUnwanted); u.GetAnnotations()[externalName] != "" || !isOnHold(u) {
 		t.Errorf("The VPC must be held: %v", u.GetAnnotations())
 	}
 }
 
 // testAloneKnown is the control: Velero alone brings it back without a name, for its provider to make another.
 func (s *identity) testAloneKnown(t *testing.T) {
-	if u := s.lostIn(t, knownKind, nameAlone); u.GetAnnotations()[externalName] != "" || isOnHold(u) {
+	known, _ := s.knownKinds()
+	if u := s.lostIn(t, known, nameAlone); u.GetAnnotations()[externalName] != "" || isOnHold(u) {
 		t.Errorf("The VPC has a name or is held, so the other tests prove nothing: %v", u.GetAnnotations())
 	}
 }
 
 func (s *identity) lostIn(t *testing.T, gvk schema.GroupVersionKind, namespace string) *unstructured.Unstructured {
 	t.Helper()
-	u, err := get(t.Context(), s.target, gvk, namespace, "lost")
+	in, name := s.placeOf(namespace)
+	u, err := get(t.Context(), s.target, gvk, in, name)
 	must(t, err)
 
 	return u

@@ -87,6 +87,15 @@ func upjetKinds() []string {
 	return []string{"Bucket", "Network", "Gateway", "Database", "Folder", "Topic", "Subnet", "Record", "Cluster", "Registry"}
 }
 
+// upjetGroup is the group of the kinds that upjet made.
+func (s *suite) upjetGroup() string {
+	if s.version.IsV1() {
+		return "upjet.example.org"
+	}
+
+	return "upjet.m.example.org"
+}
+
 func newUpjet(t *testing.T, version stack.Version) *suite {
 	t.Helper()
 	ctx := t.Context()
@@ -246,13 +255,9 @@ func (s *suite) readSince(ctx context.Context, n *shape, since int64) error {
 
 // upjets are the MRs of a scene in a cluster.
 func (s *suite) upjets(ctx context.Context, c *stack.Cluster, n *shape) ([]unstructured.Unstructured, error) {
-	group := "upjet.m.example.org"
-	if s.version.IsV1() {
-		group = "upjet.example.org"
-	}
 	var all []unstructured.Unstructured
 	for _, kind := range upjetKinds() {
-		mrs, err := list(ctx, c, schema.GroupVersionKind{Group: group, Version: "v1beta1", Kind: kind}, n.Name, "")
+		mrs, err := list(ctx, c, schema.GroupVersionKind{Group: s.upjetGroup(), Version: "v1beta1", Kind: kind}, n.Name, "")
 		if err != nil {
 			return nil, err
 		}

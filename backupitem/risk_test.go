@@ -1,0 +1,65 @@
+package backupitem
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+// Of thousands of MRs that are at one risk a person wants to know how many there are, and finds each in the log all the same.
+func TestWarnsOnceOfVeryMany(t *testing.T) {
+	const many = 25
+	var mrs []*unstructured.Unstructured
+	for i := range many {
+		mrs = append(mrs, unnamed("", xptest.Field(fmt.Sprint("b", i), "metadata", "name")))
+	}
+	unfound := xptest.MR("unfound", xptest.JSON(`{"spec":{"initProvider":{}}}`))
+	cases := map[string]struct {
+		reason string
+		down   bool
+		want   string
+	}{
+		"Counted":   {reason: "All of the cluster are counted.", want: "25 of the MRs of Bucket.cloud.example.org in this cluster have no external-name. "},
+		"NotListed": {reason: "If they can't be counted there are more than those that were named.", down: true, want: "More than 10 of the MRs of "},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := clusterOf(append([]*unstructured.Unstructured{unfound, xptest.MR("sound")}, mrs...)...)
+			log, hook := logtest.NewNullLogger()
+			tree := NewTree(NewLinks(c), log)
+			if _, err := tree.settings(&velerov1.Backup{}); err != nil {
+				t.Fatal(err)
+			}
+			for i, mr := range append([]*unstructured.Unstructured{unfound}, mrs...) {
+				c.down = tc.down && i > 0
+				if _, _, _, _, err := tree.Execute(mr.DeepCopy(), &velerov1.Backup{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			count, summary := map[logrus.Level]int{}, ""
+			for _, e := range hook.AllEntries() {
+				switch {
+				case strings.Contains(e.Message, "of the MRs of "):
+					summary += e.Message
+				case strings.HasPrefix(e.Message, "Bucket "):
+					count[e.Level]++
+				}
+			}
+			// One of the warnings is of the MR that is at another risk.
+			if diff := cmp.Diff(map[logrus.Level]int{logrus.WarnLevel: mostAtRisk + 1, logrus.InfoLevel: many - mostAtRisk}, count); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if !strings.HasPrefix(summary, tc.want) || strings.Count(summary, "of the MRs of ") != 1 {
+				t.Errorf("%s\nwant %q once, got %q", tc.reason, tc.want, summary)
+			}
+		})
+	}
+}

@@ -1,0 +1,280 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+func TestMatrixUpjetIdentityV2(t *testing.T) { testUpjetIdentity(t, stack.V2, "v2") }
+
+func TestMatrixUpjetIdentityV1(t *testing.T) { testUpjetIdentity(t, stack.V1, "v1.20") }
+
+// testUpjetIdentity is testIdentity with MRs that upjet reconciles, without any setting that has them observed first.
+func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
+	t.Parallel()
+	ctx := t.Context()
+	s := newUpjetIdentity(t, version, dir)
+	s.fillUpjets(t)
+	must(t, s.source.Kill(stack.UpjetProvider))
+	must(t, s.source.Destroy())
+	s.loseBuckets(t)
+	s.lost = s.seq(t)
+
+	s.target = s.upjetCluster(t, "target")
+	must(t, s.target.Stop(stack.UpjetProvider))
+	must(t, s.target.RestartVelero(ctx))
+	s.startRestore(t, "alone", "alone", s.restoreAloneArgs()...)
+	s.awaitCompleted(t, "alone")
+	s.awaitLeftOut(t)
+	must(t, s.target.UsePlugin(ctx, true))
+	s.restoreUpjets(t)
+	t.Run("Inspected", func(t *testing.T) { s.testInspected(t) })
+	t.Run("GatedBefore", func(t *testing.T) { s.testGatedBefore(t) })
+	t.Run("ObservedFirstBefore", func(t *testing.T) { s.testObservedFirstBefore(t) })
+
+	since := s.seq(t)
+	must(t, s.target.Start(ctx, stack.UpjetProvider))
+	// Of these all but what is held for its name is to be found before the restore gives up.
+	for _, name := range []string{"arn", "killed"} {
+		s.startRestore(t, name, "all", "--include-namespaces", name, "--item-operation-timeout", "60s")
+	}
+	t.Run("VeleroAlone", func(t *testing.T) {
+		t.Run("InFlight", func(t *testing.T) { s.testAloneInFlight(t) })
+		t.Run("Gated", func(t *testing.T) { s.testAloneGated(t) })
+		if version.IsV1() {
+			t.Run("Known", func(t *testing.T) { s.testAloneKnown(t) })
+		}
+	})
+	t.Run("Gated", func(t *testing.T) { s.testGated(t, since) })
+	for name, scene := range map[string]string{"ChosenBySetting": "chosen", "ObservedFirst": "first", "OldBackup": "old"} {
+		t.Run(name, func(t *testing.T) { s.testSame(t, s.scenes[scene], since) })
+	}
+	t.Run("Observed", func(t *testing.T) { s.testKept(t, since, "observed", "kept-observed", []any{"Observe"}) })
+	t.Run("DifferentName", func(t *testing.T) { s.testKept(t, since, "other", "kept-by-another-name", []any{"*"}) })
+	t.Run("InFlight", func(t *testing.T) { s.testInFlight(t) })
+	t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t, "Subnet", "/") })
+	t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
+	t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
+	if version.IsV1() { // Of namespaced MRs TestIdentityV2 shows it.
+		t.Run("Known", func(t *testing.T) { s.testKnown(t) })
+		t.Run("KnownUnwanted", func(t *testing.T) { s.testKnownUnwanted(t) })
+	}
+}
+
+// newUpjetIdentity returns the clusters, of which only the source is there. What upjet says of an asynchronous create does not last.
+func newUpjetIdentity(t *testing.T, version stack.Version, dir string) *identity {
+	t.Helper()
+	ctx := t.Context()
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, Gate: true, UpjetProvider: true})...)
+	must(t, err)
+	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	must(t, err)
+	t.Cleanup(func() { must(t, host.Close()) })
+	all := identityScenes(version)
+	s := &identity{
+		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}, dir: filepath.Join("testdata", dir, "upjet", "identity"),
+		maker: maker{program: stack.UpjetProvider, announced: "Gateway", silent: "Network"},
+		scenes: map[string]*shape{
+			"arn":    {reason: "The ID in the status of a kind whose external-names are not that must not become one."},
+			"gone":   {reason: "What upjet does not find must be told of, rather than made anew."},
+			"killed": {reason: "What a provider was creating when it was killed may be there."},
+			"old":    {reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: all["dropped"].Dir}},
+		},
+	}
+	for _, name := range []string{"pending", "dropped", "chosen", "flight", "gated", "kept", "first"} {
+		s.scenes[name] = all[name]
+	}
+	for _, kind := range upjetKinds() {
+		s.kinds = append(s.kinds, schema.GroupVersionKind{Group: s.upjetGroup(), Version: "v1beta1", Kind: kind})
+	}
+	if version.IsV1() {
+		s.scenes["old"].Dir = "dropped"
+	}
+	s.placeScenes()
+	s.source = s.upjetCluster(t, "source")
+
+	return s
+}
+
+// upjetCluster starts a cluster, with Velero alone, that has the platform.
+func (s *identity) upjetCluster(t *testing.T, name string) *stack.Cluster {
+	t.Helper()
+	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{Name: name, Crossplane: s.version, Gate: true, UpjetProvider: true, VeleroArgs: oftener})
+	must(t, err)
+	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
+	if s.version.IsV1() {
+		s.defineKnown(t, c)
+	}
+
+	return c
+}
+
+// stall has the cloud not answer the creates of some scenes, makes these, and waits until the cloud has done what it was asked for.
+func (s *identity) stall(t *testing.T, scenes ...string) {
+	t.Helper()
+	for _, name := range scenes {
+		for _, by := range s.stalled() {
+			if strings.Contains(by, ", "+name) {
+				must(t, s.cloud.Fail(t.Context(), api.Fault{Op: api.Create, By: by, Stall: true, Times: 1}))
+			}
+		}
+		must(t, s.scenes[name].Make(t.Context(), s.source))
+	}
+	for _, name := range scenes {
+		s.awaitStalled(t, name)
+	}
+}
+
+// fillUpjets has people make everything in the source, and backs it up. Upjet gives up a synchronous create after three minutes, so these come last.
+func (s *identity) fillUpjets(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := s.cloud.Create(ctx, api.Bucket, "kept-observed", api.Spec{Region: "here"})
+	must(t, err)
+	s.stall(t, "killed")
+	must(t, s.source.Kill(stack.UpjetProvider))
+	must(t, s.source.Start(ctx, stack.UpjetProvider))
+	late := []string{"killed", "flight", "pending"}
+	ready := slices.DeleteFunc(slices.Sorted(maps.Keys(s.scenes)), func(name string) bool { return slices.Contains(late, name) })
+	for _, name := range ready {
+		must(t, s.scenes[name].Make(ctx, s.source))
+	}
+	must(t, s.source.RestartVelero(ctx))
+	for _, name := range ready {
+		must(t, s.scenes[name].AwaitReady(ctx, s.source))
+	}
+	s.loseName(t)
+	t.Run("ProviderKilledAlone", func(t *testing.T) { s.testMadeTwice(t) })
+	s.stall(t, "flight", "pending")
+	s.awaitSilent(t)
+	for _, n := range s.scenes {
+		n.picture, err = n.Picture(ctx, s.source)
+		must(t, err)
+		n.ledger, err = n.Ledger(ctx, s.cloud)
+		must(t, err)
+	}
+	if s.version.IsV1() {
+		s.fillKnown(t)
+	}
+	s.backUpUpjets(t)
+}
+
+// loseName takes the external-name off an MR, which upjet does not write again without LateInitialize.
+func (s *identity) loseName(t *testing.T) {
+	t.Helper()
+	for _, u := range s.managed(t.Context(), t, s.source, "arn") {
+		if u.GetAnnotations()["crossplane.io/composition-resource-name"] == "lost" {
+			must(t, drill.Patch(t.Context(), s.source, &u, map[string]any{"metadata": map[string]any{"annotations": map[string]any{externalName: nil}}}))
+		}
+	}
+}
+
+// awaitSilent waits until upjet takes for created what the cloud has not answered for, where it creates asynchronously. It has yet to observe the topic, which is
+// found after the restore by its name.
+func (s *identity) awaitSilent(t *testing.T) {
+	t.Helper()
+	s.awaitSibling(t)
+	must(t, s.source.Wait(t.Context(), patience, "upjet to say that it created", func(ctx context.Context) error {
+		var missing []error
+		for _, u := range s.managed(ctx, t, s.source, "flight") {
+			if u.GetKind() == "Topic" {
+				s.scenes["flight"].mended = []string{u.GetName()}
+			}
+			if u.GetKind() != s.announced && u.GetAnnotations()[createSucceeded] == "" {
+				missing = append(missing, fmt.Errorf("it does not of %s %s", u.GetKind(), u.GetName()))
+			}
+		}
+
+		return errors.Join(missing...)
+	}))
+}
+
+// withoutPlugin are the scenes that Velero alone backs up.
+func withoutPlugin() []string { return []string{"pending", "dropped", "old"} }
+
+// backUpUpjets makes one backup with Velero alone, and one with the plugin.
+func (s *identity) backUpUpjets(t *testing.T) {
+	t.Helper()
+	args := []string{"--include-namespaces", strings.Join(withoutPlugin(), ",")}
+	if s.version.IsV1() {
+		args = []string{
+			"--include-cluster-resources=true", "--or-selector", "scene=pending or crossplane.io/composite=dropped-00 or crossplane.io/composite=old-00 or " +
+				"scene in (" + strings.Join([]string{nameRestored, nameUnwanted, nameAlone}, ",") + ")",
+		}
+	}
+	backupWith(t, s.source, "alone", args...)
+	must(t, s.source.UsePlugin(t.Context(), true))
+	scenes := slices.DeleteFunc(slices.Sorted(maps.Keys(s.scenes)), func(name string) bool { return slices.Contains(withoutPlugin(), name) })
+	backupWith(t, s.source, "all", "--include-namespaces", strings.Join(scenes, ","))
+	if s.version.IsV1() {
+		backupWith(t, s.source, nameBackedUp, "--include-cluster-resources=true", "--selector", "scene="+nameBackedUp)
+	}
+	logs, err := s.source.Velero(t.Context(), "backup", "logs", "all")
+	must(t, err)
+	t.Run("BackupWarns", func(t *testing.T) { s.testBackupWarns(t, problems(logs)) })
+}
+
+// restoreAloneArgs choose what Velero alone restores.
+func (s *identity) restoreAloneArgs() []string {
+	if s.version.IsV1() {
+		return []string{clusterResources + "=true", "--or-selector", "scene=pending or crossplane.io/composite=dropped-00 or scene=" + nameAlone}
+	}
+
+	return []string{clusterResources + "=true", "--include-namespaces", "pending,dropped"}
+}
+
+// restoreUpjets restores the scenes that don't need upjet to be there, and waits until all items are there.
+func (s *identity) restoreUpjets(t *testing.T) {
+	t.Helper()
+	restores := map[string][]string{
+		"chosen": {"--annotations", "velero.crossplane.io/external-name-from-id=Record." + s.upjetGroup()},
+		"gone":   {"--item-operation-timeout", "30s"},
+		"flight": nil, "gated": nil, "kept": nil, "first": nil,
+	}
+	for _, name := range slices.Sorted(maps.Keys(restores)) {
+		s.startRestore(t, name, "all", append([]string{"--include-namespaces", name}, restores[name]...)...)
+	}
+	old := []string{"--include-namespaces", "old"}
+	if s.version.IsV1() {
+		old = []string{clusterResources + "=true", "--selector", "crossplane.io/composite=old-00"}
+	}
+	s.startRestore(t, "old", "alone", old...)
+	restores["old"] = old
+	if s.version.IsV1() {
+		later := []string{clusterResources + "=true", "--item-operation-timeout", "30s", "--selector"}
+		s.startRestore(t, nameBackedUp, nameBackedUp, append(later, "scene="+nameBackedUp)...)
+		s.startRestore(t, nameRestored, "alone", append(later, "scene="+nameRestored)...)
+		s.startRestore(t, nameUnwanted, "alone", append(later, "scene="+nameUnwanted, "--annotations", "velero.crossplane.io/external-name-from-id=none")...)
+		restores[nameBackedUp], restores[nameRestored], restores[nameUnwanted] = later, later, later
+	}
+	for _, name := range slices.Sorted(maps.Keys(restores)) {
+		must(t, drill.AwaitOperations(t.Context(), s.target, name))
+	}
+}
+
+// testInspected wants inspect to name what upjet has not found yet, and nothing else that has a name.
+func (s *identity) testInspected(t *testing.T) {
+	r := command(t, s.target, "inspect", s.download(t, "all"))
+	topic := s.scenes["flight"].mended[0]
+	wantTold(t, "what inspect says of the backup", r.stdout, "NotObserved: Topic", topic)
+	if n := linesWith(r.stdout, "NotObserved:"); n != 1 {
+		t.Errorf("%d lines name what upjet has not found:\n%s", n, r.stdout)
+	}
+}
