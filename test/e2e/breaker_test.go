@@ -15,16 +15,15 @@ import (
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
 // breakerDefaults are the flags of Crossplane that the stack sets otherwise.
 var breakerDefaults = []string{"--circuit-breaker-burst=100", "--circuit-breaker-refill-rate=1"}
 
 // testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane does not see that they are unpaused.
-func (s *suite) testCircuitBreaker(t *testing.T, n *shape) {
+func (s *suite) testCircuitBreaker(t *testing.T, n *shape, release string) {
 	ctx := t.Context()
-	s.deployment(t, build.CrossplaneV2, 1)
+	s.deployment(t, release, 1)
 	began := time.Now()
 	must(t, n.StartRestore(ctx, s.target))
 	open := map[string]bool{}

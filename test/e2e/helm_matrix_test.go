@@ -32,15 +32,17 @@ var (
 	kindRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
 )
 
-// TestMatrixHelmV2 loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace
-// that it has.
-func TestMatrixHelmV2(t *testing.T) {
+func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2) }
+
+// testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it has.
+func testHelm(t *testing.T, version stack.Version) {
+	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	chart := serveChart(t)
 	again, brought, leftOut := newHelmScene(t, "again", chart), newHelmScene(t, "brought", chart), newHelmScene(t, "leftout", chart)
 	scenes := []*helmScene{again, brought, leftOut}
-	s := newStageOf(t, stack.Options{Crossplane: stack.V2, Plugin: true, HelmProvider: true})
+	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, HelmProvider: true})
 	up := func(name string) *stack.Cluster {
 		c, err := stack.NewCluster(ctx, s.host, stack.Options{Name: name, Crossplane: s.version, HelmProvider: true, VeleroArgs: oftener})
 		must(t, err)

@@ -62,7 +62,7 @@ func TestMatrixCircuitBreaker(t *testing.T) {
 	must(t, err)
 	must(t, n.Install(ctx, s.target, ""))
 	must(t, s.target.RestartVelero(ctx))
-	s.testCircuitBreaker(t, n)
+	s.testCircuitBreaker(t, n, build.CrossplaneV2)
 }
 
 // Crossplane 1.18 stops watching the XRs of an XRD that came back more than a minute before them, and nothing but a restart makes it look again.

@@ -69,7 +69,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *sh
 	if hives != nil {
 		must(t, hives.Install(ctx, second, ""))
 		must(t, second.RestartVelero(ctx))
-		t.Run("CircuitBreaker", func(t *testing.T) { s.testCircuitBreaker(t, hives) })
+		t.Run("CircuitBreaker", func(t *testing.T) { s.testCircuitBreaker(t, hives, release) })
 		paused = s.pauseAll(t, hives)
 	}
 	s.target = first
