@@ -21,7 +21,7 @@ kind: CustomResourceDefinition
 metadata: {name: %[2]s.%[1]s}
 spec:
   group: %[1]s
-  scope: Namespaced
+  scope: %[5]s
   names: {kind: %[3]s, listKind: %[3]sList, plural: %[2]s, singular: %[4]s, categories: [crossplane, managed, aws]}
   versions:
   - name: v1beta1
@@ -34,7 +34,7 @@ spec:
 const lostName = `
 apiVersion: %[1]s/v1beta1
 kind: %[2]s
-metadata: {namespace: %[3]s, name: lost, finalizers: [finalizer.managedresource.crossplane.io]}
+metadata: {namespace: "%[3]s", name: %[4]s, labels: {scene: "%[5]s"}, finalizers: [finalizer.managedresource.crossplane.io]}
 spec: {forProvider: {region: here}, providerConfigRef: {kind: ClusterProviderConfig, name: aws}}
 `
 
@@ -59,8 +59,30 @@ func (s *identity) defineKnown(t *testing.T, c *stack.Cluster) {
 		gvk            schema.GroupVersionKind
 		plural, single string
 	}{{knownKind, "vpcs", "vpc"}, {otherKind, "policies", "policy"}} {
-		s.applyYAML(t, c, fmt.Sprintf(upjetKind, k.gvk.Group, k.plural, k.gvk.Kind, k.single))
+		gvk, scope := s.scoped(k.gvk), "Namespaced"
+		if s.version == stack.V1 {
+			scope = "Cluster"
+		}
+		s.applyYAML(t, c, fmt.Sprintf(upjetKind, gvk.Group, k.plural, gvk.Kind, k.single, scope))
 	}
+}
+
+// scoped is the kind of the same name that the version has: on v1 a cluster-scoped one.
+func (s *identity) scoped(gvk schema.GroupVersionKind) schema.GroupVersionKind {
+	if s.version == stack.V1 {
+		gvk.Group = strings.Replace(gvk.Group, ".m.", ".", 1)
+	}
+
+	return gvk
+}
+
+// lostAt is where an MR of a scene without an external-name is.
+func (s *identity) lostAt(scene string) (namespace, name string) {
+	if s.version == stack.V1 {
+		return "", scene + "-lost"
+	}
+
+	return scene, "lost"
 }
 
 func (s *identity) applyYAML(t *testing.T, c *stack.Cluster, manifest string) {
@@ -76,11 +98,13 @@ func (s *identity) fillKnown(t *testing.T) {
 	for _, namespace := range []string{nameBackedUp, nameRestored, nameUnwanted, nameAlone} {
 		s.applyYAML(t, s.source, "{apiVersion: v1, kind: Namespace, metadata: {name: "+namespace+"}}")
 		for _, gvk := range []schema.GroupVersionKind{knownKind, otherKind} {
-			s.applyYAML(t, s.source, fmt.Sprintf(lostName, gvk.Group, gvk.Kind, namespace))
-			r, err := s.source.Resource(t.Context(), gvk, namespace)
+			gvk := s.scoped(gvk)
+			within, name := s.lostAt(namespace)
+			s.applyYAML(t, s.source, fmt.Sprintf(lostName, gvk.Group, gvk.Kind, within, name, namespace))
+			r, err := s.source.Resource(t.Context(), gvk, within)
 			must(t, err)
 			status := `{"status":{"atProvider":{"id":"id-of-` + namespace + `"}}}`
-			_, err = r.Patch(t.Context(), "lost", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+			_, err = r.Patch(t.Context(), name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 			must(t, err)
 		}
 	}
@@ -112,9 +136,10 @@ func (s *identity) testAloneKnown(t *testing.T) {
 	}
 }
 
-func (s *identity) lostIn(t *testing.T, gvk schema.GroupVersionKind, namespace string) *unstructured.Unstructured {
+func (s *identity) lostIn(t *testing.T, gvk schema.GroupVersionKind, scene string) *unstructured.Unstructured {
 	t.Helper()
-	u, err := get(t.Context(), s.target, gvk, namespace, "lost")
+	within, name := s.lostAt(scene)
+	u, err := get(t.Context(), s.target, s.scoped(gvk), within, name)
 	must(t, err)
 
 	return u

@@ -14,10 +14,31 @@ import (
 // Crossplane v2.0 has no circuit breaker.
 func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
 
+// Crossplane v2.4 has one event for what earlier versions have one for each reference of, so as many XRs as open the circuit breaker there don't.
 func TestMatrixRealtimeV24(t *testing.T) {
-	hives := fleets("v2", "hives", "thirty", 6)
-	hives.reason = "What the circuit breaker drops is asked for."
-	testRealtime(t, stack.V24, build.CrossplaneV24, hives)
+	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
+}
+
+// TestMatrixCircuitBreakerV24 has fewer events open the circuit breaker.
+func TestMatrixCircuitBreakerV24(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V24, Plugin: true})
+	n := hives(6, build.CrossplaneV24, true)
+	s.makeScenes(t, n.shape)
+	s.store(t, n.shape)
+	must(t, s.source.Destroy())
+	var err error
+	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{
+		Name: "target", Crossplane: stack.V24, Plugin: true, VeleroArgs: oftener,
+		CrossplaneArgs: []string{"--circuit-breaker-burst=20", "--circuit-breaker-refill-rate=0.1"},
+	})
+	must(t, err)
+	must(t, n.Install(ctx, s.target, ""))
+	must(t, s.target.RestartVelero(ctx))
+	t.Run("Adopted", func(t *testing.T) { s.testCircuitBreaker(t, n) })
+	paused := s.pauseAll(t, n.shape)
+	t.Run("EventLost", func(t *testing.T) { s.testLost(t, n, paused) })
 }
 
 func TestMatrixDefinitionsV20(t *testing.T) { testDefinitions(t, stack.V20, "v2") }
@@ -28,9 +49,11 @@ func TestMatrixIdentityV20(t *testing.T) { testIdentity(t, stack.V20, "v2") }
 
 func TestMatrixIdentityV24(t *testing.T) { testIdentity(t, stack.V24, "v2") }
 
-func TestMatrixAheadV20(t *testing.T) { testAhead(t, stack.V20, "v2") }
+func TestMatrixAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", scenesInDoubt()) }
 
-func TestMatrixAheadV24(t *testing.T) { testAhead(t, stack.V24, "v2") }
+func TestMatrixAheadV20(t *testing.T) { testAhead(t, stack.V20, "v2", scenesInDoubt()) }
+
+func TestMatrixAheadV24(t *testing.T) { testAhead(t, stack.V24, "v2", scenesInDoubt()) }
 
 func TestMatrixUsagesV20(t *testing.T) { testUsages(t, stack.V20, "v2") }
 
