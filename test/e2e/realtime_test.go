@@ -314,10 +314,12 @@ func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	must(t, s.target.UsePlugin(ctx, true))
 }
 
+// silence is much longer than Crossplane needs to say something.
+const silence = 30 * time.Second
+
 // awaitSilence wants Crossplane not to have a word for the XR, for much longer than it needs.
 func (s *suite) awaitSilence(t *testing.T, n *shape) {
 	t.Helper()
-	const silence = 30 * time.Second
 	began := time.Now()
 	s.eventually(t, "the XR not to be reconciled", func(ctx context.Context) error {
 		xrs, err := s.fleetsOf(ctx, n)
