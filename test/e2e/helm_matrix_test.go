@@ -28,19 +28,23 @@ import (
 )
 
 var (
-	kindSecret  = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
-	kindRelease = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
+	kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	// kindRelease is in namespaces, and its cluster-scoped sister is what XRs with claims compose.
+	kindRelease       = schema.GroupVersionKind{Group: "helm.m.crossplane.io", Version: "v1beta1", Kind: "Release"}
+	clusterScopedHelm = schema.GroupVersionKind{Group: "helm.crossplane.io", Version: "v1beta1", Kind: "Release"}
 )
 
-func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2) }
+func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "v2") }
+
+func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "v1.20") }
 
 // testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it has.
-func testHelm(t *testing.T, version stack.Version) {
+func testHelm(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
 	chart := serveChart(t)
-	again, brought, leftOut := newHelmScene(t, "again", chart), newHelmScene(t, "brought", chart), newHelmScene(t, "leftout", chart)
+	again, brought, leftOut := newHelmScene(t, dir, "again", chart), newHelmScene(t, dir, "brought", chart), newHelmScene(t, dir, "leftout", chart)
 	scenes := []*helmScene{again, brought, leftOut}
 	s := newStageOf(t, stack.Options{Crossplane: version, Plugin: true, HelmProvider: true})
 	up := func(name string) *stack.Cluster {
@@ -88,7 +92,8 @@ func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 // other one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
-	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))
+	// Of a claim that comes before its XR, Crossplane would make another.
+	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets,stalls."+n.Name+".example.org"))
 	s.awaitCompleted(t, n.Name+"-1")
 	s.eventually(t, "the provider to install what it does not find", func(ctx context.Context) error { return n.ready(ctx, s.target) })
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-2", n.Name, "--include-resources", "secrets"))
@@ -104,14 +109,20 @@ type helmScene struct {
 	shape
 
 	before installed
+	// kind and within are the kind of the scene's Release, and the namespace that it is in.
+	kind   schema.GroupVersionKind
+	within string
 }
 
 // newHelmScene returns a scene of manifests that name the chart by its address.
-func newHelmScene(t *testing.T, name, chart string) *helmScene {
+func newHelmScene(t *testing.T, dir, name, chart string) *helmScene {
 	t.Helper()
-	n := &helmScene{shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
+	n := &helmScene{kind: kindRelease, within: name, shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
+	if dir != "v2" {
+		n.kind, n.within = clusterScopedHelm, ""
+	}
 	for _, file := range []string{"platform.yaml", "instances.yaml"} {
-		b, err := os.ReadFile(filepath.Join("testdata", "v2", "helm", file))
+		b, err := os.ReadFile(filepath.Join("testdata", dir, "helm", file))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(n.Dir, file), bytes.ReplaceAll(b, []byte("${chart}"), []byte(chart)), 0o644))
 	}
@@ -169,7 +180,7 @@ func (n *helmScene) installedIn(ctx context.Context, c *stack.Cluster) (installe
 
 // release returns the Release of the scene.
 func (n *helmScene) release(ctx context.Context, c *stack.Cluster) (*unstructured.Unstructured, error) {
-	all, err := list(ctx, c, kindRelease, n.Name, "")
+	all, err := list(ctx, c, n.kind, n.within, "")
 	if err != nil {
 		return nil, err
 	}

@@ -102,9 +102,9 @@ func testFirst(t *testing.T, version stack.Version) {
 	s.testAppliedFirst(t, g, all)
 }
 
-func TestMatrixHelmV20(t *testing.T) { testHelm(t, stack.V20) }
+func TestMatrixHelmV20(t *testing.T) { testHelm(t, stack.V20, "v2") }
 
-func TestMatrixHelmV24(t *testing.T) { testHelm(t, stack.V24) }
+func TestMatrixHelmV24(t *testing.T) { testHelm(t, stack.V24, "v2") }
 
 func TestMatrixShapesV20(t *testing.T) { testShapes(t, stack.V20, "v2", shapesV2()) }
 
