@@ -34,7 +34,7 @@ func testLingering(t *testing.T, version stack.Version) {
 	s := newStage(t, version)
 	scene := drill.Scene{Dir: "definitions", Count: few, Size: 2 * few}
 	scenes := map[string]*shape{
-		aloneLingering: {reason: "Velero alone brings more of what is to go.", Scene: scene},
+		aloneLingering: {reason: "Velero alone brings what an XRD waits for that was to go.", Scene: scene},
 		lingering:      {reason: "Nothing is written onto an XRD that is being deleted, though Crossplane would not delete it.", Scene: scene},
 	}
 	s.fillScenes(t, "v2", scenes, func(name string) bool { return name == aloneLingering })
@@ -69,26 +69,34 @@ func testLingering(t *testing.T, version stack.Version) {
 	t.Run("Settled", func(t *testing.T) { s.testSettled(t, scenes[lingering], now[len(now)-1].Seq) })
 }
 
-// testLingeringAlone is the control: the XRs are there, and nobody reconciles them.
+// testLingeringAlone is the control: the XRs live on, and keep their XRD from going.
 func (s *suite) testLingeringAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
 	s.awaitEnd(t, n.Name)
+	s.delete(t, s.keeper(n.Name), metav1.DeletePropagationBackground)
+	must(t, drill.Patch(ctx, s.target, s.keeper(n.Name), map[string]any{"metadata": map[string]any{"finalizers": nil, "annotations": nil}}))
+	s.awaitGone(t, s.keeper(n.Name))
 	s.look(t, n.Name, "restored")
 	since := s.after(metav1.Now().Time, silence)
-	s.eventually(t, "Crossplane to leave the XRs alone", func(ctx context.Context) error {
+	s.eventually(t, "the XRD to wait for the XRs", func(ctx context.Context) error {
+		if _, err := get(ctx, s.target, s.definitionOf(n.Name).GroupVersionKind(), "", s.definitionOf(n.Name).GetName()); err != nil {
+			return stack.Never(err)
+		}
 		for _, u := range s.orders(t, n, few) {
 			if u.GetDeletionTimestamp() != nil {
 				return stack.Never(fmt.Errorf("%s is being deleted", u.GetName()))
 			}
-			if _, ok := u.Object["status"]; ok {
-				return stack.Never(fmt.Errorf("%s is reconciled: %v", u.GetName(), u.Object["status"]))
+			if err := stack.HasCondition(&u, "Synced", "True"); err != nil {
+				return err
 			}
 		}
 
 		return since(ctx)
 	})
-	if err := s.changed(ctx, n, api.Delete, api.Bucket, 1); err == nil {
-		t.Error("something was deleted in the cloud")
+	for _, op := range []api.Op{api.Create, api.Delete} {
+		if err := s.changed(ctx, n, op, api.Bucket, 1); err == nil {
+			t.Errorf("in the cloud there was a %s", op)
+		}
 	}
 }
