@@ -117,7 +117,8 @@ type helmScene struct {
 // newHelmScene returns a scene of manifests that name the chart by its address.
 func newHelmScene(t *testing.T, dir, name, chart string) *helmScene {
 	t.Helper()
-	n := &helmScene{kind: kindRelease, within: name, shape: shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}}
+	n := &helmScene{kind: kindRelease, within: name}
+	n.shape = shape{reason: "A chart that is installed is not installed again.", Scene: drill.Scene{Name: name, Dir: t.TempDir()}}
 	if dir != "v2" {
 		n.kind, n.within = clusterScopedHelm, ""
 	}

@@ -52,12 +52,15 @@ type identity struct {
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
-	async := []string{"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org"}
+	provider := []string{
+		"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org",
+	}
 	if version == stack.V1 {
-		async = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
+		provider = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
 	}
 	s := newIdentity(t, &identity{
-		suite: &suite{version: version}, dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version), provider: async, others: version != stack.V1,
+		suite: &suite{version: version}, dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version), provider: provider,
+		others: version != stack.V1,
 	})
 	s.fill(t)
 	s.backUpAll(t)
@@ -300,7 +303,8 @@ func (s *identity) backUpAll(t *testing.T) {
 	ctx := t.Context()
 	args := []string{"--include-namespaces", strings.Join(append(alone(), nameRestored, nameUnwanted, nameAlone), ",")}
 	if s.version == stack.V1 {
-		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite in (dropped-00,uninformed-00,old-00)"}
+		const some = "scene=lost or scene=pending or crossplane.io/composite in (dropped-00,uninformed-00,old-00)"
+		args = []string{"--include-cluster-resources=true", "--or-selector", some}
 	}
 	backupWith(t, s.source, "alone", args...)
 	must(t, s.source.UsePlugin(ctx, true))

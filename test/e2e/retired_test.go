@@ -54,7 +54,8 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 		for _, u := range s.orders(t, n, few) {
 			mark := markOf(&u)
 			for _, want := range []string{
-				"names it as " + s.cloudGroup() + "/" + zeroth + ", which is not served any more", "write " + s.cloudGroup() + "/" + first + " there", "compositionRevisionRef",
+				"names it as " + s.cloudGroup() + "/" + zeroth + ", which is not served any more", "write " + s.cloudGroup() + "/" + first + " there",
+				"compositionRevisionRef",
 				"kubectl edit " + u.GetKind() + "." + retired + ".example.org " + u.GetName(),
 			} {
 				if !paused(&u) || !strings.Contains(mark, want) {
@@ -77,6 +78,12 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 		if i == 0 {
 			must(t, drill.Patch(ctx, s.target, &u, edit))
 			s.awaitUndone(t, n, u.GetName())
+		}
+		if s.version == stack.V1 {
+			claims := schema.GroupVersionKind{Group: u.GroupVersionKind().Group, Version: first, Kind: "Order"}
+			claim, err := get(ctx, s.target, claims, n.Name, u.GetLabels()["crossplane.io/claim-name"])
+			must(t, err)
+			must(t, drill.Patch(ctx, s.target, claim, map[string]any{"spec": map[string]any{"compositionRevisionRef": map[string]any{"name": revision}}}))
 		}
 		must(t, unstructured.SetNestedField(edit, revision, append(s.machinery(), "compositionRevisionRef", "name")...))
 		must(t, drill.Patch(ctx, s.target, &u, edit))
