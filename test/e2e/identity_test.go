@@ -343,7 +343,7 @@ func (s *identity) restoreAlone(t *testing.T) {
 	t.Helper()
 	args := []string{"--exclude-namespaces", "old," + nameRestored + "," + nameUnwanted, clusterResources + "=true"}
 	if s.version == stack.V1 {
-		args = []string{"--selector", "crossplane.io/composite!=old-00", clusterResources + "=true"}
+		args = []string{"--selector", "crossplane.io/composite notin (old-00)", clusterResources + "=true"}
 	}
 	s.startRestore(t, "alone", "alone", args...)
 	s.awaitCompleted(t, "alone")
