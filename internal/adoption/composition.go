@@ -2,11 +2,13 @@ package adoption
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -48,14 +50,35 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	if policy, _ := i.UpdatePolicy(); policy != xp.UpdateManual || created.IsZero() {
 		return h.UpdatePolicy
 	}
-	others, _ := othersAt(u, i.UpdatePolicyPath())
+	path := i.UpdatePolicyPath()
+	others, _ := othersAt(u, path)
 	for _, m := range others {
-		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) && !h.hadEntry(m) {
+		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) && !h.hadEntry(m) && h.hasWritten(u, m, path) {
 			return new(xp.UpdateManual)
 		}
 	}
 
 	return h.UpdatePolicy
+}
+
+// hasWritten tells whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry too,
+// with what they managed in the backup: with each object that has spec.crossplane the API server's default. Of these only what they have applied client-side tells.
+func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, path []string) bool {
+	if entry["operation"] != string(metav1.ManagedFieldsOperationUpdate) {
+		return true
+	}
+	managed := slices.ContainsFunc(unpackManagers(h.Fields), func(m map[string]any) bool {
+		_, ok := managedAt(m, path)
+
+		return ok && m["manager"] == entry["manager"] && m["operation"] == entry["operation"]
+	})
+	var applied map[string]any
+	if !managed || json.Unmarshal([]byte(xp.Annotation(u, xp.AnnotationLastApplied)), &applied) != nil {
+		return !managed
+	}
+	policy, _, _ := unstructured.NestedString(applied, path...)
+
+	return policy == xp.UpdateManual
 }
 
 // hadEntry tells whether an entry of managedFields is one of the backup, whatever time somebody has written there.

@@ -74,6 +74,12 @@ func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 	adopted := func(o ...xptest.Option) *unstructured.Unstructured {
 		return held(xptest.XR("x", automatic, ofMonday()), append([]xptest.Option{unpaused(), xptest.Reconciled()}, o...)...)
 	}
+	updated := func(o ...xptest.Option) *unstructured.Unstructured {
+		const by, operation = "kubectl-client-side-apply", "Update"
+		now := append([]xptest.Option{unpaused(), xptest.Reconciled(), managed(by, operation, laterAt, path)}, o...)
+
+		return held(xptest.XR("x", automatic, ofMonday(), managed(by, operation, saved, path)), now...)
+	}
 	claim := func(o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.Claim("o", append([]xptest.Option{xptest.OfXR(xptest.XR("x")), xptest.Reconciled()}, o...)...)
 	}
@@ -101,6 +107,21 @@ func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 			reason: "Somebody has written a time of later into the backup.", want: xp.UpdateAutomatic,
 			world: world(xptest.With(held(xptest.XR("x", automatic, ofMonday(), managed("argocd", "Update", laterAt, path))), unpaused(), xptest.Reconciled(),
 				managed("argocd", "Update", laterAt, path))),
+		},
+		"Defaulted": {
+			reason: "Who has made it manages the default too, and has updated something else since.", want: xp.UpdateAutomatic, world: world(updated()),
+		},
+		"AppliedClientSide": {
+			reason: "What they have applied since has it.", want: xp.UpdateManual,
+			world: world(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"compositionUpdatePolicy":"Manual"}}`))),
+		},
+		"AppliedOther": {
+			reason: "What they have applied since has it not.", want: xp.UpdateAutomatic,
+			world: world(updated(xptest.Annotated(xp.AnnotationLastApplied, `{"spec":{"region":"here"}}`))),
+		},
+		"UpdatedAnew": {
+			reason: "Who did not manage it in the backup has written it.", want: xp.UpdateManual,
+			world: world(adopted(managed("kubectl-edit", "Update", laterAt, path))),
 		},
 		"Claim":     {reason: "Crossplane carries it over.", world: world(ofClaim, claim(xptest.Policy(xp.UpdateManual))), want: xp.UpdateManual},
 		"ClaimSame": {reason: "That of the backup.", world: world(ofClaim, claim(automatic)), want: xp.UpdateAutomatic},

@@ -27,23 +27,30 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
 		xp.String(u), xp.AnnotationPaused) + howToKeep
 	// Foreground propagation has the garbage collector delete first what the XR owns, whether the XR is paused or not.
-	if too := t.deletedToo(); len(too) > 0 {
+	too, absent := t.deletedToo()
+	if len(too) > 0 {
 		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
+	}
+	if len(absent) > 0 {
+		why += "; these are not there, deleted before it with their external resources or never restored: " + someOf(absent)
 	}
 
 	return why
 }
 
-// deletedToo returns which of the composed resources are being deleted.
-func (t *tree) deletedToo() []xp.Ref {
-	var too []xp.Ref
+// deletedToo returns which of the composed resources are being deleted, and which are not there at all.
+func (t *tree) deletedToo() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
-		if u := t.w.Get(r); u != nil && u.GetDeletionTimestamp() != nil {
+		u := t.w.Get(r)
+		if _, unknown := t.w.isUnknown(r); u == nil && !unknown {
+			absent = append(absent, r)
+		}
+		if u != nil && u.GetDeletionTimestamp() != nil {
 			too = append(too, r)
 		}
 	}
 
-	return too
+	return too, absent
 }
 
 // claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the next step; "" if it is not.

@@ -42,6 +42,10 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 			world: world(paused, xptest.With(bucket, xptest.Deleting()), revision),
 			want:  outcome{Failed: ofXR + "; these are deleted with it already, and their external resources as soon as their providers get to it: Bucket b"},
 		},
+		"ForegroundOver": {
+			reason: "What is gone before anybody has looked can't be kept either.", ref: xp.RefTo(x), world: world(paused, revision),
+			want: outcome{Failed: ofXR + "; these are not there, deleted before it with their external resources or never restored: Bucket b"},
+		},
 		"Claim": {
 			reason: "Crossplane deletes its XR when the claim is released.", ref: xp.RefTo(x),
 			world: world(held(claimed, xptest.SeenPaused()), going, bucket, revision), want: outcome{Failed: ofClaim},

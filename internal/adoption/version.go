@@ -46,8 +46,12 @@ func (t *tree) checkVersions() {
 		if xr.Namespace != "" {
 			edit = edit.With("--namespace", xr.Namespace)
 		}
+		claim := ""
+		if c, ok := t.xr.ClaimRef(); ok {
+			claim = ", and before that in that of its claim " + c.String() + ", which Crossplane writes onto its XR"
+		}
 		t.wait(false, "%s: %s names it as %s, which is not served any more, and Crossplane reads it by that name; write %s there, and in its "+
-			"compositionRevisionRef the name of a revision of its Composition that has that too: %s",
-			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), edit)
+			"compositionRevisionRef the name of a revision of its Composition that has that too%s: %s",
+			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), claim, edit)
 	}
 }

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -37,6 +38,11 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		"Named": {
 			reason: "It is there, and nothing but the reference is wrong.", world: retired(lists(old), mr, revision), ref: xp.RefTo(x),
 			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say}},
+		},
+		"Claimed": {
+			reason: "Crossplane writes the revision of a claim onto its XR as soon as the claim is let go.", ref: xp.RefTo(x),
+			world: retired(lists(old, xptest.ClaimedBy(xptest.Claim("c"))), mr, revision),
+			want:  outcome{Adopted: 1, Total: 1, Waiting: []string{strings.Replace(say, " too: ", " too, and before that in that of its claim "+xp.String(xptest.Claim("c"))+", which Crossplane writes onto its XR: ", 1)}},
 		},
 		"Corrected": {reason: "The mark has the old version for ever.", world: retired(corrected, mr, revision), ref: xp.RefTo(x), want: unpauses},
 		"Served":    {reason: "The version is served again.", world: world(lists(old), mr, revision), ref: xp.RefTo(x), want: unpauses},

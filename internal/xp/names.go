@@ -3,6 +3,8 @@ package xp
 // Annotations, labels and finalizers that Crossplane reads and writes.
 const (
 	AnnotationPaused = "crossplane.io/paused"
+	// AnnotationLastApplied is what somebody has applied client-side.
+	AnnotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 	// AnnotationPausedByGuard is on what the guard of this plugin has let in paused: that pause is no person's.
 	AnnotationPausedByGuard = "velero.crossplane.x-k8s.io/paused-by-guard"
 	// AnnotationExchange is on what was paused to have what a backup knows in place of what was composed anew: that pause is no person's either.

@@ -67,14 +67,12 @@ func (s *suite) conversionScenes() map[string]*shape {
 			reason: "What can't be listed is not missing.",
 			Scene:  drill.Scene{Dir: "definitions-database", Count: few, Size: 3*few + claims, RestoreArgs: withoutCRDs},
 		},
+		retired:   s.sceneRetired(claims),
 		withdrawn: network("A version that is not served any more is an error with its cure."),
 		plain: {
 			reason: "What has nothing to do with a kind that can't be converted goes on.",
 			Scene:  drill.Scene{Dir: "definitions", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs},
 		},
-	}
-	if s.version != stack.V1 {
-		all[retired] = sceneRetired()
 	}
 
 	return all
@@ -118,9 +116,7 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	})
 	t.Run("Late", func(t *testing.T) { s.testConvertedLate(t, hook, scenes[awaited]) })
 	t.Run("Withdrawn", func(t *testing.T) { s.testWithdrawn(t, hook, scenes[withdrawn]) })
-	if n := scenes[retired]; n != nil {
-		t.Run("Retired", func(t *testing.T) { s.testRetired(t, n) })
-	}
+	t.Run("Retired", func(t *testing.T) { s.testRetired(t, scenes[retired]) })
 	hook.convert(t, s.target, s.networksCRD(), second, first)
 	t.Run("Moved", func(t *testing.T) {
 		must(t, scenes[movedOn].StartRestore(ctx, s.target))
@@ -131,9 +127,7 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	must(t, err)
 	t.Run("Settled", func(t *testing.T) {
 		for _, name := range []string{converted, awaited, slowly, movedOn, unknown, withdrawn, retired, plain} {
-			if n := scenes[name]; n != nil {
-				t.Run(name, func(t *testing.T) { s.testSettled(t, n, now[len(now)-1].Seq) })
-			}
+			t.Run(name, func(t *testing.T) { s.testSettled(t, scenes[name], now[len(now)-1].Seq) })
 		}
 	})
 }
@@ -146,9 +140,7 @@ func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes 
 	s.source = s.bare(t, "source")
 	hook.convert(t, s.source, s.networksCRD(), first, second)
 	hook.convert(t, s.source, s.databasesCRD(), first, second)
-	if scenes[retired] != nil {
-		newConverter(t).convert(t, s.source, bucketsCRD, first, zeroth)
-	}
+	newConverter(t).convert(t, s.source, "buckets."+s.cloudGroup(), first, zeroth)
 	names := slices.Sorted(maps.Keys(scenes))
 	for _, name := range names {
 		n := scenes[name]

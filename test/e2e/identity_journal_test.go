@@ -87,7 +87,7 @@ func (s *identity) stalled() []string {
 		}
 	}
 	if s.version == stack.V1 {
-		return []string{", Bucket, flight-00", ", Database, flight-00", ", Bucket, pending-00"}
+		return []string{", Bucket, flight-00", ", Database, flight-00", ", Bucket, pending-00", ", Network, killed-00", ", Database, killed-00"}
 	}
 
 	return []string{", Network, flight/", ", Database, flight/", ", Network, pending/", ", Network, killed/", ", Database, killed/"}

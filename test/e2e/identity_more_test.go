@@ -16,6 +16,28 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
+// rarerScenes are those that TestIdentityV1 leaves to the matrix.
+func rarerScenes() map[string]*shape {
+	return map[string]*shape{
+		"arn":     {reason: "The ID in the status of a kind whose external-names are not that must not become one."},
+		"gone":    {reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."},
+		"unruled": {reason: "What can't be observed first, since its kind has no managementPolicies, must not be made anew unasked."},
+		"trusted": {reason: "Without that setting, it is made anew.", Scene: drill.Scene{Dir: "unruled"}},
+		"killed":  {reason: "What a provider was creating when it was killed may be there."},
+	}
+}
+
+// restoreRarer restores the scenes that TestIdentityV1 leaves to the matrix.
+func (s *identity) restoreRarer(t *testing.T) []string {
+	t.Helper()
+	s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
+	s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+	s.startRestore(t, "unruled", "all", "--include-namespaces", "unruled", "--item-operation-timeout", "30s", "--annotations", observeFirst)
+	s.startRestore(t, "trusted", "all", "--include-namespaces", "trusted")
+
+	return []string{"held", "gone", "unruled", "trusted"}
+}
+
 // testInformed wants an XR to wait for the EnvironmentConfig that its pipeline names, when nothing else is missing, until another restore brings that along.
 func (s *identity) testInformed(t *testing.T, since int64) {
 	ctx := t.Context()
@@ -87,19 +109,20 @@ func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
 	must(t, c.ApplyObjects(t.Context(), u))
 }
 
-// loseBuckets deletes the buckets of some scenes in the cloud.
-func (s *identity) loseBuckets(t *testing.T) {
+// loseExternal deletes what some scenes have in the cloud.
+func (s *identity) loseExternal(t *testing.T) {
 	t.Helper()
 	for _, scene := range []string{"gone", "unruled", "trusted"} {
 		n, ok := s.scenes[scene]
 		if !ok {
 			continue
 		}
-		buckets := slices.Collect(maps.Keys(n.ledger.External))
-		if len(buckets) != 1 {
-			t.Fatalf("the cloud has %v of %s", buckets, scene)
+		external := slices.Collect(maps.Keys(n.ledger.External))
+		if len(external) != 1 {
+			t.Fatalf("the cloud has %v of %s", external, scene)
 		}
-		must(t, s.cloud.Delete(t.Context(), api.Bucket, strings.TrimPrefix(buckets[0], string(api.Bucket)+" ")))
+		kind, id, _ := strings.Cut(external[0], " ")
+		must(t, s.cloud.Delete(t.Context(), api.Kind(kind), id))
 	}
 }
 

@@ -37,6 +37,10 @@ type identity struct {
 
 	dir    string
 	scenes map[string]*shape
+	// provider is the command line of the cloud's provider.
+	provider []string
+	// others says that there are kinds as those of other providers: without managementPolicies, and whose names are known.
+	others bool
 	// lost is the last entry of the cloud's journal that the source brought about.
 	lost int64
 	// uids are those of the MRs of the scene gated, when the provider was not there yet.
@@ -48,10 +52,20 @@ type identity struct {
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
-	s := newIdentity(t, version, dir)
+	provider := []string{
+		"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org",
+	}
+	if version == stack.V1 {
+		provider = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
+	}
+	s := newIdentity(t, &identity{
+		suite: &suite{version: version}, maker: ownMaker(version), dir: filepath.Join("testdata", dir, "identity"), scenes: identityScenes(version),
+		provider: provider, others: version != stack.V1,
+	})
 	s.fill(t)
+	s.backUpAll(t)
 	must(t, s.source.Destroy())
-	s.loseBuckets(t)
+	s.loseExternal(t)
 	s.lost = s.seq(t)
 
 	s.target = s.cluster(t, "target")
@@ -81,12 +95,12 @@ func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Run("DifferentName", func(t *testing.T) { s.testKept(t, since, "other", "kept-by-another-name", []any{"*"}) })
 	t.Run("InFlight", func(t *testing.T) { s.testInFlight(t) })
 	t.Run("Informed", func(t *testing.T) { s.testInformed(t, since) })
+	t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
 	if version != stack.V1 {
-		t.Run("OldBackup", func(t *testing.T) { s.testSame(t, s.scenes["old"], since) })
 		t.Run("Known", func(t *testing.T) { s.testKnown(t) })
 		t.Run("KnownUnwanted", func(t *testing.T) { s.testKnownUnwanted(t) })
 		t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t, "Database", "arn:cloud:database:") })
-		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
+		t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t, "Bucket") })
 		t.Run("NotObservable", func(t *testing.T) { s.testNotObservable(t) })
 		t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
 		t.Run("ProviderHeedless", func(t *testing.T) { s.testHeedless(t) })
@@ -106,19 +120,15 @@ func identityScenes(version stack.Version) map[string]*shape {
 		"uninformed": {reason: "Velero alone has Crossplane delete what a function leaves out that misses an EnvironmentConfig."},
 		"awaited":    {reason: "An XR waits for the EnvironmentConfig that its pipeline names.", Scene: drill.Scene{Dir: "informed"}},
 		"carried":    {reason: "An EnvironmentConfig comes with the namespace of an XR whose pipeline names it.", Scene: drill.Scene{Dir: "informed"}},
+		"old":        {reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}},
 		"first":      {reason: "Nothing but observing happens until a provider has found the external resource."},
 	}
 	if version == stack.V1 {
-		scenes["dropped"].Dir = ""
+		scenes["dropped"].Dir, scenes["old"].Dir = "", "dropped"
 	} else {
 		scenes["uninformed"].Dir = "informed"
 		scenes["heedless"] = &shape{reason: "What a provider creates for a held MR, since it does not heed the pause, must not go unnoticed."}
-		scenes["old"] = &shape{reason: "A backup from before the plugin was installed brings status back too.", Scene: drill.Scene{Dir: "gated"}}
-		scenes["arn"] = &shape{reason: "The ID in the status of a kind whose external-names are not that must not become one."}
-		scenes["gone"] = &shape{reason: "Observing first tells what is not in the cloud any more, rather than have it made anew."}
-		scenes["unruled"] = &shape{reason: "What can't be observed first, since its kind has no managementPolicies, must not be made anew unasked."}
-		scenes["trusted"] = &shape{reason: "Without that setting, it is made anew.", Scene: drill.Scene{Dir: "unruled"}}
-		scenes["killed"] = &shape{reason: "What a provider was creating when it was killed may be there."}
+		maps.Copy(scenes, rarerScenes())
 	}
 
 	return scenes
@@ -127,18 +137,16 @@ func identityScenes(version stack.Version) map[string]*shape {
 // alone are the scenes that Velero alone backs up. It restores all of them but old.
 func alone() []string { return []string{"lost", "pending", "dropped", "uninformed", "old"} }
 
-func newIdentity(t *testing.T, version stack.Version, dir string) *identity {
+// newIdentity starts a source.
+func newIdentity(t *testing.T, s *identity) *identity {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: version, Plugin: true, Gate: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Plugin: true, Gate: true})...)
 	must(t, err)
-	host, err := stack.NewHost(ctx, set, "", os.Stderr)
+	s.host, err = stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
-	t.Cleanup(func() { must(t, host.Close()) })
-	s := &identity{
-		suite: &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}, dir: filepath.Join("testdata", dir, "identity"),
-		maker: ownMaker(version), scenes: identityScenes(version),
-	}
+	t.Cleanup(func() { must(t, s.host.Close()) })
+	s.cloud = api.NewClient(s.host.CloudURL())
 	s.placeScenes()
 	s.source = s.cluster(t, "source")
 
@@ -159,23 +167,17 @@ func (s *identity) placeScenes() {
 // cluster starts a cluster, with Velero alone, that has the platform.
 func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
-	async := []string{"--async", "Database.cloud.m.example.org,Network.cloud.example.org", "--async-arn", "Database.cloud.example.org", "--unruled", "Bucket.cloud.example.org"}
-	if s.version == stack.V1 {
-		async = []string{"--async", "Database.cloud.example.org,Network.cloud.example.org"}
-	}
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
 		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
 		// A create that hangs is given up after a minute otherwise, and one that nobody remembers tried again after half of one.
-		ProviderArgs: append(async, "--timeout", "10m", "--creation-grace-period", "1s"),
+		ProviderArgs: slices.Concat(s.provider, []string{"--timeout", "10m", "--creation-grace-period", "1s"}),
 	})
 	must(t, err)
-	if s.version != stack.V1 {
+	if s.others {
 		withoutPolicies(t, c, "buckets.cloud.example.org")
-	}
-	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
-	if s.version != stack.V1 {
 		s.defineKnown(t, c)
 	}
+	must(t, drill.Scene{Name: "identity", Dir: s.dir}.Install(t.Context(), c, ""))
 
 	return c
 }
@@ -219,10 +221,9 @@ func (s *identity) fill(t *testing.T) {
 		n.ledger, err = n.Ledger(ctx, s.cloud)
 		must(t, err)
 	}
-	if s.version != stack.V1 {
+	if s.others {
 		s.fillKnown(t)
 	}
-	s.backUpAll(t)
 }
 
 // awaitSibling waits until all but the create that hangs is done.
@@ -284,7 +285,8 @@ func (s *identity) backUpAll(t *testing.T) {
 	ctx := t.Context()
 	args := []string{"--include-namespaces", strings.Join(append(alone(), nameRestored, nameUnwanted, nameAlone), ",")}
 	if s.version == stack.V1 {
-		args = []string{"--include-cluster-resources=true", "--or-selector", "scene=lost or scene=pending or crossplane.io/composite=dropped-00 or crossplane.io/composite=uninformed-00"}
+		const some = "scene=lost or scene=pending or crossplane.io/composite in (dropped-00,uninformed-00,old-00)"
+		args = []string{"--include-cluster-resources=true", "--or-selector", some}
 	}
 	backupWith(t, s.source, "alone", args...)
 	must(t, s.source.UsePlugin(ctx, true))
@@ -321,20 +323,23 @@ func (s *identity) testBackupWarns(t *testing.T, logs string) {
 
 func (s *identity) restoreAlone(t *testing.T) {
 	t.Helper()
-	s.startRestore(t, "alone", "alone", "--exclude-namespaces", "old,"+nameRestored+","+nameUnwanted, clusterResources+"=true")
+	args := []string{"--exclude-namespaces", "old," + nameRestored + "," + nameUnwanted, clusterResources + "=true"}
+	if s.version == stack.V1 {
+		args = []string{"--selector", "crossplane.io/composite notin (old-00)", clusterResources + "=true"}
+	}
+	s.startRestore(t, "alone", "alone", args...)
 	s.awaitCompleted(t, "alone")
 	s.awaitLeftOut(t)
 }
 
-// awaitLeftOut waits until Crossplane deletes what a function leaves out of what Velero alone has restored: the provider is down, so nothing has a status when
+// awaitLeftOut waits until Crossplane gives up what a function leaves out of what Velero alone has restored: the provider is down, so nothing has a status when
 // Crossplane looks at it.
 func (s *identity) awaitLeftOut(t *testing.T) {
 	t.Helper()
-	s.eventually(t, "Crossplane to delete what the function leaves out", func(ctx context.Context) error {
+	s.eventually(t, "Crossplane to give up what the function leaves out", func(ctx context.Context) error {
 		for scene, want := range s.leftOut() {
-			deleted := slices.DeleteFunc(s.managed(ctx, t, s.target, scene), func(u unstructured.Unstructured) bool { return u.GetDeletionTimestamp() == nil })
-			if len(deleted) != want {
-				return fmt.Errorf("%d of %d of %s are being deleted: %v", len(deleted), want, scene, names(deleted))
+			if given := s.givenUp(ctx, t, scene); len(given) != want {
+				return fmt.Errorf("%d of %d of %s are given up: %v", len(given), want, scene, names(given))
 			}
 		}
 
@@ -351,19 +356,20 @@ func (s *identity) restoreAll(t *testing.T) {
 	s.startRestore(t, "first", "all", "--include-namespaces", "first", "--annotations", observeFirst)
 	s.startRestore(t, "flight", "all", "--include-namespaces", "flight")
 	s.startRestore(t, "awaited", "all", "--include-namespaces", "awaited", "--exclude-resources", "environmentconfigs.apiextensions.crossplane.io")
-	restores := []string{"sound", "chosen", "first", "flight", "awaited"}
+	old := []string{"--include-namespaces", "old"}
+	if s.version == stack.V1 {
+		old = []string{"--selector", "crossplane.io/composite=old-00", clusterResources + "=true"}
+	}
+	s.startRestore(t, "old", "alone", old...)
+	restores := []string{"sound", "chosen", "first", "flight", "awaited", "old"}
 	if s.version != stack.V1 {
-		s.startRestore(t, "held", "all", "--include-namespaces", "arn,killed", "--item-operation-timeout", "30s")
-		s.startRestore(t, "gone", "all", "--include-namespaces", "gone", "--item-operation-timeout", "30s", "--annotations", observeFirst)
-		s.startRestore(t, "unruled", "all", "--include-namespaces", "unruled", "--item-operation-timeout", "30s", "--annotations", observeFirst)
-		s.startRestore(t, "trusted", "all", "--include-namespaces", "trusted")
-		s.startRestore(t, "old", "alone", "--include-namespaces", "old")
+		restores = append(restores, s.restoreRarer(t)...)
 		s.startRestore(t, "heedless", "all", "--include-namespaces", "heedless")
 		s.startRestore(t, nameBackedUp, "all", "--include-namespaces", nameBackedUp, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameRestored, "alone", "--include-namespaces", nameRestored, "--item-operation-timeout", "30s")
 		s.startRestore(t, nameUnwanted, "alone", "--include-namespaces", nameUnwanted, "--item-operation-timeout", "30s", "--annotations",
 			"velero.crossplane.io/external-name-from-id=none")
-		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "held", "gone", "unruled", "trusted", "old", "heedless")
+		restores = append(restores, nameBackedUp, nameRestored, nameUnwanted, "heedless")
 	}
 	for _, r := range restores {
 		must(t, drill.AwaitOperations(t.Context(), s.target, r))

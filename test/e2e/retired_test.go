@@ -18,17 +18,30 @@ import (
 // retired is a scene whose Composition has a bucket in a version that the source serves, and the target does not.
 const retired = "retired"
 
-const (
-	bucketsCRD = "buckets.cloud.m.example.org"
-	// zeroth is behind first where versions are preferred, so backups have the buckets in that.
-	zeroth = "v1alpha0"
-)
+// zeroth is behind first where versions are preferred, so backups have the buckets in that.
+const zeroth = "v1alpha0"
 
-func sceneRetired() *shape {
+func (s *suite) sceneRetired(claims int) *shape {
 	return &shape{
 		reason: "What is named in a version that is not served any more is not missing.",
-		Scene:  drill.Scene{Dir: "definitions-retired", Count: few, Size: 2 * few, RestoreArgs: withoutCRDs, Drift: true}, check: wantRetired,
+		Scene:  drill.Scene{Dir: "definitions-retired", Count: few, Size: 2*few + claims, RestoreArgs: withoutCRDs, Drift: true}, check: wantRetired,
 	}
+}
+
+// machinery is where an XR has what is Crossplane's own.
+func (s *suite) machinery() []string {
+	if s.version == stack.V1 {
+		return []string{"spec"}
+	}
+
+	return []string{"spec", "crossplane"}
+}
+
+// references are those of an XR.
+func (s *suite) references(u *unstructured.Unstructured) []any {
+	refs, _, _ := unstructured.NestedSlice(u.Object, append(s.machinery(), "resourceRefs")...)
+
+	return refs
 }
 
 // testRetired wants XRs to wait that name a bucket in a version that is not served, and to say which is, until a person has given them that and a revision that
@@ -41,8 +54,9 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 		for _, u := range s.orders(t, n, few) {
 			mark := markOf(&u)
 			for _, want := range []string{
-				"names it as cloud.m.example.org/" + zeroth + ", which is not served any more", "write cloud.m.example.org/" + first + " there", "compositionRevisionRef",
-				"kubectl edit Order." + retired + ".example.org " + u.GetName() + " --namespace " + retired,
+				"names it as " + s.cloudGroup() + "/" + zeroth + ", which is not served any more", "write " + s.cloudGroup() + "/" + first + " there",
+				"compositionRevisionRef",
+				"kubectl edit " + u.GetKind() + "." + retired + ".example.org " + u.GetName(),
 			} {
 				if !paused(&u) || !strings.Contains(mark, want) {
 					return fmt.Errorf("%s does not say %q: %s", u.GetName(), want, mark)
@@ -54,21 +68,25 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 	})
 	revision := s.revisionWith(t, n, first)
 	for i, u := range s.orders(t, n, few) {
-		crossplane, _, err := unstructured.NestedMap(u.Object, "spec", "crossplane")
-		must(t, err)
-		refs, _, err := unstructured.NestedSlice(crossplane, "resourceRefs")
-		must(t, err)
+		refs := s.references(&u)
 		for _, r := range refs {
 			ref, _ := r.(map[string]any)
-			ref["apiVersion"] = "cloud.m.example.org/" + first
+			ref["apiVersion"] = s.cloudGroup() + "/" + first
 		}
-		edit := map[string]any{"resourceRefs": refs}
+		edit := map[string]any{}
+		must(t, unstructured.SetNestedSlice(edit, refs, append(s.machinery(), "resourceRefs")...))
 		if i == 0 {
-			must(t, drill.Patch(ctx, s.target, &u, map[string]any{"spec": map[string]any{"crossplane": edit}}))
+			must(t, drill.Patch(ctx, s.target, &u, edit))
 			s.awaitUndone(t, n, u.GetName())
 		}
-		edit["compositionRevisionRef"] = map[string]any{"name": revision}
-		must(t, drill.Patch(ctx, s.target, &u, map[string]any{"spec": map[string]any{"crossplane": edit}}))
+		if s.version == stack.V1 {
+			claims := schema.GroupVersionKind{Group: u.GroupVersionKind().Group, Version: first, Kind: "Order"}
+			claim, err := get(ctx, s.target, claims, n.Name, u.GetLabels()["crossplane.io/claim-name"])
+			must(t, err)
+			must(t, drill.Patch(ctx, s.target, claim, map[string]any{"spec": map[string]any{"compositionRevisionRef": map[string]any{"name": revision}}}))
+		}
+		must(t, unstructured.SetNestedField(edit, revision, append(s.machinery(), "compositionRevisionRef", "name")...))
+		must(t, drill.Patch(ctx, s.target, &u, edit))
 	}
 	s.awaitCompleted(t, n.Name)
 }
@@ -77,11 +95,15 @@ func (s *suite) testRetired(t *testing.T, n *shape) {
 func (s *suite) awaitUndone(t *testing.T, n *shape, name string) {
 	t.Helper()
 	s.eventually(t, "Crossplane to write the old version into "+name+" again", func(ctx context.Context) error {
-		u, err := get(ctx, s.target, s.orderKind(n.Name), n.Name, name)
+		namespace := n.Name
+		if s.claimed(n.Name) {
+			namespace = ""
+		}
+		u, err := get(ctx, s.target, s.orderKind(n.Name), namespace, name)
 		if err != nil {
 			return err
 		}
-		refs, _, _ := unstructured.NestedSlice(u.Object, "spec", "crossplane", "resourceRefs")
+		refs := s.references(u)
 		if !strings.Contains(fmt.Sprint(refs), zeroth) || !drill.Held(u) || stack.HasCondition(u, "Synced", "False") != nil {
 			return fmt.Errorf("it has %v, annotations %v, status %v", refs, u.GetAnnotations(), u.Object["status"])
 		}
@@ -97,7 +119,7 @@ func (s *suite) revisionWith(t *testing.T, n *shape, version string) string {
 		"crossplane.io/composition-name="+n.Name)
 	must(t, err)
 	for _, u := range all {
-		if strings.Contains(fmt.Sprint(u.Object["spec"]), "cloud.m.example.org/"+version) {
+		if strings.Contains(fmt.Sprint(u.Object["spec"]), s.cloudGroup()+"/"+version) {
 			return u.GetName()
 		}
 	}

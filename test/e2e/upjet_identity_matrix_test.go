@@ -34,7 +34,7 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	s.fillUpjets(t)
 	must(t, s.source.Kill(stack.UpjetProvider))
 	must(t, s.source.Destroy())
-	s.loseBuckets(t)
+	s.loseExternal(t)
 	s.lost = s.seq(t)
 
 	s.target = s.upjetCluster(t, "target")
@@ -70,7 +70,7 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Run("DifferentName", func(t *testing.T) { s.testKept(t, since, "other", "kept-by-another-name", []any{"*"}) })
 	t.Run("InFlight", func(t *testing.T) { s.testInFlight(t) })
 	t.Run("NotTheName", func(t *testing.T) { s.testNotTheName(t, "Subnet", "/") })
-	t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t) })
+	t.Run("ObservedGone", func(t *testing.T) { s.testObservedGone(t, "Bucket") })
 	t.Run("ProviderKilled", func(t *testing.T) { s.testProviderKilled(t) })
 	if version.IsV1() { // Of namespaced MRs TestIdentityV2 shows it.
 		t.Run("Known", func(t *testing.T) { s.testKnown(t) })

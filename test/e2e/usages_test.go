@@ -117,7 +117,7 @@ func testUsages(t *testing.T, version stack.Version, dir string) {
 			s.wantChanges(t, scenes[name], now[len(now)-1].Seq, map[string]int{"delete Network": map[string]int{replay: two}[name]})
 			used, err := s.used(ctx, s.target, name)
 			must(t, err)
-			if want := map[stack.Version]int{stack.V1: two, stack.V2: 2 * two}[version]; len(used) != want {
+			if want := map[bool]int{true: two, false: 2 * two}[version.IsV1()]; len(used) != want {
 				t.Errorf("%s Of what was used there is %v", scenes[name].reason, names(used))
 			}
 		}

@@ -21,8 +21,8 @@ const (
 	CrossplaneV1 = "v1.20.11"
 
 	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
-	crossplaneV20 = "v2.0.4"
-	crossplaneV24 = "v2.4.2"
+	CrossplaneV20 = "v2.0.4"
+	CrossplaneV24 = "v2.4.2"
 	// The minors between them.
 	crossplaneV21 = "v2.1.3"
 	crossplaneV22 = "v2.2.1"
@@ -92,11 +92,11 @@ func recipes() []Recipe {
 	v16 := velero("velero-v1.16", "v1.16.2", "v0.0.0-20250227051353-20bfabbfc7a0")
 	list = append(list,
 		velero("velero", "v1.18.3", "v0.0.0-20251230033609-d946b1e75197", "k8s.io/cli-runtime => k8s.io/cli-runtime v0.33.10"), v16,
-		olderCrossplane("crossplane-v2.0", crossplaneV20))
+		olderCrossplane("crossplane-v2.0", CrossplaneV20))
 
 	return append(list, onDemand(
 		v17, olderCrossplane("crossplane-v2.1", crossplaneV21), olderCrossplane("crossplane-v2.2", crossplaneV22),
-		crossplane("crossplane-v2.4", crossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
+		crossplane("crossplane-v2.4", CrossplaneV24, "v2.4.0", "github.com/crossplane/crossplane-runtime/v2 => github.com/crossplane/crossplane-runtime/v2 v2.4.0"),
 		kubernetes("kubectl", "", Kubernetes),
 		kubernetes("kube-apiserver", "-v1.30", kubernetesV130), kubernetes("kube-controller-manager", "-v1.30", kubernetesV130),
 		kubernetes("kube-apiserver", "-v1.37", kubernetesV137), kubernetes("kube-controller-manager", "-v1.37", kubernetesV137),

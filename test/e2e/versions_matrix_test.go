@@ -1,0 +1,111 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// What make test runs on v1.20 and v2.3 is the same on the other versions, unless the case says otherwise.
+
+// Crossplane v2.0 has no circuit breaker.
+func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
+
+// Crossplane v2.4 has one event for what earlier versions have one for each reference of, so as many XRs as open the circuit breaker there don't.
+func TestMatrixRealtimeV24(t *testing.T) {
+	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
+}
+
+// TestMatrixCircuitBreakerV24 has fewer events open the circuit breaker.
+func TestMatrixCircuitBreakerV24(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := newEmptySuite(t, stack.Options{Name: "source", Crossplane: stack.V24, Plugin: true})
+	n := hives(6, build.CrossplaneV24, true)
+	s.makeScenes(t, n.shape)
+	s.store(t, n.shape)
+	must(t, s.source.Destroy())
+	var err error
+	s.target, err = stack.NewCluster(ctx, s.host, stack.Options{
+		Name: "target", Crossplane: stack.V24, Plugin: true, VeleroArgs: oftener,
+		CrossplaneArgs: []string{"--circuit-breaker-burst=20", "--circuit-breaker-refill-rate=0.1"},
+	})
+	must(t, err)
+	must(t, n.Install(ctx, s.target, ""))
+	must(t, s.target.RestartVelero(ctx))
+	t.Run("Adopted", func(t *testing.T) { s.testCircuitBreaker(t, n) })
+	paused := s.pauseAll(t, n.shape)
+	t.Run("EventLost", func(t *testing.T) { s.testLost(t, n, paused) })
+}
+
+func TestMatrixDefinitionsV20(t *testing.T) { testDefinitions(t, stack.V20, "v2") }
+
+func TestMatrixDefinitionsV24(t *testing.T) { testDefinitions(t, stack.V24, "v2") }
+
+func TestMatrixIdentityV20(t *testing.T) { testIdentity(t, stack.V20, "v2") }
+
+func TestMatrixIdentityV24(t *testing.T) { testIdentity(t, stack.V24, "v2") }
+
+func TestMatrixAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", scenesInDoubt()) }
+
+func TestMatrixAheadV20(t *testing.T) { testAhead(t, stack.V20, "v2", scenesInDoubt()) }
+
+func TestMatrixAheadV24(t *testing.T) { testAhead(t, stack.V24, "v2", scenesInDoubt()) }
+
+func TestMatrixUsagesV20(t *testing.T) { testUsages(t, stack.V20, "v2") }
+
+func TestMatrixUsagesV24(t *testing.T) { testUsages(t, stack.V24, "v2") }
+
+func TestMatrixConversionV20(t *testing.T) { testConversion(t, stack.V20, "v2") }
+
+func TestMatrixConversionV24(t *testing.T) { testConversion(t, stack.V24, "v2") }
+
+func TestMatrixActivationV20(t *testing.T) { testActivation(t, stack.V20) }
+
+func TestMatrixPackagesV20(t *testing.T) { testPackages(t, stack.V20) }
+
+func TestMatrixPackagesV24(t *testing.T) { testPackages(t, stack.V24) }
+
+func TestMatrixAppliersV20(t *testing.T) { testAppliers(t, stack.V20) }
+
+func TestMatrixTouchedV20(t *testing.T) { testTouches(t, stack.V20) }
+
+func TestMatrixTouchedV24(t *testing.T) { testTouches(t, stack.V24) }
+
+func TestMatrixPrunedV20(t *testing.T) { testPruned(t, stack.V20) }
+
+func TestMatrixPrunedV24(t *testing.T) { testPruned(t, stack.V24) }
+
+func TestMatrixGitChangesV20(t *testing.T) { testGitChanges(t, stack.V20) }
+
+func TestMatrixGitChangesV24(t *testing.T) { testGitChanges(t, stack.V24) }
+
+func TestMatrixGuardV20(t *testing.T) { testGuard(t, stack.V20) }
+
+func TestMatrixGuardV24(t *testing.T) { testGuard(t, stack.V24) }
+
+func TestMatrixAppliedFirstV20(t *testing.T) { testFirst(t, stack.V20) }
+
+func TestMatrixAppliedFirstV24(t *testing.T) { testFirst(t, stack.V24) }
+
+// testFirst is what TestCrossplane has among others.
+func testFirst(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	g := newGit(t)
+	all := s.fillGitFirst(t, g)
+	s.loseSource(t, all.tenants()...)
+	s.testAppliedFirst(t, g, all)
+}
+
+func TestMatrixHelmV20(t *testing.T) { testHelm(t, stack.V20, "v2", "helm.m.crossplane.io") }
+
+func TestMatrixHelmV24(t *testing.T) { testHelm(t, stack.V24, "v2", "helm.m.crossplane.io") }
+
+func TestMatrixShapesV20(t *testing.T) { testShapes(t, stack.V20, "v2", shapesV2()) }
+
+func TestMatrixShapesV24(t *testing.T) { testShapes(t, stack.V24, "v2", shapesV2()) }
