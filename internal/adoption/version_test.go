@@ -106,8 +106,14 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 			reason: "It is what the XR had in the backup.", world: world(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
 			ref: xp.RefTo(x), want: unpauses,
 		},
-		"Same":     {reason: "It refers to what it did.", world: world(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)), ref: xp.RefTo(x), want: unpauses},
-		"Silent":   {reason: "An XRD that refers to nothing is no XRD.", world: world(xr(), mr, old, refers(`[{"referenceable":true}]`)), ref: xp.RefTo(x), want: unpauses},
+		"Same": {
+			reason: "It refers to what it did.", ref: xp.RefTo(x), want: unpauses,
+			world: world(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)),
+		},
+		"Silent": {
+			reason: "An XRD that refers to nothing is no XRD.", ref: xp.RefTo(x), want: unpauses,
+			world: world(xr(), mr, old, refers(`[{"referenceable":true}]`)),
+		},
 		"AsBroken": {reason: "Crossplane could not run it in the source either.", world: world(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
 	})
 }

@@ -110,8 +110,20 @@ func (s *suite) choose(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
 	must(t, drill.AwaitOperations(ctx, s.target, n.Name))
-	xrs := func(context.Context) ([]unstructured.Unstructured, error) { return s.orders(t, n, few), nil }
-	s.wantStuck(t, n.Name, xrs, "CompositionRevision "+n.Name+"-", "example.org/"+newest+", to which the XRD", "the compositionRef")
+	words := []string{"CompositionRevision " + n.Name + "-", "example.org/" + newest + ", to which the XRD", "into the compositionRef"}
+	s.eventually(t, "the XRs to say what to do about their Composition", func(ctx context.Context) error {
+		out, err := s.target.Velero(ctx, "restore", "describe", n.Name, "--details")
+		if err == nil && linesWith(out, words...) < few {
+			err = errors.New(out)
+		}
+		for _, u := range s.orders(t, n, few) {
+			if mark := markOf(&u); !paused(&u) || !hasAll(mark, words) {
+				err = errors.Join(err, fmt.Errorf("%s is not held and says so: %s", u.GetName(), mark))
+			}
+		}
+
+		return err
+	})
 	revision := ""
 	revisions, err := list(ctx, s.target, schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositionRevision"}, "",
 		"crossplane.io/composition-name="+n.Name+"-next")

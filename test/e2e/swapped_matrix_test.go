@@ -197,4 +197,3 @@ func output(t *testing.T, dir, program string, args ...string) {
 		t.Fatal(fmt.Errorf("cannot run %s: %w\n%s", program, err, out))
 	}
 }
-
