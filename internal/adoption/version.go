@@ -65,11 +65,11 @@ func (t *tree) checkComposition(revision *unstructured.Unstructured) {
 	if of == "" || reads == "" || of == reads {
 		return
 	}
-	first := ""
+	first, claim := "", ""
 	if c, ok := t.xr.ClaimRef(); ok {
-		first = " of its claim " + c.String() + " and then"
+		first, claim = " of its claim "+c.String()+" and then", ", and that version into its claimRef"
 	}
 	t.wait(false, "CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, to which the XRD %s refers; write a Composition for that, with the "+
-		"same resources, into the compositionRef%s of the XR, and a revision of it into compositionRevisionRef, or have the XRD refer to %s again",
-		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, of)
+		"same resources, into the compositionRef%s of the XR, and a revision of it into compositionRevisionRef%s, or have the XRD refer to %s again",
+		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of)
 }

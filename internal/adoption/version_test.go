@@ -79,10 +79,10 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 		return definition("XOrder", xptest.JSON(`{"spec":{"versions":`+versions+`}}`))
 	}
 	newer := refers(`[7,{"name":"v1alpha1"},{"name":"v1beta1","referenceable":true}]`)
-	say := func(of string) string {
+	say := func(of, claim string) string {
 		return "CompositionRevision orders-1a2b3c: it is for example.org/v1alpha1, and Crossplane reads XOrder x as example.org/v1beta1, to which the XRD " +
 			"xorders.example.org refers; write a Composition for that, with the same resources, into the compositionRef" + of + " of the XR, and a revision of it " +
-			"into compositionRevisionRef, or have the XRD refer to example.org/v1alpha1 again"
+			"into compositionRevisionRef" + claim + ", or have the XRD refer to example.org/v1alpha1 again"
 	}
 	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	failing := func() *unstructured.Unstructured {
@@ -96,11 +96,12 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 	runPlans(t, map[string]planCase{
 		"Newer": {
 			reason: "Crossplane would refuse the revision for ever.", world: world(xr(), mr, old, newer), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say("")}},
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say("", "")}},
 		},
 		"Claimed": {
-			reason: "Crossplane writes the Composition of a claim onto its XR.", world: world(xr(xptest.ClaimedBy(c)), mr, old, newer), ref: xp.RefTo(x),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim " + xp.String(c) + " and then")}},
+			reason: "Crossplane writes the Composition of a claim onto its XR, and knows that by its claimRef.", ref: xp.RefTo(x),
+			world: world(xr(xptest.ClaimedBy(c)), mr, old, newer),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
 		},
 		"Other": {
 			reason: "It is what the XR had in the backup.", world: world(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),

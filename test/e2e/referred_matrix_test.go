@@ -140,6 +140,10 @@ func (s *suite) choose(t *testing.T, n *shape) {
 	}
 	for _, u := range all {
 		must(t, drill.Patch(ctx, s.target, &u, edit))
+		if _, claimed, _ := unstructured.NestedMap(u.Object, "spec", "claimRef"); claimed {
+			version := map[string]any{"apiVersion": n.Name + ".example.org/" + newest}
+			must(t, drill.Patch(ctx, s.target, &u, map[string]any{"spec": map[string]any{"claimRef": version}}))
+		}
 	}
 }
 
