@@ -101,7 +101,7 @@ func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
 		"Claimed": {
 			reason: "Crossplane writes the Composition of a claim onto its XR, and knows that by its claimRef.", ref: xp.RefTo(x),
 			world: world(xr(xptest.ClaimedBy(c)), mr, old, newer),
-			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
+			want:  outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
 		},
 		"Other": {
 			reason: "It is what the XR had in the backup.", world: world(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
