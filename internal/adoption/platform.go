@@ -104,8 +104,9 @@ func (t *tree) checkPlatform() {
 	t.checkPipeline(revision)
 }
 
-// checkPipeline waits until Crossplane can run the pipeline of a revision.
+// checkPipeline waits until Crossplane can run a revision, and its pipeline.
 func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
+	t.checkComposition(revision)
 	for _, name := range xp.Functions(revision) {
 		t.checkFunction(name)
 	}

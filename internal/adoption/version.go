@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
@@ -54,4 +55,25 @@ func (t *tree) checkVersions() {
 			"compositionRevisionRef the name of a revision of its Composition that has that too%s: %s",
 			r, xp.String(t.xr.Unstructured), r.APIVersion, served.GroupVersion(), claim, edit)
 	}
+}
+
+// checkComposition waits for a revision of a Composition that is for the version in which Crossplane reads the XR: it runs no other (crossplane
+// internal/controller/apiextensions/composite, APIConfigurator). That it could not when it was backed up is as it was.
+func (t *tree) checkComposition(revision *unstructured.Unstructured) {
+	xrd := t.w.definitionOf(t.xr.GroupVersionKind().GroupKind())
+	if xrd == nil || t.hold.Failing != "" {
+		return
+	}
+	of, _, _ := unstructured.NestedString(revision.Object, "spec", "compositeTypeRef", "apiVersion")
+	reads := xp.Referenced(xrd)
+	if of == "" || reads == "" || of == reads {
+		return
+	}
+	first, claim := "", ""
+	if c, ok := t.xr.ClaimRef(); ok {
+		first, claim = " of its claim "+c.String()+" and then", ", and that version into its claimRef"
+	}
+	t.wait(false, "CompositionRevision %s: it is for %s, and Crossplane reads %s as %s, to which the XRD %s refers; write a Composition for that, with the "+
+		"same resources, into the compositionRef%s of the XR, and a revision of it into compositionRevisionRef%s, or have the XRD refer to %s again",
+		revision.GetName(), of, xp.String(t.xr.Unstructured), reads, xrd.GetName(), first, claim, of)
 }

@@ -72,3 +72,55 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 		},
 	})
 }
+
+// Crossplane runs no revision of a Composition for another version than that to which the XRD refers.
+func TestNextNamesCompositionsForOtherVersions(t *testing.T) {
+	x, c := xptest.XR("x"), xptest.Claim("c")
+	mr := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	old, next := xptest.Revision(xptest.RevisionName, x), xptest.Revision("next-1", xptest.With(x, xptest.Field("example.org/v1beta1", "apiVersion")))
+	xr := func(o ...xptest.Option) *unstructured.Unstructured {
+		return held(xptest.XR("x", append(o, xptest.Refs(mr))...), xptest.SeenPaused())
+	}
+	refers := func(versions string) *unstructured.Unstructured {
+		return definition("XOrder", xptest.JSON(`{"spec":{"versions":`+versions+`}}`))
+	}
+	newer := refers(`[7,{"name":"v1alpha1"},{"name":"v1beta1","referenceable":true}]`)
+	say := func(of, claim string) string {
+		return "CompositionRevision orders-1a2b3c: it is for example.org/v1alpha1, and Crossplane reads XOrder x as example.org/v1beta1, to which the XRD " +
+			"xorders.example.org refers; write a Composition for that, with the same resources, into the compositionRef" + of + " of the XR, and a revision of it " +
+			"into compositionRevisionRef" + claim + ", or have the XRD refer to example.org/v1alpha1 again"
+	}
+	unpauses := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	failing := func() *unstructured.Unstructured {
+		u := xptest.XR("x", xptest.Refs(mr))
+		if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Failing: "ReconcileError 1"}); err != nil {
+			t.Fatal(err)
+		}
+
+		return xptest.With(u, xptest.SeenPaused())
+	}
+	runPlans(t, map[string]planCase{
+		"Newer": {
+			reason: "Crossplane would refuse the revision for ever.", world: world(xr(), mr, old, newer), ref: xp.RefTo(x),
+			want: outcome{Adopted: 1, Total: 1, Waiting: []string{say("", "")}},
+		},
+		"Claimed": {
+			reason: "Crossplane writes the Composition of a claim onto its XR, and knows that by its claimRef.", ref: xp.RefTo(x),
+			world: world(xr(xptest.ClaimedBy(c)), mr, old, newer),
+			want:  outcome{Adopted: 1, Total: 1, Waiting: []string{say(" of its claim "+xp.String(c)+" and then", ", and that version into its claimRef")}},
+		},
+		"Other": {
+			reason: "It is what the XR had in the backup.", world: world(xr(xptest.Field("next-1", "spec", "compositionRevisionRef", "name")), mr, next, newer),
+			ref: xp.RefTo(x), want: unpauses,
+		},
+		"Same": {
+			reason: "It refers to what it did.", ref: xp.RefTo(x), want: unpauses,
+			world: world(xr(), mr, old, refers(`[{"name":"v1alpha1","referenceable":true}]`)),
+		},
+		"Silent": {
+			reason: "An XRD that refers to nothing is no XRD.", ref: xp.RefTo(x), want: unpauses,
+			world: world(xr(), mr, old, refers(`[{"referenceable":true}]`)),
+		},
+		"AsBroken": {reason: "Crossplane could not run it in the source either.", world: world(failing(), mr, old, newer), ref: xp.RefTo(x), want: unpauses},
+	})
+}

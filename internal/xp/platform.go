@@ -74,6 +74,21 @@ func RunBy(platform *unstructured.Unstructured) []schema.GroupKind {
 	return []schema.GroupKind{schema.FromAPIVersionAndKind(m["apiVersion"], m["kind"]).GroupKind()}
 }
 
+// Referenced returns the apiVersion in which Crossplane reads the XRs of an XRD; "" if the XRD does not say.
+func Referenced(xrd *unstructured.Unstructured) string {
+	group, _, _ := unstructured.NestedString(xrd.Object, "spec", "group")
+	field, _, _ := unstructured.NestedFieldNoCopy(xrd.Object, "spec", "versions")
+	versions, _ := field.([]any)
+	for _, v := range versions {
+		m, _ := v.(map[string]any)
+		if name, _ := m["name"].(string); m["referenceable"] == true && name != "" {
+			return schema.GroupVersion{Group: group, Version: name}.String()
+		}
+	}
+
+	return ""
+}
+
 // Finalizers of an XRD (crossplane internal/controller/apiextensions/definition and offered): as long as it has them, Crossplane is deleting every
 // XR and every claim of its kinds.
 const (

@@ -33,6 +33,8 @@ type suite struct {
 	version        stack.Version
 	velero         string // As in stack.Options.
 	source, target *stack.Cluster
+	// newer is the version that Crossplane is upgraded to; none if it is empty.
+	newer stack.Version
 	// veleroArgs are for the Velero of each cluster that is started, beside oftener.
 	veleroArgs []string
 }
@@ -70,7 +72,7 @@ func newSuite(t *testing.T, version stack.Version, veleroArgs ...string) *suite 
 func begin(t *testing.T, s *suite) *suite {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Velero: s.velero, Plugin: true})...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(stack.Options{Crossplane: s.version, Velero: s.velero, Plugin: true}, stack.Options{Crossplane: s.newer})...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)

@@ -81,6 +81,8 @@ type Options struct {
 	// ProviderArgs are added to the command line of the cloud's provider, and UpjetArgs to that of the other one.
 	ProviderArgs []string
 	UpjetArgs    []string
+	// LeaderElection says whether Crossplane elects a leader before it works, as with its chart. It needs the right to make a mount namespace.
+	LeaderElection bool
 	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for Compositions that gate what they compose on what is observed.
 	Gate bool
 	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects. Not on v1.

@@ -134,6 +134,12 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 	if c.options.Crossplane == V118 {
 		return c.runCrossplane118(ctx)
 	}
+
+	return c.runCrossplaneAs(ctx, Crossplane)
+}
+
+// runCrossplaneAs runs Crossplane as a component of a name.
+func (c *Cluster) runCrossplaneAs(ctx context.Context, name string) error {
 	path, err := c.program(string(c.options.Crossplane))
 	if err != nil {
 		return err
@@ -159,9 +165,14 @@ func (c *Cluster) runCrossplane(ctx context.Context) error {
 		// At the defaults the circuit breaker opens when some twenty XRs are made at once.
 		args = append(args, "--circuit-breaker-burst=10000", "--circuit-breaker-refill-rate=1000")
 	}
+	args = append(args, c.options.CrossplaneArgs...)
+	if c.options.LeaderElection {
+		args = append([]string{"-ec", podScript, "sh", path}, append(args, "--leader-election")...)
+		path = "/bin/sh"
+	}
 
 	return c.run(ctx, &component{
-		name: Crossplane, path: path, args: append(args, c.options.CrossplaneArgs...),
+		name: name, path: path, args: args,
 		ready: answers(http.DefaultClient, "http://"+loopback(ports[0])+"/readyz"),
 	})
 }

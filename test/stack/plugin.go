@@ -24,7 +24,7 @@ func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 
 // UsePluginFile gives Velero another build of the plugin, and restarts it.
 func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
-	if err := c.linkPlugin(path); err != nil {
+	if err := c.LinkPluginFile(path); err != nil {
 		return err
 	}
 
@@ -34,18 +34,18 @@ func (c *Cluster) UsePluginFile(ctx context.Context, path string) error {
 // LinkPlugin gives Velero the plugin or takes it away, from its next start on.
 func (c *Cluster) LinkPlugin(use bool) error {
 	if !use {
-		return c.linkPlugin("")
+		return c.LinkPluginFile("")
 	}
 	path, err := c.program("plugin")
 	if err != nil {
 		return err
 	}
 
-	return c.linkPlugin(path)
+	return c.LinkPluginFile(path)
 }
 
-// linkPlugin gives Velero a file as the plugin, or with "" none.
-func (c *Cluster) linkPlugin(path string) error {
+// LinkPluginFile gives Velero a file as the plugin, or with "" none, from its next start on.
+func (c *Cluster) LinkPluginFile(path string) error {
 	link := filepath.Join(c.dir, "plugins", "plugin")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot take the plugin away from Velero: %w", err)

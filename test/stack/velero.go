@@ -180,10 +180,15 @@ func (c *Cluster) RestartVelero(ctx context.Context) error { return c.Restart(ct
 
 // output runs a program to its end and returns its standard output.
 func (c *Cluster) output(ctx context.Context, path string, args ...string) ([]byte, error) {
+	return c.outputWith(ctx, nil, path, args...)
+}
+
+// outputWith is output with more in the environment.
+func (c *Cluster) outputWith(ctx context.Context, env []string, path string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(path, args...) //nolint:noctx // Its group is killed below, which a context would not do.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, &stdout, &stderr
-	cmd.Env = environment(c.dir, c.host.tmp)
+	cmd.Env = environment(c.dir, c.host.tmp, env...)
 	if err := start(cmd); err != nil {
 		return nil, fmt.Errorf("cannot run %s: %w", filepath.Base(path), err)
 	}

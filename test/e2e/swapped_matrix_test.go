@@ -1,0 +1,199 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
+)
+
+// firstFormat is the commit that gave what is stored its first format.
+const firstFormat = "7e1de445a6bf21a6d4e0d13e1eda0b880c14e8d5"
+
+func TestMatrixSwappedV1(t *testing.T) { testSwapped(t, stack.V1) }
+
+func TestMatrixSwappedV2(t *testing.T) { testSwapped(t, stack.V2) }
+
+// testSwapped has Velero start again with another version of the plugin in the middle of restores.
+func testSwapped(t *testing.T, version stack.Version) {
+	t.Helper()
+	older := pluginOf(t, firstFormat)
+	current := filepath.Join(t.TempDir(), "current")
+	buildPlugin(t, repository(t), current)
+	newer := pluginOfNextFormat(t)
+
+	s := newSuite(t, version)
+	var all []*tenant
+	for _, name := range []string{"up-and-down", "down-and-up", "refused"} {
+		all = append(all, s.few(t, s.source, drill.Platform{Namespace: name}, 6))
+	}
+	for _, n := range all {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, all...)
+	t.Run("UpAndDown", func(t *testing.T) { s.testSwap(t, all[0], older, current) })
+	t.Run("DownAndUp", func(t *testing.T) { s.testSwap(t, all[1], current, older) })
+	t.Run("Refused", func(t *testing.T) { s.testNewerRefused(t, all[2], newer, current) })
+}
+
+// testSwap has a second version go on with what a first holds, and the first again when half of it is released.
+func (s *suite) testSwap(t *testing.T, n *tenant, one, other string) {
+	ctx := t.Context()
+	s.holdBy(t, n, one)
+	must(t, s.target.UsePluginFile(ctx, other))
+	w := newKillWatch(n, killPoint{is: isHalfReleased}, func() (func() error, error) {
+		return func() error { return s.target.Start(ctx, stack.Velero) }, errors.Join(s.target.Kill(stack.Velero), s.target.LinkPluginFile(one))
+	})
+	p, err := s.target.Check(ctx, n.Namespace, checked(), w.visit)
+	must(t, err)
+	must(t, s.target.Start(ctx, stack.Crossplane))
+	s.awaitKill(t, n, w)
+	must(t, w.err)
+	must(t, p.Remove(ctx))
+	t.Logf("the second version was replaced when %s", w.seen)
+	s.awaitCompleted(t, n.Namespace)
+	s.settle(t, n)
+	s.wantSound(t, n)
+}
+
+// holdBy has a version of the plugin restore a tenant while Crossplane does not run.
+func (s *suite) holdBy(t *testing.T, n *tenant, plugin string) {
+	t.Helper()
+	ctx := t.Context()
+	must(t, s.target.UsePluginFile(ctx, plugin))
+	must(t, s.target.Stop(stack.Crossplane))
+	must(t, n.StartRestore(ctx, s.target, n.Namespace, n.Namespace))
+	must(t, drill.AwaitOperations(ctx, s.target, n.Namespace))
+	s.wantHeld(t, n)
+}
+
+func (s *suite) wantHeld(t *testing.T, n *tenant) (marks []string) {
+	t.Helper()
+	xrs, err := n.Composites(t.Context(), s.target)
+	must(t, err)
+	if len(xrs) != n.size {
+		t.Fatalf("there are %v", names(xrs))
+	}
+	for _, u := range xrs {
+		if !paused(&u) || !drill.Held(&u) {
+			t.Errorf("XR %s is not held: %v", u.GetName(), u.GetAnnotations())
+		}
+		marks = append(marks, markOf(&u))
+	}
+
+	return marks
+}
+
+// testNewerRefused wants a version to refuse what a newer one holds in a format that it does not know, and the newer one to go on with it.
+func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string) {
+	ctx := t.Context()
+	s.holdBy(t, n, newer)
+	for _, mark := range s.wantHeld(t, n) {
+		if !strings.Contains(mark, `"format":2`) {
+			t.Fatalf("a mark has no newer format, so this test proves nothing: %s", mark)
+		}
+	}
+	must(t, s.target.UsePluginFile(ctx, current))
+	must(t, s.target.Start(ctx, stack.Crossplane))
+	s.wantPhase(t, n.Namespace, "PartiallyFailed")
+	details, err := s.target.Velero(ctx, "restore", "describe", n.Namespace, "--details")
+	must(t, err)
+	for _, want := range []string{"a newer version of this plugin has written it, in format 2", "install that version of the plugin again, or a later one"} {
+		if linesWith(details, want) < n.size {
+			t.Errorf("the restore does not say %q of each XR:\n%s", want, details)
+		}
+	}
+	r := s.runAs(ctx, s.target.Kubeconfig(), []string{"validate", "-n", n.Namespace})
+	wantTold(t, "validate", r.stdout, "Malformed")
+	s.wantHeld(t, n)
+	got, err := n.Compare(ctx, s.target, s.cloud, n.before)
+	must(t, err)
+	if got.Creates+got.Deletes+got.Orphans+got.Duplicates > 0 {
+		t.Errorf("what is held was not left alone: %+v", got)
+	}
+	must(t, s.target.UsePluginFile(ctx, newer))
+	s.restoreAgain(t, n)
+}
+
+// restoreAgain restores a tenant once more, and wants all to be adopted.
+func (s *suite) restoreAgain(t *testing.T, n *tenant) {
+	t.Helper()
+	must(t, n.StartRestore(t.Context(), s.target, n.Namespace+"-again", n.Namespace))
+	s.awaitCompleted(t, n.Namespace+"-again")
+	s.settle(t, n)
+	s.wantSound(t, n)
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	root, err := build.Root()
+	must(t, err)
+
+	return root
+}
+
+// pluginOf builds the plugin of a commit of this repository.
+func pluginOf(t *testing.T, commit string) string {
+	t.Helper()
+	dir := t.TempDir()
+	tar := filepath.Join(dir, "source.tar")
+	if out, err := exec.CommandContext(t.Context(), "git", "-C", repository(t), "archive", "--output", tar, commit).CombinedOutput(); err != nil {
+		t.Skipf("this checkout does not have the older version: %v\n%s", err, out)
+	}
+	output(t, dir, "tar", "-xf", tar)
+	path := filepath.Join(dir, "older")
+	buildPlugin(t, dir, path)
+
+	return path
+}
+
+// pluginOfNextFormat builds the plugin as it would be if its marks had the format after this one.
+func pluginOfNextFormat(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(repository(t), "internal", "adoption", "mark.go")
+	b, err := os.ReadFile(file)
+	must(t, err)
+	text := string(b)
+	for old, changed := range map[string]string{"const Format = 1\n": "const Format = 2\n", "short := *h\n": "short := *h\n\tshort.Format = Format\n"} {
+		if strings.Count(text, old) != 1 {
+			t.Fatalf("%s has not one %q", file, old)
+		}
+		text = strings.Replace(text, old, changed, 1)
+	}
+	dir := t.TempDir()
+	changed := filepath.Join(dir, "mark.go")
+	must(t, os.WriteFile(changed, []byte(text), 0o600))
+	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{file: changed}})
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600))
+	path := filepath.Join(dir, "newer")
+	buildPlugin(t, repository(t), path, "-overlay", filepath.Join(dir, "overlay.json"))
+
+	return path
+}
+
+// buildPlugin builds the plugin of a checkout.
+func buildPlugin(t *testing.T, dir, path string, flags ...string) {
+	t.Helper()
+	output(t, dir, "go", append(append([]string{"build", "-trimpath"}, flags...), "-o", path, ".")...)
+}
+
+// output runs a program in a directory.
+func output(t *testing.T, dir, program string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatal(fmt.Errorf("cannot run %s: %w\n%s", program, err, out))
+	}
+}
