@@ -30,10 +30,33 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 	})
 }
 
+// The ProviderConfigs that MRs of upjet's use which name none, in both scopes. The cloud needs no credentials.
+const (
+	upjetConfig = `
+apiVersion: upjet.example.org/v1beta1
+kind: ProviderConfig
+metadata: {name: default}
+spec: {credentials: {source: None}}
+`
+	upjetClusterConfig = `---
+apiVersion: upjet.m.example.org/v1beta1
+kind: ClusterProviderConfig
+metadata: {name: default}
+spec: {credentials: {source: None}}
+`
+)
+
 // startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start when the CRDs of their kinds are there.
 func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	path, err := c.program(UpjetProvider)
 	if err != nil {
+		return err
+	}
+	configs := upjetConfig
+	if !c.options.Crossplane.IsV1() {
+		configs += upjetClusterConfig
+	}
+	if err := c.Apply(ctx, []byte(configs)); err != nil {
 		return err
 	}
 

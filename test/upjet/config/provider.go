@@ -112,7 +112,7 @@ func configured(ctx context.Context, group string) *config.Provider {
 		config.WithTerraformPluginSDKIncludeList(sdk),
 		config.WithTerraformPluginFrameworkProvider(framework),
 		config.WithTerraformPluginFrameworkIncludeList([]string{"cloud_record$"}),
-		config.WithBasePackages(config.BasePackages{}),
+		config.WithBasePackages(config.BasePackages{APIVersion: []string{"v1beta1"}}),
 		config.WithFeaturesPackage(features),
 		config.WithDefaultResourceOptions(configure),
 	)

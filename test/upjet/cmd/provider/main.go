@@ -15,22 +15,18 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
-	xpresource "github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	ujconfig "github.com/crossplane/upjet/v2/pkg/config"
 	ujcontroller "github.com/crossplane/upjet/v2/pkg/controller"
-	"github.com/crossplane/upjet/v2/pkg/terraform"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	clusterapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster"
 	namespacedapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/namespaced"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
 	cluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster"
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced"
@@ -113,30 +109,4 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 	}
 
 	return nil
-}
-
-// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that is.
-func setUp(cloudURL, clusterName string) terraform.SetupFn {
-	return func(_ context.Context, kube client.Client, mg xpresource.Managed) (terraform.Setup, error) {
-		gvk, err := kube.GroupVersionKindFor(mg)
-		if err != nil {
-			return terraform.Setup{}, fmt.Errorf("cannot tell the cloud who calls: %w", err)
-		}
-		name := mg.GetName()
-		if ns := mg.GetNamespace(); ns != "" {
-			name = ns + "/" + name
-		}
-		c := cloud.NewClient(cloudURL, map[string]string{
-			"X-Cluster":                   clusterName,
-			"X-Managed-By":                fmt.Sprintf("%s, %s, %s, %s", gvk.GroupVersion(), gvk.Kind, name, mg.GetUID()),
-			"X-Composite":                 mg.GetLabels()["crossplane.io/composite"],
-			"X-Composition-Resource-Name": mg.GetAnnotations()["crossplane.io/composition-resource-name"],
-		})
-
-		return terraform.Setup{
-			Meta:              c,
-			FrameworkProvider: cloud.NewFramework(c),
-			ClientMetadata:    map[string]string{"account": cloud.Account},
-		}, nil
-	}
 }
