@@ -148,8 +148,8 @@ func (s *suite) testLeft(t *testing.T, n *shape) {
 			wrong = append(wrong, fmt.Errorf("%s has the policies %v, annotations %v", u.GetName(), policies(&u), u.GetAnnotations()))
 		}
 	}
-	if err := errors.Join(wrong...); err != nil || len(mrs) != 8 {
-		t.Errorf("%s There are %d MRs, not 8\n%v", n.reason, len(mrs), err)
+	if err := errors.Join(wrong...); err != nil || len(mrs) != 7 {
+		t.Errorf("%s There are %d MRs, not 7\n%v", n.reason, len(mrs), err)
 	}
 	changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 	must(t, err)
