@@ -154,7 +154,7 @@ type Cluster struct {
 	pki        *pki
 	config     *rest.Config
 	kubeconfig string
-	conversion int // The port of provider-kubernetes' conversion webhook, which its CRDs name.
+	conversion map[string]int // The ports of providers' conversion webhooks, which their CRDs name.
 	proxies    []*Proxy
 }
 
@@ -291,13 +291,13 @@ func (c *Cluster) applyCRDs(ctx context.Context, velero []byte) error {
 		if err != nil {
 			return err
 		}
+		if err := c.setConversion(name, objs); err != nil {
+			return err
+		}
 		crds = append(crds, objs...)
 	}
 	if c.options.Crossplane.IsV1() {
 		crds = slices.DeleteFunc(crds, isNamespacedManaged)
-	}
-	if err := c.setConversion(crds); err != nil {
-		return err
 	}
 
 	return c.ApplyObjects(ctx, crds...)

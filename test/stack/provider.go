@@ -30,17 +30,43 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 	})
 }
 
+// The ProviderConfigs that MRs of upjet's use which name none, in both scopes. The cloud needs no credentials.
+const (
+	upjetConfig = `
+apiVersion: upjet.example.org/v1beta1
+kind: ProviderConfig
+metadata: {name: default}
+spec: {credentials: {source: None}}
+`
+	upjetClusterConfig = `---
+apiVersion: upjet.m.example.org/v1beta1
+kind: ClusterProviderConfig
+metadata: {name: default}
+spec: {credentials: {source: None}}
+`
+)
+
 // startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start when the CRDs of their kinds are there.
 func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	path, err := c.program(UpjetProvider)
 	if err != nil {
 		return err
 	}
+	configs := upjetConfig
+	if !c.options.Crossplane.IsV1() {
+		configs += upjetClusterConfig
+	}
+	if err := c.Apply(ctx, []byte(configs)); err != nil {
+		return err
+	}
 
 	return c.run(ctx, &component{
 		name: UpjetProvider, path: path,
 		ready: logs("Starting workers", 2), // The first is what starts the others.
-		args:  append([]string{"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name}, c.options.UpjetArgs...),
+		args: append([]string{
+			"--cloud-url", c.host.cloudURL, "--poll", "10s", "--cluster-name", c.options.Name, "--webhook-port=" + strconv.Itoa(c.conversion[UpjetProvider]),
+		}, c.options.UpjetArgs...),
+		env: []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
 	})
 }
 
@@ -69,7 +95,7 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	return c.run(ctx, &component{
 		name: KubernetesProvider, path: path, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
 		args: []string{
-			"--enable-watches", "--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health, "--webhook-port=" + strconv.Itoa(c.conversion),
+			"--enable-watches", "--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health, "--webhook-port=" + strconv.Itoa(c.conversion[KubernetesProvider]),
 		},
 		env: []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
 	})
@@ -89,23 +115,25 @@ func (c *Cluster) startHelmProvider(ctx context.Context) error {
 	})
 }
 
-// setConversion tells the API server where the webhook is that converts the kinds of provider-kubernetes, which Crossplane's package manager
-// does elsewhere.
-func (c *Cluster) setConversion(crds []*unstructured.Unstructured) error {
+// setConversion tells the API server where the webhook is that converts the kinds of a provider, which Crossplane's package manager does elsewhere.
+func (c *Cluster) setConversion(provider string, crds []*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		path, found, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")
 		if !found {
 			continue
 		}
-		if c.conversion == 0 {
+		if c.conversion[provider] == 0 {
 			ports, err := freePorts(1)
 			if err != nil {
 				return err
 			}
-			c.conversion = ports[0]
+			if c.conversion == nil {
+				c.conversion = map[string]int{}
+			}
+			c.conversion[provider] = ports[0]
 		}
 		config := map[string]any{
-			"url":      "https://" + loopback(c.conversion) + path,
+			"url":      "https://" + loopback(c.conversion[provider]) + path,
 			"caBundle": base64.StdEncoding.EncodeToString(c.pki.ca),
 		}
 		if err := unstructured.SetNestedMap(crd.Object, config, "spec", "conversion", "webhook", "clientConfig"); err != nil {

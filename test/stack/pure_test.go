@@ -163,8 +163,8 @@ spec: {}
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{pki: &pki{ca: []byte("ca")}, conversion: 12345}
-	if err := c.setConversion(crds); err != nil {
+	c := &Cluster{pki: &pki{ca: []byte("ca")}, conversion: map[string]int{KubernetesProvider: 12345}}
+	if err := c.setConversion(KubernetesProvider, crds); err != nil {
 		t.Fatal(err)
 	}
 	want := []any{

@@ -110,6 +110,7 @@ type Fault struct {
 	Status int    `json:"status,omitempty"` // The HTTP status to respond with.
 	Stall  bool   `json:"stall,omitempty"`  // Do the call, rather than fail it, but don't answer before the release of all that is stalled.
 	Times  int    `json:"times"`
+	Linger bool   `json:"linger,omitempty"` // Accept a delete, and do it at that release.
 
 	// After is how many calls of each caller that match don't fail, before one does; with Again, before each that does.
 	After int  `json:"after,omitempty"`

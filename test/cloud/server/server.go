@@ -27,6 +27,8 @@ type Server struct {
 	store   *store
 	faults  []*fault
 	release chan struct{} // Closed to release what is stalled.
+
+	lingering map[key]api.Caller // Who has asked for the deletes that were accepted.
 }
 
 // An Option configures a Server.
@@ -44,7 +46,7 @@ func WithClock(now func() time.Time) Option {
 
 // New returns a cloud that keeps everything in the directory, and has everything that was kept there before. Faults are not kept.
 func New(dir string, o ...Option) (*Server, error) {
-	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{})}
+	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}}
 	for _, fn := range o {
 		fn(s)
 	}
@@ -150,6 +152,9 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 	switch {
 	case errors.As(refused, &e):
 		rec.Status = e.Status
+	case c.op == api.Delete && c.fault.Linger:
+		rec.Status = http.StatusAccepted
+		s.lingering[key{c.kind, c.id}] = c.caller
 	case c.op == api.Create, c.op == api.Update:
 		rec.ID = after.ID
 		rec.Resource = &after
@@ -281,8 +286,9 @@ func (s *Server) addFault(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	if bad := f.Status < http.StatusBadRequest || f.Status > 599; f.Stall && f.Status != 0 || !f.Stall && bad {
-		respondError(w, refuse(http.StatusBadRequest, "the status of a fault is from 400 to 599, or 0 if it stalls, not %d", f.Status))
+	fails := !f.Stall && !f.Linger
+	if bad := f.Status < http.StatusBadRequest || f.Status > 599; !fails && f.Status != 0 || fails && bad {
+		respondError(w, refuse(http.StatusBadRequest, "the status of a fault is from 400 to 599, or 0 if it stalls or lingers, not %d", f.Status))
 		return
 	}
 
@@ -305,6 +311,15 @@ func (s *Server) releaseStalled(w http.ResponseWriter, _ *http.Request) {
 	defer s.mu.Unlock()
 	close(s.release)
 	s.release = make(chan struct{})
+	for k, by := range s.lingering {
+		rec := record{Entry: api.Entry{Time: s.now().UTC(), Op: api.Delete, Kind: k.kind, ID: k.id, Status: http.StatusNoContent, Caller: by}}
+		if err := s.store.write(rec); err != nil {
+			respondError(w, err)
+			return
+		}
+
+		delete(s.lingering, k)
+	}
 	respond(w, http.StatusNoContent, nil)
 }
 

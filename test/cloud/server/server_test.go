@@ -171,6 +171,27 @@ func TestJournal(t *testing.T) {
 				{Seq: 5, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
 			},
 		},
+		"Lingers": {
+			reason: "A delete that lingers should be accepted as often as it is asked for, and done once at the release.",
+			calls: func(ctx context.Context, c *api.Client) {
+				_ = c.Fail(ctx, api.Fault{Op: api.Delete, Linger: true, Times: 2})
+				_, _ = c.Create(ctx, api.Bucket, "a", api.Spec{})
+				_ = c.As(orders).Delete(ctx, api.Bucket, "a")
+				_ = c.As(orders).Delete(ctx, api.Bucket, "a")
+				_, _ = c.Get(ctx, api.Bucket, "a")
+				_ = c.Release(ctx)
+				_ = c.Release(ctx)
+				_, _ = c.Get(ctx, api.Bucket, "a")
+			},
+			since: 1,
+			want: []api.Entry{
+				{Seq: 2, Op: api.Delete, Kind: api.Bucket, ID: "a", Status: http.StatusAccepted, Caller: orders},
+				{Seq: 3, Op: api.Delete, Kind: api.Bucket, ID: "a", Status: http.StatusAccepted, Caller: orders},
+				{Seq: 4, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusOK},
+				{Seq: 5, Op: api.Delete, Kind: api.Bucket, ID: "a", Status: http.StatusNoContent, Caller: orders},
+				{Seq: 6, Op: api.Read, Kind: api.Bucket, ID: "a", Status: http.StatusNotFound},
+			},
+		},
 		"Recovered": {
 			reason: "A cloud that has recovered should fail no more calls.",
 			calls: func(ctx context.Context, c *api.Client) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,7 +116,9 @@ func (s *store) apply(rec record) {
 	case api.Create, api.Update:
 		s.resources[k] = *rec.Resource
 	case api.Delete:
-		delete(s.resources, k)
+		if rec.Status != http.StatusAccepted {
+			delete(s.resources, k)
+		}
 	case api.Read:
 	}
 

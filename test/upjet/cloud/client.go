@@ -68,8 +68,12 @@ func (c *Client) update(ctx context.Context, kind, id string, s spec) (resource,
 	return c.do(ctx, http.MethodPut, "/v1/"+kind+"/"+url.PathEscape(id), &resource{Spec: s})
 }
 
+// remove a resource, and wait until it is gone.
 func (c *Client) remove(ctx context.Context, kind, id string) error {
 	_, err := c.do(ctx, http.MethodDelete, "/v1/"+kind+"/"+url.PathEscape(id), nil)
+	if err == nil {
+		_, err = c.await(ctx, kind, id, func(resource) bool { return false })
+	}
 	if errors.Is(err, errNotFound) {
 		return nil
 	}
@@ -79,12 +83,17 @@ func (c *Client) remove(ctx context.Context, kind, id string) error {
 
 // available waits until a resource is.
 func (c *Client) available(ctx context.Context, kind, id string) (resource, error) {
+	return c.await(ctx, kind, id, func(r resource) bool { return r.State == "available" })
+}
+
+// await reads a resource until it is done, or can't be read.
+func (c *Client) await(ctx context.Context, kind, id string, done func(resource) bool) (resource, error) {
 	t := time.NewTicker(interval)
 	defer t.Stop()
 
 	for {
 		r, err := c.get(ctx, kind, id)
-		if err != nil || r.State == "available" {
+		if err != nil || done(r) {
 			return r, err
 		}
 		select {

@@ -2,12 +2,14 @@ package cloud
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 
 	"github.com/hashicorp/terraform-plugin-framework/datasource"
 	"github.com/hashicorp/terraform-plugin-framework/diag"
 	"github.com/hashicorp/terraform-plugin-framework/provider"
 	fw "github.com/hashicorp/terraform-plugin-framework/resource"
+	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
@@ -44,9 +46,14 @@ func (f *Framework) Resources(context.Context) []func() fw.Resource {
 	return []func() fw.Resource{func() fw.Resource { return &record{} }}
 }
 
-// A record is a resource whose ID the cloud chooses.
+// A record is a resource whose ID the cloud chooses, and whose identity, which Terraform keeps beside its state, is another at each read: Terraform calls
+// that an unexpected identity change.
 type record struct {
 	client *Client
+}
+
+type recordIdentity struct {
+	Seen types.String `tfsdk:"seen"`
 }
 
 type recordModel struct {
@@ -65,6 +72,11 @@ func (r *record) Schema(_ context.Context, _ fw.SchemaRequest, rsp *fw.SchemaRes
 		"id":   schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
 		"zone": schema.StringAttribute{Required: true, PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()}},
 	}}
+}
+
+// IdentitySchema says what its identity has.
+func (r *record) IdentitySchema(_ context.Context, _ fw.IdentitySchemaRequest, rsp *fw.IdentitySchemaResponse) {
+	rsp.IdentitySchema = identityschema.Schema{Attributes: map[string]identityschema.Attribute{"seen": identityschema.StringAttribute{RequiredForImport: true}}}
 }
 
 // Configure takes the client.
@@ -87,7 +99,7 @@ func (r *record) Create(ctx context.Context, req fw.CreateRequest, rsp *fw.Creat
 
 		return
 	}
-	r.set(ctx, &rsp.State, &rsp.Diagnostics, got)
+	r.set(ctx, &rsp.State, rsp.Identity, &rsp.Diagnostics, got)
 }
 
 // Read a record.
@@ -113,7 +125,7 @@ func (r *record) Read(ctx context.Context, req fw.ReadRequest, rsp *fw.ReadRespo
 
 		return
 	}
-	r.set(ctx, &rsp.State, &rsp.Diagnostics, got)
+	r.set(ctx, &rsp.State, rsp.Identity, &rsp.Diagnostics, got)
 }
 
 // Update is never called: a record's only field can't be changed.
@@ -128,6 +140,9 @@ func (r *record) Delete(ctx context.Context, req fw.DeleteRequest, rsp *fw.Delet
 	}
 }
 
-func (r *record) set(ctx context.Context, state *tfsdk.State, diags *diag.Diagnostics, got resource) {
+func (r *record) set(ctx context.Context, state *tfsdk.State, identity *tfsdk.ResourceIdentity, diags *diag.Diagnostics, got resource) {
+	if identity != nil {
+		diags.Append(identity.Set(ctx, recordIdentity{Seen: types.StringValue(rand.Text())})...)
+	}
 	diags.Append(state.Set(ctx, recordModel{ID: types.StringValue(got.ID), Zone: types.StringValue(got.Spec.CIDR)})...)
 }

@@ -96,6 +96,7 @@ func kinds() map[string]kind {
 		"cloud_registry": network(),
 		"cloud_subnet":   subnet(),
 		"cloud_cluster":  cluster(),
+		"cloud_volume":   cluster(),
 	}
 }
 

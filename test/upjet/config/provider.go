@@ -51,6 +51,7 @@ func kinds() map[string]kind {
 		"cloud_record":   {name: config.IdentifierFromProvider, async: true},
 		// Where a cluster is can't be told from its external-name.
 		"cloud_cluster": {name: config.IdentifierFromProvider, async: true},
+		volume:          {name: config.IdentifierFromProvider, async: true},
 	}
 }
 
@@ -93,12 +94,23 @@ func misread() config.ExternalName {
 }
 
 // Cluster is the configuration of the cluster-scoped kinds.
-func Cluster(ctx context.Context) *config.Provider { return configured(ctx, clusterGroup) }
+func Cluster(ctx context.Context) *config.Provider {
+	return configured(ctx, clusterGroup, func(r *config.Resource) { configure(r); renamed(r) })
+}
 
 // Namespaced is that of the namespaced ones.
-func Namespaced(ctx context.Context) *config.Provider { return configured(ctx, namespacedGroup) }
+func Namespaced(ctx context.Context) *config.Provider {
+	return configured(ctx, namespacedGroup, func(r *config.Resource) { configure(r); renamed(r) })
+}
 
-func configured(ctx context.Context, group string) *config.Provider {
+// Before are the configurations that both had before a volume had a second version.
+func Before(ctx context.Context) (cluster, namespaced *config.Provider) {
+	before := func(r *config.Resource) { configure(r); former(r) }
+
+	return configured(ctx, clusterGroup, before), configured(ctx, namespacedGroup, before)
+}
+
+func configured(ctx context.Context, group string, configure config.ResourceConfiguratorFn) *config.Provider {
 	var sdk []string
 	terraform, framework := cloud.New(), cloud.NewFramework(nil)
 	for name := range terraform.ResourcesMap {
@@ -112,9 +124,9 @@ func configured(ctx context.Context, group string) *config.Provider {
 		config.WithTerraformPluginSDKIncludeList(sdk),
 		config.WithTerraformPluginFrameworkProvider(framework),
 		config.WithTerraformPluginFrameworkIncludeList([]string{"cloud_record$"}),
-		config.WithBasePackages(config.BasePackages{}),
+		config.WithBasePackages(config.BasePackages{APIVersion: []string{"v1beta1"}}),
 		config.WithFeaturesPackage(features),
-		config.WithDefaultResourceOptions(configure),
+		config.WithDefaultResourceOptions(config.ResourceOption(configure)),
 	)
 	p.ConfigureResources()
 

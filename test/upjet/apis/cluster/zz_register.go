@@ -7,12 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	v1beta1 "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster/upjet/v1beta1"
+	v1beta2 "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster/upjet/v1beta2"
+	v1beta1cluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster/v1beta1"
 )
 
 func init() {
 	// Register the types with the Scheme so the components can map objects to GroupVersionKinds and back
 	AddToSchemes = append(AddToSchemes,
 		v1beta1.SchemeBuilder.AddToScheme,
+		v1beta2.SchemeBuilder.AddToScheme,
+		v1beta1cluster.SchemeBuilder.AddToScheme,
 	)
 }
 

@@ -56,12 +56,64 @@ func run(ctx context.Context, root string) (err error) {
 	if err := os.WriteFile(filepath.Join(hack, "boilerplate.go.txt"), nil, 0o644); err != nil {
 		return fmt.Errorf("cannot write the header: %w", err)
 	}
+	// Upjet does not write a version that it has written before. What differs now has another, and the rest is written anew.
+	cluster, namespaced := config.Before(ctx)
+	pipeline.Run(cluster, namespaced, root)
 	pipeline.Run(config.Cluster(ctx), config.Namespaced(ctx), root)
 
 	return errors.Join(
 		command(ctx, root, "go", "tool", "-modfile=tools.mod", "controller-gen", "object", "paths=./apis/...", "crd:crdVersions=v1", "output:crd:dir=crds"),
-		command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/..."),
+		methods(ctx, root),
+		convert(filepath.Join(root, "crds")),
 	)
+}
+
+// methods writes the methods of the kinds, without which what upjet has written to convert them can't be compiled, and they can't be told.
+func methods(ctx context.Context, root string) (err error) {
+	spokes, err := filepath.Glob(filepath.Join(root, "apis", "*", "*", "*", "zz_generated.conversion_spokes.go"))
+	if err != nil {
+		return fmt.Errorf("cannot find the conversions: %w", err)
+	}
+	for _, path := range spokes {
+		if err := os.Rename(path, path+".aside"); err != nil {
+			return fmt.Errorf("cannot put the conversions aside: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.Rename(path+".aside", path)) }()
+	}
+
+	return command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/...")
+}
+
+// conversion says that a webhook of the provider's converts a kind.
+const conversion = `  conversion:
+    strategy: Webhook
+    webhook:
+      clientConfig:
+        service: {name: provider-upjet, namespace: crossplane-system, path: /convert}
+      conversionReviewVersions: [v1]
+`
+
+// convert adds it to the CRDs that have two versions, which upjet's providers do when they make their packages.
+func convert(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return fmt.Errorf("cannot find the CRDs: %w", err)
+	}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("cannot read a CRD: %w", err)
+		}
+		before, after, found := strings.Cut(string(b), "\nspec:\n")
+		if strings.Count(after, "\n    served: true\n") < 2 || !found {
+			continue
+		}
+		if err := os.WriteFile(path, []byte(before+"\nspec:\n"+conversion+after), 0o644); err != nil {
+			return fmt.Errorf("cannot write a CRD: %w", err)
+		}
+	}
+
+	return nil
 }
 
 // clean removes what was generated before.

@@ -15,22 +15,20 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
-	xpresource "github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	ujconfig "github.com/crossplane/upjet/v2/pkg/config"
 	ujcontroller "github.com/crossplane/upjet/v2/pkg/controller"
-	"github.com/crossplane/upjet/v2/pkg/terraform"
+	"github.com/crossplane/upjet/v2/pkg/controller/conversion"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	clusterapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/cluster"
 	namespacedapis "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/apis/namespaced"
-	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
 	cluster "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster"
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/namespaced"
@@ -51,6 +49,7 @@ func main() {
 	cloudURL := flag.String("cloud-url", "", "URL of the cloud.")
 	clusterName := flag.String("cluster-name", "", "What to call this cluster when calling the cloud.")
 	poll := flag.Duration("poll", 10*time.Second, "How often to look whether a resource drifted.")
+	webhookPort := flag.Int("webhook-port", 0, "Port of the webhook that converts kinds, on the loopback interface. Without it there is none.")
 	debug := flag.Bool("debug", false, "Log every reconcile.")
 
 	flag.Parse()
@@ -58,14 +57,14 @@ func main() {
 	l := zap.New(zap.UseDevMode(*debug), zap.WriteTo(os.Stderr))
 	ctrl.SetLogger(l)
 
-	if err := run(ctrl.SetupSignalHandler(), *cloudURL, *clusterName, *poll, logging.NewLogrLogger(l)); err != nil {
+	if err := run(ctrl.SetupSignalHandler(), *cloudURL, *clusterName, *poll, *webhookPort, logging.NewLogrLogger(l)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run the provider until the context is done. The controller of a kind starts when its CRD is there.
-func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, log logging.Logger) error {
+func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, webhookPort int, log logging.Logger) error {
 	if cloudURL == "" {
 		return errors.New("cannot start the provider: it needs a cloud; set --cloud-url")
 	}
@@ -79,7 +78,10 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 	if err := errors.Join(clientgoscheme.AddToScheme(s), apiextensionsv1.AddToScheme(s), clusterapis.AddToScheme(s), namespacedapis.AddToScheme(s)); err != nil {
 		return fmt.Errorf("cannot make the scheme: %w", err)
 	}
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: s, Metrics: server.Options{BindAddress: "0"}})
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: s, Metrics: server.Options{BindAddress: "0"},
+		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: webhookPort, CertDir: os.Getenv("TLS_SERVER_CERTS_DIR")}),
+	})
 	if err != nil {
 		return fmt.Errorf("cannot make the manager: %w", err)
 	}
@@ -97,6 +99,7 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 			Provider:              p,
 			OperationTrackerStore: ujcontroller.NewOperationStore(log),
 			SetupFn:               setUp(cloudURL, clusterName),
+			StartWebhooks:         webhookPort != 0,
 		}
 		o.Features.Enable(features.EnableBetaManagementPolicies)
 
@@ -105,6 +108,9 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 	o := options(config.Cluster(ctx))
 	n := options(config.Namespaced(ctx))
 	n.Gate = o.Gate
+	if err := conversion.RegisterConversions(o.Provider, n.Provider, s); err != nil {
+		return fmt.Errorf("cannot register the conversions: %w", err)
+	}
 	if err := errors.Join(customresourcesgate.Setup(mgr, o.Options), cluster.SetupGated(mgr, o), namespaced.SetupGated(mgr, n)); err != nil {
 		return fmt.Errorf("cannot set up the controllers: %w", err)
 	}
@@ -113,30 +119,4 @@ func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, 
 	}
 
 	return nil
-}
-
-// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that is.
-func setUp(cloudURL, clusterName string) terraform.SetupFn {
-	return func(_ context.Context, kube client.Client, mg xpresource.Managed) (terraform.Setup, error) {
-		gvk, err := kube.GroupVersionKindFor(mg)
-		if err != nil {
-			return terraform.Setup{}, fmt.Errorf("cannot tell the cloud who calls: %w", err)
-		}
-		name := mg.GetName()
-		if ns := mg.GetNamespace(); ns != "" {
-			name = ns + "/" + name
-		}
-		c := cloud.NewClient(cloudURL, map[string]string{
-			"X-Cluster":                   clusterName,
-			"X-Managed-By":                fmt.Sprintf("%s, %s, %s, %s", gvk.GroupVersion(), gvk.Kind, name, mg.GetUID()),
-			"X-Composite":                 mg.GetLabels()["crossplane.io/composite"],
-			"X-Composition-Resource-Name": mg.GetAnnotations()["crossplane.io/composition-resource-name"],
-		})
-
-		return terraform.Setup{
-			Meta:              c,
-			FrameworkProvider: cloud.NewFramework(c),
-			ClientMetadata:    map[string]string{"account": cloud.Account},
-		}, nil
-	}
 }

@@ -15,6 +15,7 @@ import (
 	registry "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster/upjet/registry"
 	subnet "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster/upjet/subnet"
 	topic "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster/upjet/topic"
+	volume "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/internal/controller/cluster/upjet/volume"
 )
 
 // Setup creates all controllers with the supplied logger and adds them to
@@ -31,6 +32,7 @@ func Setup(mgr ctrl.Manager, o controller.Options) error {
 		registry.Setup,
 		subnet.Setup,
 		topic.Setup,
+		volume.Setup,
 	} {
 		if err := setup(mgr, o); err != nil {
 			return err
@@ -53,6 +55,7 @@ func SetupGated(mgr ctrl.Manager, o controller.Options) error {
 		registry.SetupGated,
 		subnet.SetupGated,
 		topic.SetupGated,
+		volume.SetupGated,
 	} {
 		if err := setup(mgr, o); err != nil {
 			return err
