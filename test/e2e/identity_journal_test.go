@@ -125,7 +125,7 @@ func (s *identity) entries(ctx context.Context, t *testing.T, since int64, by st
 }
 
 // seq is the last entry of the cloud's journal.
-func (s *identity) seq(t *testing.T) int64 {
+func (s *suite) seq(t *testing.T) int64 {
 	t.Helper()
 	entries, err := s.cloud.Journal(t.Context(), 0)
 	must(t, err)

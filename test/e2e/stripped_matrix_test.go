@@ -1,0 +1,103 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// stripping takes the hold off the MRs of a namespace when they are created, as resource modifiers that no Restore names do.
+const stripping = `
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicyBinding
+metadata:
+  name: strip-%[1]s
+spec:
+  policyName: strip-%[1]s
+---
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: strip-%[1]s
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - apiGroups: ["cloud.m.example.org"]
+      apiVersions: ["*"]
+      operations: [CREATE]
+      resources: ["*"]
+  matchConditions:
+  - name: held
+    expression: object.metadata.namespace == "%[1]s" && has(object.metadata.annotations) && "` + annotationHold + `" in object.metadata.annotations
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: |
+        [JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey("` + annotationHold + `")},
+         JSONPatch{op: "remove", path: "/metadata/annotations/" + jsonpatch.escapeKey("crossplane.io/paused")}]
+`
+
+// TestMatrixStripped restores MRs that are to be held, in quarantine and until they are observed, and has their holds taken off before there is an object. Their
+// XRs stay held, and no operation is about the MRs.
+func TestMatrixStripped(t *testing.T) {
+	t.Parallel()
+	s := newSuite(t, stack.V2)
+	ctx := t.Context()
+	barred := s.few(t, s.source, drill.Platform{Namespace: "barred"}, 2)
+	observed := s.few(t, s.source, drill.Platform{Namespace: "observed"}, 2)
+	for _, n := range []*tenant{barred, observed} {
+		s.backUp(t, s.source, n)
+	}
+	s.loseSource(t, barred, observed)
+	must(t, s.target.AddArgs(stack.APIServer, "--feature-gates=MutatingAdmissionPolicy=true", "--runtime-config=admissionregistration.k8s.io/v1beta1=true"))
+	must(t, s.target.Restart(ctx, stack.APIServer))
+	for _, n := range []*tenant{barred, observed} {
+		must(t, s.target.Apply(ctx, fmt.Appendf(nil, stripping, n.Namespace)))
+	}
+
+	t.Run("Quarantine", func(t *testing.T) {
+		s.restore(t, barred, barred.Namespace, "--annotations", holdAll)
+		mrs, err := barred.Managed(t.Context(), s.target)
+		must(t, err)
+		if want := len(barred.before.Slots); len(mrs) != want {
+			t.Errorf("%d MRs came back, not %d", len(mrs), want)
+		}
+		for _, u := range mrs {
+			if !strings.Contains(u.GetAnnotations()[annotationHold], `"quarantine":true`) || !paused(&u) {
+				t.Errorf("%s %s is not in quarantine: %v", u.GetKind(), u.GetName(), u.GetAnnotations())
+			}
+			s.wantStripped(t, &u)
+		}
+		s.released(t, "--restore", barred.Namespace)
+		s.settle(t, barred)
+		s.wantSound(t, barred)
+	})
+	t.Run("ObserveFirst", func(t *testing.T) {
+		s.restore(t, observed, observed.Namespace, "--annotations", observeFirst)
+		s.settle(t, observed)
+		s.wantSound(t, observed)
+		mrs, err := observed.Managed(t.Context(), s.target)
+		must(t, err)
+		for _, u := range mrs {
+			s.wantStripped(t, &u)
+		}
+	})
+}
+
+// wantStripped checks that an Event says that an MR has come back without its hold, and that nothing of one is left in its policies.
+func (s *suite) wantStripped(t *testing.T, u *unstructured.Unstructured) {
+	t.Helper()
+	story, err := s.story(t.Context(), u)
+	if err != nil || len(story) == 0 || story[0] != "Held" {
+		t.Errorf("the Events of %s %s are %v, %v", u.GetKind(), u.GetName(), story, err)
+	}
+}

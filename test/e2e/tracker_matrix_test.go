@@ -1,0 +1,108 @@
+//go:build matrix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/api"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
+)
+
+// From v2.4 on Crossplane notes what an XR depends on when it composes it, and looks an XR up there when something changes. A held XR composes nothing.
+func TestMatrixTrackedV24(t *testing.T) { testTracked(t, stack.V24) }
+
+func TestMatrixTrackedV2(t *testing.T) { testTracked(t, stack.V2) }
+
+// testTracked changes what XRs compose, while they are held and after that. Crossplane does not poll.
+func testTracked(t *testing.T, version stack.Version) {
+	t.Helper()
+	t.Parallel()
+	s := newSuite(t, version)
+	ctx := t.Context()
+	n := s.few(t, s.source, drill.Platform{Namespace: "tracked"}, 2)
+	s.backUp(t, s.source, n)
+	s.loseSource(t, n)
+	s.restore(t, n, n.Namespace, "--annotations", "velero.crossplane.io/release=by-hand")
+	mrs, err := n.Managed(ctx, s.target)
+	must(t, err)
+	mrs = slices.DeleteFunc(mrs, func(u unstructured.Unstructured) bool { return u.GetKind() != "Bucket" })
+	was := map[string]string{}
+	for _, u := range mrs {
+		was[u.GetName()] = regionOf(&u)
+		moveAway(t, s, &u)
+	}
+
+	// Each MR is reconciled as it was changed, and its XR is not.
+	for _, u := range mrs {
+		s.eventually(t, u.GetName()+" to be reconciled as it was changed", func(ctx context.Context) error {
+			live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+			if err != nil {
+				return err
+			}
+			if got := regionOf(live); got != drifted {
+				t.Fatalf("the region of %s is %q, though its XR is held", u.GetName(), got)
+			}
+
+			return stack.HasCondition(live, "Synced", "True")
+		})
+	}
+	s.released(t, "--restore", n.Namespace)
+	s.awaitRegions(t, "what changed while they were held is mended when they are released", mrs, was)
+	s.settle(t, n)
+	for _, u := range mrs {
+		moveAway(t, s, &u)
+	}
+	s.awaitRegions(t, "what changes afterwards is mended", mrs, was)
+
+	// A composed resource that goes is noticed too. Crossplane makes the names of others of the UID that the XR has now.
+	gone := mrs[0]
+	since := s.seq(t)
+	remove(t, s.target, gone.GroupVersionKind(), gone.GetNamespace(), gone.GetName())
+	s.eventually(t, "its XR to make another "+gone.GetName(), func(ctx context.Context) error {
+		made, err := s.cloud.Journal(ctx, since, api.Create)
+		if err == nil && len(made) != 1 {
+			err = fmt.Errorf("%d were made: %v", len(made), made)
+		}
+
+		return err
+	})
+}
+
+const drifted = "eu-drift"
+
+func regionOf(mr *unstructured.Unstructured) string {
+	region, _, _ := unstructured.NestedString(mr.Object, "spec", "forProvider", "region")
+
+	return region
+}
+
+// moveAway has somebody change an MR.
+func moveAway(t *testing.T, s *suite, mr *unstructured.Unstructured) {
+	t.Helper()
+	must(t, drill.Patch(t.Context(), s.target, mr, map[string]any{"spec": map[string]any{"forProvider": map[string]any{"region": drifted}}}))
+}
+
+// awaitRegions waits until the MRs are in the regions that they were in.
+func (s *suite) awaitRegions(t *testing.T, what string, mrs []unstructured.Unstructured, was map[string]string) {
+	t.Helper()
+	for _, u := range mrs {
+		s.eventually(t, what+": "+u.GetName(), func(ctx context.Context) error {
+			live, err := get(ctx, s.target, u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+			if err != nil {
+				return err
+			}
+			if got := regionOf(live); got != was[u.GetName()] {
+				return fmt.Errorf("its region is %q, not %q", got, was[u.GetName()])
+			}
+
+			return nil
+		})
+	}
+}
