@@ -51,8 +51,8 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 
 	since := s.seq(t)
 	must(t, s.target.Start(ctx, stack.UpjetProvider))
-	// Of these all but what is held for its name is to be found before the restore gives up.
-	for _, name := range []string{"arn", "killed"} {
+	// Of these all but what is held for its name, or is gone, is to be found before the restore gives up.
+	for _, name := range []string{"arn", "gone", "killed"} {
 		s.startRestore(t, name, "all", "--include-namespaces", name, "--item-operation-timeout", "60s")
 	}
 	t.Run("VeleroAlone", func(t *testing.T) {
@@ -245,7 +245,6 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	t.Helper()
 	restores := map[string][]string{
 		"chosen": {"--annotations", "velero.crossplane.io/external-name-from-id=Record." + s.upjetGroup()},
-		"gone":   {"--item-operation-timeout", "30s"},
 		"flight": nil, "gated": nil, "kept": nil, "first": nil,
 	}
 	for _, name := range slices.Sorted(maps.Keys(restores)) {
