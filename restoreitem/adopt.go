@@ -24,6 +24,7 @@ type Cluster interface {
 	setting.Source
 	Mender
 	Inventory
+	Requests
 
 	// MarkKey returns the key that signs the marks of holds, which is in the given namespace, Velero's.
 	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
@@ -42,6 +43,10 @@ type Inventory interface {
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
+}
+
+// Requests know what a restore was asked for.
+type Requests interface {
 	// ConfigMap returns the data of a ConfigMap.
 	ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error)
 	// Restore returns a Restore with all that it says.

@@ -2,6 +2,7 @@ package restoreitem
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,7 +45,7 @@ func TestMemory(t *testing.T) {
 func TestMemoryIsSmall(t *testing.T) {
 	m := &memory{}
 	for n := range 1000 {
-		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: fmt.Sprint(n)}, &adoption.Hold{})
+		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})
 	}
 	if len(m.by) != 1000 || len(m.same) != 1 {
 		t.Errorf("got %d of %d kinds", len(m.by), len(m.same))

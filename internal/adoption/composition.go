@@ -61,8 +61,9 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	return h.UpdatePolicy
 }
 
-// hasWritten tells whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry too,
-// with what they managed in the backup: with each object that has spec.crossplane the API server's default. Of these only what they have applied client-side tells.
+// hasWritten tells whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry
+// too, with what they managed in the backup: with each object that has spec.crossplane the API server's default. Of these only what they have applied
+// client-side tells.
 func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, path []string) bool {
 	if entry["operation"] != string(metav1.ManagedFieldsOperationUpdate) {
 		return true

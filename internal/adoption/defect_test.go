@@ -32,7 +32,8 @@ func TestDefects(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []string
 			for _, d := range (Installation{Version: tc.version}).Defects() {
-				got = append(got, d.What[strings.Index(d.What, "#"):][:5])
+				_, issue, _ := strings.Cut(d.What, "#")
+				got = append(got, "#"+issue[:4])
 			}
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

@@ -36,7 +36,7 @@ const LabelCrossplane = labelOfChart + "=" + chart
 const namespaceCrossplane = "crossplane-system"
 
 // KindDeployment is the kind of what runs Crossplane.
-var KindDeployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"} //nolint:gochecknoglobals // It is a constant.
+var KindDeployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
 // IsOfCrossplane tells whether u is a Deployment of Crossplane's chart.
 func IsOfCrossplane(u *unstructured.Unstructured) bool {

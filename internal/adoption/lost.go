@@ -28,7 +28,7 @@ func (t *tree) judged(p Plan) Plan {
 	}
 	lost, anew, known := w.replaced(t.xr, false)
 	switch {
-	case asked && (!isReconciledHere(u) || w.isBreach(u) && len(lost) == 0):
+	case asked && w.isToHoldAgain(u, lost):
 		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
@@ -47,6 +47,11 @@ func (t *tree) judged(p Plan) Plan {
 	}
 
 	return p
+}
+
+// isToHoldAgain tells whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
+func (w *World) isToHoldAgain(u *unstructured.Unstructured, lost []xp.Ref) bool {
+	return !isReconciledHere(u) || w.isBreach(u) && len(lost) == 0
 }
 
 // lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false

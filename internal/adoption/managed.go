@@ -68,10 +68,10 @@ func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
 // letGo plans how the hold of an MR goes on and tells whether there is one.
 func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	h, err := t.w.holdOf(u)
-	if err == nil && h == nil && t.holdBelow(r, u) {
-		return true
+	if err == nil && h == nil {
+		return t.holdBelow(r, u)
 	}
-	if err != nil || h == nil || h.Clone != "" || !IsMarked(u) {
+	if err != nil || h.Clone != "" || !IsMarked(u) {
 		return false
 	}
 	if h.Quarantine {
