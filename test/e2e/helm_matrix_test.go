@@ -104,6 +104,15 @@ func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	}
 }
 
+// A helmScene is a namespace with an XR that composes a release of Helm.
+type helmScene struct {
+	shape
+
+	// kind is that of its Release.
+	kind   schema.GroupVersionKind
+	before installed
+}
+
 // madeAnew wants each password to be another than it was.
 func (n *helmScene) madeAnew(ctx context.Context, c *stack.Cluster) error {
 	now, err := n.installedIn(ctx, c)
@@ -117,15 +126,6 @@ func (n *helmScene) madeAnew(ctx context.Context, c *stack.Cluster) error {
 	}
 
 	return nil
-}
-
-// A helmScene is a namespace with an XR that composes a release of Helm.
-type helmScene struct {
-	shape
-
-	// kind is that of its Release.
-	kind   schema.GroupVersionKind
-	before installed
 }
 
 // newHelmScene returns a scene of manifests that name the chart by its address.

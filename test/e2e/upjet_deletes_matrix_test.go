@@ -20,7 +20,7 @@ import (
 )
 
 // The MRs of a scene that a person deletes: an asynchronous one, a synchronous one, and one on the plugin framework.
-var leaving = []string{"gateway", "network", "record"} //nolint:gochecknoglobals // It is a constant.
+var leaving = []string{"gateway", "network", "record"}
 
 func TestMatrixUpjetDeletesV1(t *testing.T) { testUpjetDeletes(t, stack.V1, "v1.20") }
 

@@ -95,7 +95,8 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	return c.run(ctx, &component{
 		name: KubernetesProvider, path: path, ready: answers(http.DefaultClient, "http://"+health+"/readyz"),
 		args: []string{
-			"--enable-watches", "--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health, "--webhook-port=" + strconv.Itoa(c.conversion[KubernetesProvider]),
+			"--enable-watches", "--poll=10s", "--metrics-bind-address=0", "--health-probe-bind-addr=" + health,
+			"--webhook-port=" + strconv.Itoa(c.conversion[KubernetesProvider]),
 		},
 		env: []string{"TLS_SERVER_CERTS_DIR=" + c.pki.dir},
 	})

@@ -20,7 +20,7 @@ const (
 	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.11"
 
-	// Neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
+	// CrossplaneV20 and CrossplaneV24 are neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
 	CrossplaneV20 = "v2.0.4"
 	CrossplaneV24 = "v2.4.2"
 	// The minors between them.
