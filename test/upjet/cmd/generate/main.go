@@ -74,11 +74,15 @@ func methods(ctx context.Context, root string) (err error) {
 	if err != nil {
 		return fmt.Errorf("cannot find the conversions: %w", err)
 	}
+	defer func() {
+		for _, path := range spokes {
+			err = errors.Join(err, os.Rename(path+".aside", path))
+		}
+	}()
 	for _, path := range spokes {
 		if err := os.Rename(path, path+".aside"); err != nil {
 			return fmt.Errorf("cannot put the conversions aside: %w", err)
 		}
-		defer func() { err = errors.Join(err, os.Rename(path+".aside", path)) }()
 	}
 
 	return command(ctx, root, "go", "tool", "-modfile=tools.mod", "angryjet", "generate-methodsets", "./apis/...")

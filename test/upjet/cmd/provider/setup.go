@@ -60,7 +60,9 @@ func token(ctx context.Context, kube client.Client, mg xpresource.Managed) (stri
 	if err != nil {
 		return "", fmt.Errorf("cannot extract credentials: %w", err)
 	}
-	found := struct{ Token string }{}
+	found := struct {
+		Token string `json:"token"`
+	}{}
 	if err := json.Unmarshal(b, &found); err != nil {
 		return "", fmt.Errorf("cannot unmarshal credentials as JSON: %w", err)
 	}
@@ -107,7 +109,7 @@ func configOf(ctx context.Context, kube client.Client, ref xpv1.ProviderConfigRe
 		pc := &namespacedv1beta1.ClusterProviderConfig{}
 		err := kube.Get(ctx, client.ObjectKey{Name: ref.Name}, pc)
 
-		return pc.Spec, err
+		return pc.Spec, err //nolint:wrapcheck // It is wrapped with that of its use.
 	}
 	pc := &namespacedv1beta1.ProviderConfig{}
 	err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, pc)
@@ -115,7 +117,7 @@ func configOf(ctx context.Context, kube client.Client, ref xpv1.ProviderConfigRe
 		s.Namespace = namespace
 	}
 
-	return pc.Spec, err
+	return pc.Spec, err //nolint:wrapcheck // As above.
 }
 
 func wrap(err error) error {

@@ -67,6 +67,6 @@ type ProviderConfigUsageList struct {
 	Items []ProviderConfigUsage `json:"items"`
 }
 
-func init() {
+func init() { //nolint:gochecknoinits // As in each package of kinds that upjet generates.
 	SchemeBuilder.Register(&ProviderConfig{}, &ProviderConfigList{}, &ProviderConfigUsage{}, &ProviderConfigUsageList{})
 }

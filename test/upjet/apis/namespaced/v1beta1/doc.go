@@ -13,4 +13,4 @@ import (
 var SchemeGroupVersion = schema.GroupVersion{Group: "upjet.m.example.org", Version: "v1beta1"}
 
 // SchemeBuilder adds the kinds to a scheme.
-var SchemeBuilder = &scheme.Builder{GroupVersion: SchemeGroupVersion}
+var SchemeBuilder = &scheme.Builder{GroupVersion: SchemeGroupVersion} //nolint:gochecknoglobals // Upjet's setup names it.
