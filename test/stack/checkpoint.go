@@ -98,7 +98,7 @@ func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit
 	config := fmt.Appendf(nil, checkpointConfig, name, listener.Addr(), base64.StdEncoding.EncodeToString(c.pki.ca), strings.Join(quoted, ", "))
 	err = c.Apply(ctx, config)
 	if err == nil {
-		err = c.Wait(ctx, readyTimeout, "checkpoint "+name, p.probe)
+		err = c.Wait(ctx, readyTimeout, "checkpoint "+name, func(ctx context.Context) error { return p.asked(ctx, true) })
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.server.Close())
@@ -107,8 +107,11 @@ func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit
 	return p, nil
 }
 
-// probe tells whether the API server asks: it learns of a webhook some time after that is stored.
-func (p *Checkpoint) probe(ctx context.Context) error {
+// asked wants the API server to ask, or not to ask: it learns of a webhook some time after that is stored or deleted.
+func (p *Checkpoint) asked(ctx context.Context, want bool) error {
+	p.mu.Lock()
+	p.seen = false
+	p.mu.Unlock()
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
 		"name": "checkpoint-" + p.name, "labels": map[string]any{"checkpoint": p.name},
 	}}}
@@ -118,8 +121,8 @@ func (p *Checkpoint) probe(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.seen {
-		return errors.New("the API server does not ask it yet")
+	if p.seen != want {
+		return fmt.Errorf("whether the API server asks it is %t", p.seen)
 	}
 
 	return nil
@@ -133,6 +136,10 @@ func (p *Checkpoint) Remove(ctx context.Context) error {
 	err := configs.Delete(ctx, p.name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {
 		err = nil
+	}
+
+	if err == nil { // Else what somebody writes meanwhile would fail.
+		err = p.cluster.Wait(ctx, readyTimeout, "the end of checkpoint "+p.name, func(ctx context.Context) error { return p.asked(ctx, false) })
 	}
 
 	return errors.Join(err, p.server.Close())
