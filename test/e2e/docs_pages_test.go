@@ -109,7 +109,15 @@ var instead = map[string]something{
 	},
 	"make compat":                             {reason: "It takes hours.", run: "make -n compat"},
 	"make compat ONLY=v1.16,v2.0":             {reason: "It takes hours.", run: "make -n compat ONLY=v1.16,v2.0"},
+	"make compat MISSING=true":                {reason: "It takes hours.", run: "make -n compat MISSING=true"},
+	"make compat ONLY=v2.3-v2.4-alone":        {reason: "It takes minutes.", run: "make -n compat ONLY=v2.3-v2.4-alone"},
 	"make compat ONLY=v1.20-v2.3,v1.16-v1.18": {reason: "It takes minutes.", run: "make -n compat ONLY=v1.20-v2.3,v1.16-v1.18"},
+	"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet": {
+		reason: "It takes minutes.", run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=restore,release UPJET=upjet",
+	},
+	"make bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false": {
+		reason: "It takes minutes.", run: "make -n bench XRS=100 MRS=10 PAIRS=1 LARGE=300 HELD=40 OBJECTS=5000 ONLY=release UPJET=false",
+	},
 	"velero-plugin-for-crossplane guard on --backup team-a.tar.gz": {
 		reason: "Velero and Crossplane have no ServiceAccounts here.", run: "velero-plugin-for-crossplane guard on --backup team-a.tar.gz --allow-user stack",
 	},
