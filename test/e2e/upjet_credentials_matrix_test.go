@@ -30,12 +30,13 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: upjet-keys}
 `
+	//nolint:gosec // Nobody has such a token.
 	keptSecret = `
 apiVersion: v1
 kind: Secret
 metadata: {namespace: upjet-keys, name: %s}
 stringData: {%s: '{"token": "t"}'}
-` //nolint:gosec // Nobody has such a token.
+`
 )
 
 func TestMatrixUpjetCredentialsV1(t *testing.T) { testUpjetCredentials(t, stack.V1, "v1.20") }
