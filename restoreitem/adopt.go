@@ -24,7 +24,6 @@ type Cluster interface {
 	setting.Source
 	Mender
 	Inventory
-	Requests
 
 	// MarkKey returns the key that signs the marks of holds, which is in the given namespace, Velero's.
 	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
@@ -35,6 +34,8 @@ type Cluster interface {
 
 // An Inventory knows what is live.
 type Inventory interface {
+	Requests
+
 	// Exists tells whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
