@@ -118,6 +118,10 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 			return err
 		}
 		if phase := drill.Phase(r); phase == "Completed" || phase == "PartiallyFailed" || phase == "Failed" {
+			if w.hasFired() {
+				return errors.New("what is done there is not done yet")
+			}
+
 			return stack.Never(errors.New("the restore is " + phase))
 		}
 

@@ -162,6 +162,13 @@ func (w *killWatch) visit(ctx context.Context, a stack.Admission) {
 	}
 }
 
+func (w *killWatch) hasFired() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.fired
+}
+
 // note remembers a change that is about to be stored.
 func (w *killWatch) note(a stack.Admission) {
 	key := keyOf(a.New)

@@ -23,9 +23,25 @@ const (
 
 func TestMatrixUpgradedV24(t *testing.T) { testUpgraded(t, stack.V2, stack.V24) }
 
-func TestMatrixUpgradedV20(t *testing.T) { testUpgraded(t, stack.V1, stack.V20) }
-
 func TestMatrixUpgradedV23(t *testing.T) { testUpgraded(t, stack.V1, stack.V2) }
+
+func TestMatrixUpgradedV20(t *testing.T) { testCrossplaneUpgraded(t, stack.V1, stack.V20) }
+
+func TestMatrixUpgradedV21(t *testing.T) { testCrossplaneUpgraded(t, stack.V20, stack.V21) }
+
+func TestMatrixUpgradedV22(t *testing.T) { testCrossplaneUpgraded(t, stack.V21, stack.V22) }
+
+// testCrossplaneUpgraded is what testUpgraded does with Crossplane itself, and nothing else.
+func testCrossplaneUpgraded(t *testing.T, from, to stack.Version) {
+	t.Helper()
+	s := begin(t, &suite{version: from, newer: to})
+	n, late := s.few(t, s.source, drill.Platform{Namespace: "upgraded"}, 6), s.few(t, s.source, drill.Platform{Namespace: "meanwhile"}, 6)
+	s.backUp(t, s.source, n)
+	s.backUp(t, s.source, late)
+	must(t, s.source.Destroy())
+	s.target = s.elector(t, "target", true, n, late)
+	t.Run("Crossplane", func(t *testing.T) { s.testNewerCrossplane(t, n, late) })
+}
 
 // testUpgraded restores while the platform is being replaced: Crossplane, which elects a leader, its leader, the provider, and a function.
 func testUpgraded(t *testing.T, from, to stack.Version) {
@@ -65,29 +81,40 @@ func testUpgraded(t *testing.T, from, to stack.Version) {
 		})
 	})
 	t.Run("Function", func(t *testing.T) { s.testFunctionReplaced(t, all[4]) })
-	if from.IsV1() { // Crossplane v2 makes another revision of the same Composition, and writes under another name.
+	t.Run("Crossplane", func(t *testing.T) { s.testNewerCrossplane(t, all[5], all[6]) })
+	if from.IsV1() {
 		for _, n := range all {
-			n.revised, n.managers = true, nil
+			n.followsV2()
 		}
 	}
-	t.Run("Crossplane", func(t *testing.T) {
-		late := func() (func() error, error) {
-			return func() error { return s.target.AddCrossplane(ctx, upgraded, to) }, s.target.Stop(stack.Crossplane)
-		}
-		w := s.replace(t, all[5], killPoint{is: isHalfReleased}, late, all[6])
-		t.Logf("Crossplane was replaced when %s", w.seen)
-		for _, n := range all[5:] {
-			s.awaitCompleted(t, n.Namespace)
-			s.settle(t, n)
-			s.wantSound(t, n)
-		}
-	})
 	t.Run("Settled", func(t *testing.T) {
 		for _, n := range all[1:] {
 			s.settle(t, n)
 			s.wantSound(t, n)
 		}
 	})
+}
+
+// followsV2 allows for what Crossplane v2 does to what v1 had: it makes another revision of the same Composition, and writes under another name.
+func (n *tenant) followsV2() { n.revised, n.managers = true, nil }
+
+// testNewerCrossplane stops Crossplane when half of a tenant's XRs are released, and starts a newer one, while another tenant is being restored.
+func (s *suite) testNewerCrossplane(t *testing.T, n, meanwhile *tenant) {
+	if s.version.IsV1() {
+		n.followsV2()
+		meanwhile.followsV2()
+	}
+	ctx := t.Context()
+	late := func() (func() error, error) {
+		return func() error { return s.target.AddCrossplane(ctx, upgraded, s.newer) }, s.target.Stop(stack.Crossplane)
+	}
+	w := s.replace(t, n, killPoint{is: isHalfReleased}, late, meanwhile)
+	t.Logf("Crossplane was replaced when %s", w.seen)
+	for _, n := range []*tenant{n, meanwhile} {
+		s.awaitCompleted(t, n.Namespace)
+		s.settle(t, n)
+		s.wantSound(t, n)
+	}
 }
 
 // elector starts a cluster whose Crossplane elects a leader, with the Compositions of tenants.

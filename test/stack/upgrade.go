@@ -44,7 +44,7 @@ func (c *Cluster) initCrossplane(ctx context.Context, version Version) error {
 	env := []string{
 		"KUBECONFIG=" + c.kubeconfig, "CRDS_PATH=" + a.Assets, "TLS_CA_SECRET_NAME=crossplane-root-ca", "TLS_CLIENT_SECRET_NAME=crossplane-tls-client",
 	}
-	_, err = c.outputWith(ctx, env, a.Path, "core", "init", "--namespace="+crossplaneNamespace, "--enable-webhooks=false", "--activation=*")
+	_, err = c.outputWith(ctx, env, a.Path, "core", "init", "--namespace="+crossplaneNamespace, "--webhook-enabled=false", "--activation=*")
 	if err != nil || !c.options.Crossplane.IsV1() {
 		return err
 	}
