@@ -21,22 +21,30 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixUpjetConversionV2 backs a cluster up whose provider knows only the former version of a kind, and restores it into one whose provider stores the
+func TestMatrixUpjetConversionV1(t *testing.T) { testUpjetConversion(t, stack.V1, "v1.20") }
+
+func TestMatrixUpjetConversionV2(t *testing.T) { testUpjetConversion(t, stack.V2, "v2") }
+
+// testUpjetConversion backs a cluster up whose provider knows only the former version of a kind, and restores it into one whose provider stores the
 // latter and migrates what is stored, while it is held: it writes each MR with an empty patch (upjet pkg/config/crds_migrator.go, after v2.2.0).
-func TestMatrixUpjetConversionV2(t *testing.T) {
+func testUpjetConversion(t *testing.T, version stack.Version, dir string) {
+	t.Helper()
 	t.Parallel()
 	ctx := t.Context()
-	dir := filepath.Join("testdata", "v2", "upjet", "volume")
+	dir = filepath.Join("testdata", dir, "upjet", "volume")
 	alone := &shape{reason: "Velero alone has upjet make anew what its status would find.", Scene: drill.Scene{Name: "alone", Dir: dir}}
 	with := &shape{reason: "What is migrated must stay held, and be what it was.", Scene: drill.Scene{Name: "upgraded", Dir: dir}}
-	s := newUpjet(t, stack.V2)
+	s := newUpjet(t, version)
 	s.source = s.upjet(t, "source", nil)
 	for _, n := range []*shape{alone, with} {
+		if version.IsV1() {
+			n.BackupArgs = selected(n.Name)
+		}
 		must(t, n.Make(ctx, s.source))
 		must(t, n.AwaitReady(ctx, s.source))
 	}
 	must(t, s.source.Kill(stack.UpjetProvider))
-	changeVersions(t, s.source, func(v map[string]any) { v["served"] = v["name"] == "v1beta1" })
+	s.changeVersions(t, s.source, func(v map[string]any) { v["served"] = v["name"] == "v1beta1" })
 	must(t, s.source.RestartVelero(ctx))
 	s.storeVolume(t, alone)
 	must(t, s.source.UsePlugin(ctx, true))
@@ -44,7 +52,7 @@ func TestMatrixUpjetConversionV2(t *testing.T) {
 	must(t, s.source.Destroy())
 
 	s.target = s.upjet(t, "target", nil)
-	changeVersions(t, s.target, func(v map[string]any) { v["storage"] = v["name"] == "v1beta2" })
+	s.changeVersions(t, s.target, func(v map[string]any) { v["storage"] = v["name"] == "v1beta2" })
 	must(t, s.target.RestartVelero(ctx))
 	t.Run("VeleroAlone", func(t *testing.T) {
 		must(t, alone.StartRestore(t.Context(), s.target))
@@ -68,13 +76,13 @@ func (s *suite) storeVolume(t *testing.T, n *shape) {
 }
 
 // changeVersions changes each version of the kind in a cluster.
-func changeVersions(t *testing.T, c *stack.Cluster, change func(version map[string]any)) {
+func (s *suite) changeVersions(t *testing.T, c *stack.Cluster, change func(version map[string]any)) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(c.REST())
 	must(t, err)
 	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	must(t, c.Wait(t.Context(), patience, "the versions to be changed", func(ctx context.Context) error {
-		crd, err := crds.Get(ctx, "volumes.upjet.m.example.org", metav1.GetOptions{})
+		crd, err := crds.Get(ctx, "volumes."+s.upjetGroup(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -92,7 +100,7 @@ func changeVersions(t *testing.T, c *stack.Cluster, change func(version map[stri
 }
 
 func (s *suite) volume(ctx context.Context, n *shape) (*unstructured.Unstructured, error) {
-	volumes, err := list(ctx, s.target, schema.GroupVersionKind{Group: "upjet.m.example.org", Version: "v1beta2", Kind: "Volume"}, n.Name, "")
+	volumes, err := list(ctx, s.target, schema.GroupVersionKind{Group: s.upjetGroup(), Version: "v1beta2", Kind: "Volume"}, n.Name, "scene="+n.Name)
 	if err != nil || len(volumes) != 1 {
 		return nil, errors.Join(err, fmt.Errorf("there are %d volumes", len(volumes)))
 	}
