@@ -28,6 +28,8 @@ type Asks struct {
 	held memory
 	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
 	environments sync.Map
+	// required is what CompositionRevisions require that the restore has come to, by their names.
+	required sync.Map
 }
 
 // A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of

@@ -7,6 +7,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
+// requires returns what the CompositionRevision of an XR requires, if the restore has come to that.
+func (a *Asks) requires(xr *unstructured.Unstructured) []string {
+	if a == nil {
+		return nil
+	}
+	v, _ := a.required.Load(xp.CompositeFrom(xr).Revision())
+	required, _ := v.([]string)
+
+	return required
+}
+
 // reads takes note of the EnvironmentConfigs that a CompositionRevision names, and tells what else its functions read that the restore may not bring, "" if
 // there is nothing: a restore of all brings all that the backup has.
 func (o *Order) reads(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	velerov1 "github.com/vmware-tanzu/velero/pkg/apis/velero/v1"
 	"github.com/vmware-tanzu/velero/pkg/plugin/velero"
@@ -75,5 +76,22 @@ func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
 	}
 	if h, err := adoption.HoldOf(out.object); err != nil || h == nil || len(h.Environments) != 1 {
 		t.Errorf("Its adoption waits for what the backup has; got %+v, error %v", h, err)
+	}
+}
+
+func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
+	log, _ := logtest.NewNullLogger()
+	asks, xr := &Asks{}, xptest.XR("x")
+	revision := xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":{"requiredSchemas":[{}]}}]}}`))
+	order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
+	if _, err := order.Execute(inputFor(revision, restoreOf(nil))); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"requiredSchemas of the step a"}, asks.requires(xr)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	var none *Asks
+	if got := none.requires(xr); got != nil {
+		t.Errorf("Nobody has come to its revision; got %v", got)
 	}
 }

@@ -73,6 +73,7 @@ func (a *Adopt) hold(i *item) (string, error) {
 	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
+		held.Required = a.asks.requires(i.original)
 	}
 	a.awaitStored(i, &held)
 	if err := a.put(i, held); err != nil {

@@ -102,6 +102,9 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 			o.asks.others.Store(r.ID(), true)
 		}
 	}
+	if xp.IsRevision(item) {
+		o.asks.required.Store(item.GetName(), xp.Required(item))
+	}
 	if why, forged := o.refuses(item, input.Restore); why != "" {
 		out = out.WithoutRestore()
 		out.OperationID = noteID(xp.RefTo(item), why, forged)

@@ -94,6 +94,7 @@ func specimens() map[string]specimen {
 			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
 			then: func(h *Hold) {
 				h.Unpaused, h.Polled, h.Told, h.Well, h.Environments = laterAt, laterAt, "Bucket", []xp.Wellness{"Ready"}, []string{"e"}
+				h.Required = []string{"requiredResources of the step gate"}
 			},
 		},
 		"again":      {reason: "Its hold was put on again.", object: x, put: of, then: func(h *Hold) { h.Again, h.Paused = true, &yes }},

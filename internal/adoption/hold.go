@@ -57,6 +57,8 @@ type Hold struct {
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
 	Environments []string `json:"environmentConfigs,omitempty"`
+	// Required is what the XR's CompositionRevision requires in the backup, as xp.Required returns it.
+	Required []string `json:"required,omitempty"`
 	// Failing is how Crossplane could not reconcile the XR then, as FailingOf returns it; "" if it could.
 	Failing string `json:"failing,omitempty"`
 	// Identity is why an MR must not be left to create; "" if it may.
@@ -111,10 +113,10 @@ func IsMarked(u *unstructured.Unstructured) bool {
 // ownPause tells whether a person had paused what is held.
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
-// Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by
-// itself. Of the given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner,
-// Status and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that
-// u brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, with
+// Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by itself. Of the
+// given hold it takes the Restore, Since, Clone, Quarantine, ByHand, Required, Failing, Identity, Observes, Secret, SecretBy, Stored, Inputs, Owner, Status
+// and Reason; an empty Reason stands for that of an XR, and a quarantine has its own. The settings that it changes are kept in the marker. A marker that u
+// brings along means that it was backed up while it was held: then that one has the person's own settings. It fails if the resourceRefs can't be read, with
 // ErrNewer if that marker can't, and if the mark would be too large to be stored.
 func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	h := &Hold{
@@ -145,6 +147,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
 		h.Well, h.Failing, h.Environments = xp.Well(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
+		h.Required = of.Required
 		if earlier != nil {
 			h.Failing = earlier.Failing // While it was held nobody could say so.
 		}

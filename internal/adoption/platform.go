@@ -102,6 +102,27 @@ func (t *tree) checkPlatform() {
 		return // What is missing is named elsewhere.
 	}
 	t.checkPipeline(revision)
+	t.checkRequired(revision)
+}
+
+// checkRequired waits for a revision that has what its steps require in the backup: an older Crossplane drops what it does not know without a word, and a
+// function that is given less can leave out what it composed. A revision that somebody has chosen since is theirs to judge.
+func (t *tree) checkRequired(revision *unstructured.Unstructured) {
+	if revision.GetName() != t.hold.Revision {
+		return
+	}
+	has := xp.Required(revision)
+	lost := slices.DeleteFunc(slices.Clone(t.hold.Required), func(r string) bool { return slices.Contains(has, r) })
+	if len(lost) == 0 {
+		return
+	}
+	claim := ""
+	if c, ok := t.xr.ClaimRef(); ok {
+		claim = " of its claim " + c.String() + " and then"
+	}
+	t.wait(false, "CompositionRevision %s: it has lost what its pipeline requires, %s, which this Crossplane does not know: a function that is given less "+
+		"can leave out what was composed, and Crossplane deletes that; delete the revision, upgrade Crossplane and restore again, or write a Composition that "+
+		"does without, and a revision of it into compositionRevisionRef%s of %s", revision.GetName(), strings.Join(lost, ", "), claim, xp.String(t.xr.Unstructured))
 }
 
 // checkPipeline waits until Crossplane can run a revision, and its pipeline.

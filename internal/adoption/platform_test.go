@@ -41,6 +41,45 @@ func observed(objects ...*unstructured.Unstructured) *World {
 	return w
 }
 
+// What an older Crossplane has dropped of a revision can have a function leave out what it composed.
+func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
+	x := xptest.XR("x")
+	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
+	requiring := xptest.With(xptest.XR("x", xptest.Refs(bucket)), xptest.SeenPaused())
+	h, err := Put(requiring, Hold{Restore: restoreName, Since: cameAt, Required: []string{"requiredResources of the step a", "requiredSchemas of the step a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func(name, requirements string) *unstructured.Unstructured {
+		return xptest.Revision(name, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":`+requirements+`}]}}`))
+	}
+	all, some := revision(xptest.RevisionName, `{"requiredResources":[{}],"requiredSchemas":[{}]}`), revision(xptest.RevisionName, `{"requiredResources":[{}]}`)
+	chosen := xptest.With(requiring, xptest.Field("chosen", "spec", "compositionRevisionRef", "name"))
+	xrd := definition("XOrder")
+	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
+	other := ready
+	other.Remarks = []string{chosenElsewhere(chosen, h)}
+	lost := func(what string) outcome {
+		return outcome{Adopted: 1, Total: 1, Waiting: []string{"CompositionRevision orders-1a2b3c: it has lost what its pipeline requires, " + what +
+			", which this Crossplane does not know: a function that is given less can leave out what was composed, and Crossplane deletes that; delete the " +
+			"revision, upgrade Crossplane and restore again, or write a Composition that does without, and a revision of it into compositionRevisionRef of XOrder x"}}
+	}
+	cases := map[string]planCase{
+		"Whole":   {reason: "It is what it was.", world: observed(requiring, bucket, all, xrd), want: ready},
+		"Dropped": {reason: "An older Crossplane knows one of them.", world: observed(requiring, bucket, some, xrd), want: lost("requiredSchemas of the step a")},
+		"Emptied": {
+			reason: "An older one knows none.", world: observed(requiring, bucket, revision(xptest.RevisionName, `null`), xrd),
+			want: lost("requiredResources of the step a, requiredSchemas of the step a"),
+		},
+		"Chosen": {reason: "A person has chosen one that does without.", world: observed(chosen, bucket, revision("chosen", `null`), xrd), want: other},
+	}
+	for name, tc := range cases {
+		tc.ref = xp.RefTo(x)
+		cases[name] = tc
+	}
+	runPlans(t, cases)
+}
+
 func TestNextWaitsForThePlatform(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())

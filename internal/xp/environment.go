@@ -45,6 +45,26 @@ func Reads(revision *unstructured.Unstructured) *Readings {
 	return r
 }
 
+// Required names what the steps of a pipeline require of Crossplane, such as requiredSchemas of a step: an older one does not know that, and does not store it.
+func Required(revision *unstructured.Unstructured) []string {
+	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
+	pipeline, _ := field.([]any)
+	var required []string
+	for _, step := range pipeline {
+		m, _ := step.(map[string]any)
+		name, _ := m["step"].(string)
+		requirements, _ := m["requirements"].(map[string]any)
+		for kind, v := range requirements {
+			if entries, _ := v.([]any); len(entries) > 0 {
+				required = append(required, fmt.Sprintf("%s of the step %s", kind, name))
+			}
+		}
+	}
+	slices.Sort(required)
+
+	return slices.Compact(required)
+}
+
 // input looks for the fields at any depth.
 func (r *Readings) input(step string, v any) {
 	switch v := v.(type) {

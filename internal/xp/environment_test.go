@@ -65,6 +65,18 @@ func TestReads(t *testing.T) {
 	}
 }
 
+func TestRequired(t *testing.T) {
+	revision := xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[1,`+
+		`{"step":"b","requirements":{"requiredSchemas":[{}],"requiredResources":[]}},`+
+		`{"step":"a","requirements":{"requiredResources":[{}]}},{"step":"c","requirements":"x"},{"step":"d"}]}}`))
+	if diff := cmp.Diff([]string{"requiredResources of the step a", "requiredSchemas of the step b"}, xp.Required(revision)); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if got := xp.Required(xptest.XR("x")); got != nil {
+		t.Errorf("What has no pipeline requires nothing; got %v", got)
+	}
+}
+
 func TestSavedEnvironments(t *testing.T) {
 	xr := xptest.XR("x", xptest.Tree("compositions.apiextensions.crossplane.io//c", "environmentconfigs.apiextensions.crossplane.io//e"))
 	if diff := cmp.Diff([]string{"e"}, xp.SavedEnvironments(xr)); diff != "" {
