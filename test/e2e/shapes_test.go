@@ -135,17 +135,17 @@ func newStage(t *testing.T, version stack.Version) *suite {
 	return newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})
 }
 
-// newStageOf returns a suite without clusters, which can have what the options name.
-func newStageOf(t *testing.T, options stack.Options) *suite {
+// newStageOf returns a suite without clusters, which can have what the options name, in the version of the first.
+func newStageOf(t *testing.T, options ...stack.Options) *suite {
 	t.Helper()
 	ctx := t.Context()
-	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(options)...)
+	set, err := build.Ensure(ctx, os.Stderr, stack.Programs(options...)...)
 	must(t, err)
 	host, err := stack.NewHost(ctx, set, "", os.Stderr)
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
 
-	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: options.Crossplane}
+	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: options[0].Crossplane}
 }
 
 // platform starts a cluster, with Velero alone, that has the platform of each shape.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/crossplane/function-sdk-go/proto/v1beta1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -20,6 +21,8 @@ import (
 //	  field: status.atProvider.endpoint  # none stands for the condition Ready
 //	- resource: bucket
 //	  environment: shared                # the name of an EnvironmentConfig that must be there
+//	- resource: bucket
+//	  requirement: shape                 # the name of what the step requires, which Crossplane must have given
 //	environmentConfigs:                  # those that are asked for, as in the input of function-environment-configs
 //	- type: Reference
 //	  ref: {name: shared}
@@ -45,6 +48,13 @@ func (g *gate) RunFunction(_ context.Context, in *v1beta1.RunFunctionRequest) (*
 		if name := fields["environment"].GetStringValue(); name != "" {
 			if len(in.GetExtraResources()[name].GetItems()) == 0 {
 				shut(out, resource, "the EnvironmentConfig "+name)
+			}
+
+			continue
+		}
+		if name := fields["requirement"].GetStringValue(); name != "" {
+			if !given(in, name) {
+				shut(out, resource, "what it requires as "+name)
 			}
 
 			continue
@@ -81,6 +91,42 @@ func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
 	}
 
 	return wanted
+}
+
+// Fields of a request that are newer than function-sdk-go v0.2.0: maps by the names of requirements.
+const (
+	requiredResources protowire.Number = 8
+	requiredSchemas   protowire.Number = 9
+)
+
+// given tells whether Crossplane has given a function what its step requires by a name.
+func given(in *v1beta1.RunFunctionRequest, name string) bool {
+	for b := []byte(in.ProtoReflect().GetUnknown()); len(b) > 0; {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return false
+		}
+		value := b[n:]
+		size := protowire.ConsumeFieldValue(number, kind, value)
+		if size < 0 {
+			return false
+		}
+		if b = value[size:]; kind != protowire.BytesType || number != requiredResources && number != requiredSchemas {
+			continue
+		}
+		entry, _ := protowire.ConsumeBytes(value)
+		// An entry has its key first, and is empty after it if there is nothing of what is required.
+		_, _, n = protowire.ConsumeTag(entry)
+		key, size := protowire.ConsumeString(entry[max(n, 0):])
+		if size > 0 && key == name {
+			_, _, tag := protowire.ConsumeTag(entry[n+size:])
+			content, _ := protowire.ConsumeBytes(entry[n+size+max(tag, 0):])
+
+			return len(content) > 0
+		}
+	}
+
+	return false
 }
 
 // has tells whether an object has the field, or is Ready if there is no field to look for.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/crossplane/function-sdk-go/proto/v1beta1"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -19,6 +20,7 @@ func TestRunFunction(t *testing.T) {
 		composite map[string]any
 		composed  map[string]map[string]any
 		extra     map[string]*v1beta1.Resources
+		required  []byte
 		want      []string
 	}{
 		"NotThere": {
@@ -68,6 +70,18 @@ func TestRunFunction(t *testing.T) {
 			extra:  map[string]*v1beta1.Resources{"shared": {Items: []*v1beta1.Resource{{}}}},
 			want:   []string{"a", "b"},
 		},
+		"NotGiven": {
+			reason:   "What a newer Crossplane would have been given must be there.",
+			gate:     map[string]any{"resource": "b", "requirement": "shape"},
+			required: append(entry(9, "other", "x"), entry(9, "shape", "")...),
+			want:     []string{"a"},
+		},
+		"Given": {
+			reason:   "What is required is there.",
+			gate:     map[string]any{"resource": "b", "requirement": "shape"},
+			required: append(entry(9, "other", ""), entry(8, "shape", "x")...),
+			want:     []string{"a", "b"},
+		},
 	}
 
 	for name, tc := range cases {
@@ -79,6 +93,7 @@ func TestRunFunction(t *testing.T) {
 
 				Desired: &v1beta1.State{Resources: map[string]*v1beta1.Resource{"a": {}, "b": {}}},
 			}
+			in.ProtoReflect().SetUnknown(tc.required)
 			for name, o := range tc.composed {
 				in.Observed.Resources[name] = &v1beta1.Resource{Resource: object(t, o)}
 			}
@@ -113,4 +128,12 @@ func object(t *testing.T, o map[string]any) *structpb.Struct {
 	}
 
 	return s
+}
+
+// entry is one of a map that function-sdk-go does not know.
+func entry(field protowire.Number, key, content string) []byte {
+	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), key)
+	b = protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), content)
+
+	return protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), b)
 }
