@@ -24,66 +24,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// installation is what people install: a Configuration, which depends on the rest, and where images are. Nothing is at the address that packages are called by.
-const installation = `
-apiVersion: pkg.crossplane.io/v1beta1
-kind: ImageConfig
-metadata:
-  name: mirror
-spec:
-  matchImages:
-  - {type: Prefix, prefix: registry.invalid/shop/}
-  rewriteImage:
-    prefix: %s/shop/
----
-apiVersion: apiextensions.crossplane.io/v1alpha1
-kind: ManagedResourceActivationPolicy
-metadata:
-  name: shop
-spec:
-  activate:
-  - buckets.cloud.m.example.org
-  - networks.cloud.m.example.org
----
-apiVersion: pkg.crossplane.io/v1
-kind: Configuration
-metadata:
-  name: shop
-spec:
-  package: registry.invalid/shop/platform:v1.0.0
-`
-
-const packageMeta = `
-apiVersion: meta.pkg.crossplane.io/v1
-kind: Provider
-metadata:
-  name: provider-cloud
-spec:
-  capabilities: [safe-start]
----
-apiVersion: meta.pkg.crossplane.io/v1
-kind: Function
-metadata:
-  name: function-patch-and-transform
-spec:
-  capabilities: [composition]
----
-apiVersion: meta.pkg.crossplane.io/v1
-kind: Configuration
-metadata:
-  name: platform
-spec:
-  dependsOn:
-  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: registry.invalid/shop/provider-cloud, version: ">=v1.0.0"}
-  - {apiVersion: pkg.crossplane.io/v1, kind: Function, package: registry.invalid/shop/function-patch-and-transform, version: ">=v1.0.0"}
-`
-
 const (
 	systemNamespace = "crossplane-system"
 	inactiveState   = "Inactive"
 )
 
 func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
+
+// Crossplane v1 has one runtime for all packages, so there is no Deployment of the provider.
+func TestMatrixPackagesV1(t *testing.T) { testPackages(t, stack.V1) }
 
 // testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a restore bring it back: nobody installs anything in the target
 // but Crossplane.
@@ -97,10 +46,14 @@ func testPackages(t *testing.T, version stack.Version) {
 	must(t, err)
 	t.Cleanup(func() { must(t, host.Close()) })
 	s := &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
+	dir, size := "v2", 3
+	if version.IsV1() {
+		dir, size = "v1.20", 4 // With the claim.
+	}
 	n := &shape{
 		reason: "What the package manager has installed is installed again, and what people made with it is what it was.",
 		Scene: drill.Scene{
-			Name: "packaged", Dir: filepath.Join("testdata", "v2", "packages"), Count: count, Size: 3 * count, Drift: true,
+			Name: "packaged", Dir: filepath.Join("testdata", dir, "packages"), Count: count, Size: size * count, Drift: true,
 			BackupArgs: []string{"--include-cluster-resources=true"}, RestoreArgs: []string{"--include-cluster-resources=true"},
 		},
 	}
@@ -108,8 +61,7 @@ func testPackages(t *testing.T, version stack.Version) {
 	images := newRegistry(t)
 	s.publish(t, images, n)
 	s.source = s.packaged(t, "source")
-	must(t, s.source.Apply(ctx, fmt.Appendf(nil, installation, images.host)))
-	must(t, s.source.RunPackages(ctx))
+	s.install(t, s.source, images)
 	s.upgrade(t, images)
 	must(t, n.Offered(ctx, s.source))
 	must(t, n.Make(ctx, s.source))
@@ -149,8 +101,7 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 	name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(t.Name(), "TestMatrixPackages"), "/", "-"))
 	s.target = s.packaged(t, name)
 	if installed {
-		must(t, s.target.Apply(ctx, fmt.Appendf(nil, installation, r.host)))
-		must(t, s.target.RunPackages(ctx))
+		s.install(t, s.target, r)
 		must(t, n.Offered(ctx, s.target))
 		must(t, s.target.RestartVelero(ctx))
 	}
@@ -162,6 +113,16 @@ func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, back
 		must(t, s.target.RunPackages(ctx))
 	}
 	s.awaitCompleted(t, name)
+}
+
+// install installs what people install in a cluster.
+func (s *suite) install(t *testing.T, c *stack.Cluster, r *packageRegistry) {
+	t.Helper()
+	must(t, c.Apply(t.Context(), fmt.Appendf(nil, installation, r.host)))
+	if !s.version.IsV1() {
+		must(t, c.Apply(t.Context(), []byte(activation)))
+	}
+	must(t, c.RunPackages(t.Context()))
 }
 
 // packaged starts a cluster, with Velero alone, in which nothing is installed but Crossplane.
@@ -235,16 +196,20 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 	}
 	all := map[string]owned{}
 	var objects []unstructured.Unstructured
-	for _, gvk := range []schema.GroupVersionKind{
+	kinds := []schema.GroupVersionKind{
 		kind("pkg.crossplane.io", "v1", "Provider"), kind("pkg.crossplane.io", "v1", "ProviderRevision"),
 		kind("pkg.crossplane.io", "v1", "Function"), kind("pkg.crossplane.io", "v1", "FunctionRevision"),
 		kind("pkg.crossplane.io", "v1", "Configuration"), kind("pkg.crossplane.io", "v1", "ConfigurationRevision"),
 		kind("pkg.crossplane.io", "v1beta1", "Lock"), kind("pkg.crossplane.io", "v1beta1", "ImageConfig"),
-		kind("pkg.crossplane.io", "v1beta1", "DeploymentRuntimeConfig"), mrdKind, policyKind, crdKind,
+		kind("pkg.crossplane.io", "v1beta1", "DeploymentRuntimeConfig"), crdKind,
 		kind("apiextensions.crossplane.io", "v1", "CompositeResourceDefinition"), kind("apiextensions.crossplane.io", "v1", "Composition"),
 		kind("rbac.authorization.k8s.io", "v1", "ClusterRole"), kind("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
 		kind("apps", "v1", "Deployment"), kind("", "v1", "Service"), kind("", "v1", "ServiceAccount"), kind("", "v1", "Secret"),
-	} {
+	}
+	if !s.version.IsV1() {
+		kinds = append(kinds, mrdKind, policyKind)
+	}
+	for _, gvk := range kinds {
 		items, err := list(t.Context(), c, gvk, systemNamespace, "")
 		must(t, err)
 		objects = append(objects, items...)

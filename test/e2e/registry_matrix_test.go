@@ -22,6 +22,63 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// installation is what people install: a Configuration, which depends on the rest, and where images are. Nothing is at the address that packages are called by.
+const installation = `
+apiVersion: pkg.crossplane.io/v1beta1
+kind: ImageConfig
+metadata:
+  name: mirror
+spec:
+  matchImages:
+  - {type: Prefix, prefix: registry.invalid/shop/}
+  rewriteImage:
+    prefix: %s/shop/
+---
+apiVersion: pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: shop
+spec:
+  package: registry.invalid/shop/platform:v1.0.0
+`
+
+// activation has the kinds be active that are composed; v1 has no other.
+const activation = `
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceActivationPolicy
+metadata:
+  name: shop
+spec:
+  activate:
+  - buckets.cloud.m.example.org
+  - networks.cloud.m.example.org
+`
+
+const packageMeta = `
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: provider-cloud
+spec:
+  capabilities: [safe-start]
+---
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Function
+metadata:
+  name: function-patch-and-transform
+spec:
+  capabilities: [composition]
+---
+apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: platform
+spec:
+  dependsOn:
+  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: registry.invalid/shop/provider-cloud, version: ">=v1.0.0"}
+  - {apiVersion: pkg.crossplane.io/v1, kind: Function, package: registry.invalid/shop/function-patch-and-transform, version: ">=v1.0.0"}
+`
+
 // A packageRegistry is one of OCI images that outlives clusters. It listens on a loopback address, with which Crossplane speaks plain HTTP.
 type packageRegistry struct{ host string }
 

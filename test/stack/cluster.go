@@ -85,7 +85,7 @@ type Options struct {
 	LeaderElection bool
 	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for Compositions that gate what they compose on what is observed.
 	Gate bool
-	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects. Not on v1.
+	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects.
 	Packaged bool
 	// Audit makes the API server write down each request, for Requests.
 	Audit bool

@@ -152,7 +152,7 @@ func (c *Cluster) runCrossplaneAs(ctx context.Context, name string) error {
 		return err
 	}
 	runtime := "External"
-	if c.options.Packaged {
+	if c.options.Packaged && !c.options.Crossplane.IsV1() { // v1 has one runtime for all packages.
 		runtime = "Provider=Deployment;Function=External"
 	}
 	args := []string{

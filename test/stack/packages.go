@@ -35,13 +35,13 @@ status:
     lastUpdateTime: "2025-01-01T00:00:00Z"
 `
 
-// functionTLS is what whoever runs functions makes for a function that has webhooks, without which the package manager does not go on.
-const functionTLS = `
+// packageTLS is what whoever runs a package makes for one that has webhooks, without which the package manager does not go on.
+const packageTLS = `
 apiVersion: v1
 kind: Secret
 metadata:
   namespace: crossplane-system
-  name: function-tls
+  name: %s
 data:
   tls.crt: %s
 `
@@ -55,6 +55,12 @@ status:
   - {type: RuntimeHealthy, status: "True", reason: HealthyPackageRevision, lastTransitionTime: "2025-01-01T00:00:00Z"}
 `
 
+// endpointStatus is all of that which v1 knows.
+const endpointStatus = `
+status:
+  endpoint: dns:///localhost:%d
+`
+
 // RunPackages does what a kubelet does in a cluster with Packaged, and whoever runs functions: it runs function and provider, and says so of what the package
 // manager makes for them, until each package is Healthy. The provider's kinds must become active by themselves.
 func (c *Cluster) RunPackages(ctx context.Context) error {
@@ -65,7 +71,7 @@ func (c *Cluster) RunPackages(ctx context.Context) error {
 	if err := c.runFunction(ctx, Function, ports[0]); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, fmt.Appendf(nil, functionTLS, base64.StdEncoding.EncodeToString(c.pki.ca))); err != nil {
+	if err := c.applyTLS(ctx, "function-tls"); err != nil {
 		return err
 	}
 	if err := c.Wait(ctx, packagesTimeout, "packages", func(ctx context.Context) error { return c.runPackages(ctx, ports[0]) }); err != nil {
@@ -78,6 +84,25 @@ func (c *Cluster) RunPackages(ctx context.Context) error {
 	return c.startProvider(ctx)
 }
 
+// applyAllTLS makes the Secrets that revisions of packages of v1 name.
+func (c *Cluster) applyAllTLS(ctx context.Context) error {
+	var errs []error
+	for _, kind := range []string{"ProviderRevision", "FunctionRevision"} {
+		errs = append(errs, c.each(ctx, packageKind(kind), "", func(u *unstructured.Unstructured) error {
+			name, _, err := unstructured.NestedString(u.Object, "spec", "tlsServerSecretName")
+
+			return errors.Join(err, c.applyTLS(ctx, name))
+		}))
+	}
+
+	return errors.Join(errs...)
+}
+
+// applyTLS makes the Secret that a revision of a package names.
+func (c *Cluster) applyTLS(ctx context.Context, name string) error {
+	return c.Apply(ctx, fmt.Appendf(nil, packageTLS, name, base64.StdEncoding.EncodeToString(c.pki.ca)))
+}
+
 func (c *Cluster) runPackages(ctx context.Context, port int) error {
 	err := c.each(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, crossplaneNamespace, func(u *unstructured.Unstructured) error {
 		return c.setStatus(ctx, u, deploymentStatus)
@@ -85,12 +110,19 @@ func (c *Cluster) runPackages(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
+	status := fmt.Sprintf(revisionStatus, port)
+	if c.options.Crossplane.IsV1() {
+		status = fmt.Sprintf(endpointStatus, port)
+		if err := c.applyAllTLS(ctx); err != nil {
+			return err
+		}
+	}
 	err = c.each(ctx, packageKind("FunctionRevision"), "", func(u *unstructured.Unstructured) error {
 		if state, _, _ := unstructured.NestedString(u.Object, "spec", "desiredState"); state != "Active" {
 			return nil
 		}
 
-		return c.setStatus(ctx, u, fmt.Sprintf(revisionStatus, port))
+		return c.setStatus(ctx, u, status)
 	})
 	if err != nil {
 		return err
