@@ -91,7 +91,7 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
-	held.Failing = adoption.FailingOf(original)
+	held.Failing, held.Required = adoption.FailingOf(original), a.asks.requires(original)
 	delete(status, fieldConditions)
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
