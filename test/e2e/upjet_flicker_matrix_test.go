@@ -72,7 +72,7 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	s.target = s.flickering(t, "target", with)
 	must(t, s.target.RestartVelero(ctx))
 	s.hide(t, lost)
-	t.Run("VeleroAlone", func(t *testing.T) { s.testMadeHidden(t, lost, "database", "network", "record", "gateway", "cluster") })
+	t.Run("VeleroAlone", func(t *testing.T) { s.testMadeHidden(t, lost, hideable()...) })
 	must(t, s.target.UsePlugin(ctx, true))
 	s.hide(t, plain)
 	t.Run("NotObservedFirst", func(t *testing.T) { s.testMadeHidden(t, plain, "00") })
@@ -89,7 +89,13 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	for _, n := range with {
 		t.Run(n.Name, func(t *testing.T) { s.testShown(t, n) })
 	}
+	// A limit: what is let go is its provider's, as it was before.
+	s.refuse(t, &with[0].shape, http.StatusNotFound)
+	t.Run("Later", func(t *testing.T) { s.wantMadeAnew(t, &with[0].shape, hideable()...) })
 }
+
+// hideable are those of which upjet makes another external resource when the cloud does not show the one that there is: the cloud knows others by their names.
+func hideable() []string { return []string{"database", "network", "record", "gateway", "cluster"} }
 
 func newFlickering(t *testing.T, version stack.Version) *suite {
 	t.Helper()
@@ -136,6 +142,12 @@ func (s *suite) hide(t *testing.T, n *flicker) {
 func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
+	s.wantMadeAnew(t, &n.shape, mrs...)
+}
+
+// wantMadeAnew waits until MRs of a scene have another external resource.
+func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
+	t.Helper()
 	s.eventually(t, "what is hidden to be made anew", func(ctx context.Context) error {
 		changes, err := n.Changes(ctx, s.cloud, n.ledger.Seq, n.ledger.External)
 		if err != nil {
