@@ -49,6 +49,8 @@ func served() map[string][]metav1.APIResource {
 		"velero.io/v1":                   {of("restores", "Restore", true, ""), of("backups", "Backup", true, "")},
 		"v1":                             {of("events", "Event", true, ""), of("secrets", "Secret", true, ""), of("configmaps", "ConfigMap", true, "")},
 		"apps/v1":                        {of("deployments", "Deployment", true, "")},
+		"rbac.authorization.k8s.io/v1":   {of("clusterrolebindings", "ClusterRoleBinding", false, ""), of("rolebindings", "RoleBinding", true, "")},
+		xp.GroupPackage + "/v1":          {of("providerrevisions", "ProviderRevision", false, "crossplane")},
 	}
 }
 

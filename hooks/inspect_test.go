@@ -56,6 +56,12 @@ func shop(o ...xptest.Option) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{claim, xr, mr, xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
+// bound gives a role to what is named after a package revision in a namespace.
+func bound(namespace string) *unstructured.Unstructured {
+	return xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "in-"+namespace, xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+
+		`"subjects":[{"kind":"ServiceAccount","namespace":"`+namespace+`","name":"helm-0123456789ab"}]}`))
+}
+
 // serviceAccount is that of a package revision, on which the manager has written an annotation.
 func serviceAccount(manager string) *unstructured.Unstructured {
 	return xptest.Object("v1", "ServiceAccount", "crossplane-system", "by-"+manager, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
@@ -95,6 +101,11 @@ func TestInspect(t *testing.T) {
 		"ServiceAccount": {
 			reason: "What a DeploymentRuntimeConfig has Crossplane writes again.", objects: append(shop(), serviceAccount("crossplane"), serviceAccount("kubectl-annotate")),
 			want: []string{"warning SettingsMisplaced ServiceAccount crossplane-system/by-kubectl-annotate"},
+		},
+		"Rights": {
+			reason: "Crossplane does not run beside the other.", objects: append(shop(), deploymentOf("v2.4.2"), bound("crossplane-system"), bound("other"),
+				xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "helm-0123456789ab", xptest.Field("Active", "spec", "desiredState"))),
+			want: []string{"warning RightsMisplaced ClusterRoleBinding in-crossplane-system"},
 		},
 		"KnownDefect": {
 			reason: "Nobody should install that version again.", objects: append(shop(), deploymentOf("v2.4.1")),

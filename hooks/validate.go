@@ -188,11 +188,7 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	if restore != "" && s.Unread != nil {
 		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
 	}
-	// Whoever may not read Deployments gets told to look themselves if something is stuck, and nothing of versions.
-	if i, err := v.cluster.Installation(ctx); err == nil {
-		s.Situation.Installation = &i
-		late = append(late, diagnosis.Defects(diagnosis.Cluster, i)...)
-	}
+	late = append(late, v.platform(ctx, s)...)
 	problems := diagnosis.Validate(s.Objects, s.Situation)
 	choice := diagnosis.Choice{Namespace: v.namespace, Names: v.names}
 	if restore != "" {
@@ -208,6 +204,22 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
 
 	return r, nil
+}
+
+// platform finds what is wrong with Crossplane and its packages, which is of no tree. Whoever may not read Deployments is told to look themselves if something
+// is stuck, and nothing of versions; whoever may not read bindings or packages, nothing of the rights of these.
+func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Problem {
+	var problems []report.Problem
+	i, err := v.cluster.Installation(ctx)
+	if err == nil {
+		s.Situation.Installation = &i
+		problems = diagnosis.Defects(diagnosis.Cluster, i)
+	}
+	if rights, err := v.cluster.Rights(ctx, i.Namespace); err == nil {
+		problems = append(problems, rights.Misplaced(diagnosis.Cluster)...)
+	}
+
+	return problems
 }
 
 // guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what is validated.

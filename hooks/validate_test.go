@@ -7,7 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
@@ -134,6 +137,61 @@ func TestValidateOfVersions(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" || r.Failing(false) > 0 {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Nothing is said of a package's rights to whoever may not read all that says what they are.
+func TestValidateOfRights(t *testing.T) {
+	binding := xptest.Object("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", "helm", xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"edit"},`+
+		`"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"helm-0123456789ab"}]}`))
+	revision := xptest.Object(xp.GroupPackage+"/v1", "ProviderRevision", "", "helm-ba9876543210", xptest.Field("Active", "spec", "desiredState"))
+	lists := func(s *server) (listed []string) {
+		for _, a := range s.Actions() {
+			if r := a.GetResource(); a.GetVerb() == "list" && (r.Group == "rbac.authorization.k8s.io" || r.Resource == "providerrevisions") {
+				listed = append(listed, r.Resource)
+			}
+		}
+
+		return listed
+	}
+	cases := map[string]struct {
+		reason, refused string
+		objects         []*unstructured.Unstructured
+		want, listed    []string
+	}{
+		"Lost": {
+			reason: "The package has another ServiceAccount.", objects: []*unstructured.Unstructured{binding, revision}, want: []string{"RightsMisplaced ClusterRoleBinding helm"},
+			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
+		},
+		"NoBindings": {
+			reason: "They are read first.", refused: "clusterrolebindings", objects: []*unstructured.Unstructured{binding, revision}, listed: []string{"clusterrolebindings"},
+		},
+		"NoRevisions": {
+			reason: "Which revision runs is not known.", refused: "providerrevisions", objects: []*unstructured.Unstructured{binding, revision},
+			listed: []string{"clusterrolebindings", "rolebindings", "providerrevisions"},
+		},
+		"Nothing": {reason: "Packages are read only if it matters.", objects: []*unstructured.Unstructured{revision}, listed: []string{"clusterrolebindings", "rolebindings"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(append(tc.objects, xptest.XR("x", xptest.Reconciled()))...)
+			if tc.refused != "" {
+				s.PrependReactor("list", tc.refused, func(clienttesting.Action) (bool, runtime.Object, error) {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: tc.refused}, "", nil)
+				})
+			}
+			v := s.validation()
+			r, err := v.validate(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, codes(r), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.listed, lists(s)); diff != "" {
+				t.Errorf("%s\nlists: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

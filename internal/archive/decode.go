@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -69,7 +70,7 @@ func named(i xp.Item, o pack.Object) xp.Item {
 }
 
 // Shapes of what is kept of an item: a Secret's values are also in what kubectl applied; the schemas of CRDs are long; and of what is no custom resource
-// and has nothing to do with Crossplane nobody looks at more than the metadata.
+// and has nothing to do with Crossplane nobody looks at more than the metadata, but for bindings: they say who has which rights.
 var (
 	shapeCustom = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Without: []string{"data", "stringData"},
@@ -106,9 +107,14 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 		return shapeCRD
 	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplanes):
 		return shapeServiceAccount
-	case xp.IsCustom(i.Group) || bytes.Contains(b, crossplanes):
+	case xp.IsCustom(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplanes):
 		return shapeCustom
 	default:
 		return shapeMeta
 	}
+}
+
+// isBinding tells whether RoleBindings or ClusterRoleBindings are of a kind.
+func isBinding(gr schema.GroupResource) bool {
+	return gr.Group == xp.KindRoleBinding.Group && strings.HasSuffix(gr.Resource, "rolebindings")
 }

@@ -51,6 +51,7 @@ func Inspect(o *Objects) []report.Problem {
 	d.checkInputs()
 	d.checkActivations()
 	d.checkServiceAccounts()
+	d.checkRights()
 	d.checkHeld()
 
 	return d.sorted()

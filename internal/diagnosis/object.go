@@ -94,6 +94,8 @@ const (
 	isModern
 	// isTuned is the ServiceAccount of one revision of a package that somebody has put something on.
 	isTuned
+	// isOfRights is what Rights are made of.
+	isOfRights
 	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
 	isNewer
 )
@@ -120,6 +122,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 	o.note(isNative, xp.IsNative(u))
 	o.note(isModern, xp.NeedsV2(u))
 	o.note(isNewer, xp.CheckFormat(u) != nil)
+	o.note(isOfRights, concernsRights(u))
 	o.note(isTuned, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o

@@ -82,6 +82,8 @@ const (
 	NotActivated Code = "NotActivated"
 	// SettingsMisplaced are on what only one revision of a package runs with.
 	SettingsMisplaced Code = "SettingsMisplaced"
+	// RightsMisplaced are given to what only one revision of a package runs as.
+	RightsMisplaced Code = "RightsMisplaced"
 	// KnownDefect is one that the version of Crossplane has which runs, or ran where a backup was made.
 	KnownDefect Code = "KnownDefect"
 	// FormatUnknown is that of a backup which may have been written by a newer Velero.
@@ -103,7 +105,8 @@ const (
 var order = []Code{ //nolint:gochecknoglobals // It is a constant list.
 	NotFound, Duplicated, Orphaned, DeadController, Uncontrolled, NotItsOwn, Dangling, OneSided, IdentityInFlight, IdentityMissing, NotObserved, LeakedHold,
 	HeldBack, Quarantined, GuardUp, Exchanging, Malformed, NotRestored, DefinitionDying, RevisionMissing, DefinitionMissing, SecretMissing, InputMissing,
-	EnvironmentMissing, PipelineReads, NotActivated, SettingsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady, NotRead,
+	EnvironmentMissing, PipelineReads, NotActivated, SettingsMisplaced, RightsMisplaced, KnownDefect, FormatUnknown, Stuck, UsageLeftBehind, NotSynced, NotReady,
+	NotRead,
 }
 
 // Codes returns all of them, the gravest first.

@@ -15,6 +15,8 @@ var (
 	KindFunction         = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "Function"}
 	KindRevision         = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1", Kind: "CompositionRevision"}
 	KindFunctionRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "FunctionRevision"}
+	KindProviderRevision = schema.GroupVersionKind{Group: GroupPackage, Version: "v1", Kind: "ProviderRevision"}
+	KindRuntimeConfig    = schema.GroupVersionKind{Group: GroupPackage, Version: "v1beta1", Kind: "DeploymentRuntimeConfig"}
 )
 
 // IsDefinition tells whether u is an XRD.

@@ -105,6 +105,8 @@ func rolesOf(h *hooked, backup string) map[string]role {
 		"environmentconfigs.apiextensions.crossplane.io": true, "usages.apiextensions.crossplane.io": true, "usages.protection.crossplane.io": true, "clusterusages.protection.crossplane.io": true,
 		"managedresourcedefinitions.apiextensions.crossplane.io": true,
 		"functions.pkg.crossplane.io":                            true, "functionrevisions.pkg.crossplane.io": true,
+		"providerrevisions.pkg.crossplane.io": true, "deploymentruntimeconfigs.pkg.crossplane.io": true,
+		"clusterrolebindings.rbac.authorization.k8s.io": true, "rolebindings.rbac.authorization.k8s.io": true,
 	}
 	validate := func(r right) bool {
 		resource := r.Resource + "." + r.Group

@@ -67,6 +67,7 @@ func testPackages(t *testing.T, version stack.Version) {
 	must(t, n.Make(ctx, s.source))
 	must(t, s.source.RestartVelero(ctx))
 	must(t, n.AwaitReady(ctx, s.source))
+	s.giveExtra(t)
 	must(t, drill.Scene{Name: bare, BackupArgs: n.BackupArgs}.BackUp(ctx, s.source))
 	must(t, s.source.UsePlugin(ctx, true))
 	s.store(t, n)
@@ -306,6 +307,7 @@ func (s *suite) testPackaged(t *testing.T, n *shape, before map[string]owned) {
 	if diff := cmp.Diff(withoutInactive(before), s.ownership(t, s.target)); diff != "" {
 		t.Errorf("%s\n-before, +after:\n%s", n.reason, diff)
 	}
+	s.testExtra(t)
 }
 
 func (s *suite) testPackagedTree(t *testing.T, n *shape) {

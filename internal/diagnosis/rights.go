@@ -1,0 +1,127 @@
+package diagnosis
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// Rights are what there is to know of the rights that people give to packages beside those that Crossplane gives them.
+type Rights struct {
+	Grants []xp.Grant
+	// Revisions are those of providers and functions, and Configs the DeploymentRuntimeConfigs.
+	Revisions, Configs []*unstructured.Unstructured
+	// Namespace is Crossplane's, in which packages run; "" if that is not known.
+	Namespace string
+}
+
+// concernsRights tells whether an object is of a kind that Rights are made of.
+func concernsRights(u *unstructured.Unstructured) bool {
+	switch u.GroupVersionKind().GroupKind() {
+	case xp.KindRoleBinding.GroupKind(), xp.KindClusterRoleBinding.GroupKind(), xp.KindProviderRevision.GroupKind(), xp.KindFunctionRevision.GroupKind(),
+		xp.KindRuntimeConfig.GroupKind():
+		return true
+	default:
+		return false
+	}
+}
+
+// Add adds an object of one of the kinds that matter.
+func (r *Rights) Add(u *unstructured.Unstructured) {
+	g, isGrant := xp.GrantOf(u)
+	switch {
+	case isGrant:
+		r.Grants = append(r.Grants, g)
+	case xp.IsPackageRevision(u):
+		r.Revisions = append(r.Revisions, u)
+	case u.GroupVersionKind().GroupKind() == xp.KindRuntimeConfig.GroupKind():
+		r.Configs = append(r.Configs, u)
+	}
+}
+
+// NamesRevisions tells whether a role is given to what is called as a revision of some package would be.
+func (r *Rights) NamesRevisions() bool {
+	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
+		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
+			_, ok := xp.SplitRevisionName(account.Name)
+
+			return ok
+		})
+	})
+}
+
+// Misplaced finds roles that are given to the ServiceAccount of one revision of a package. In a backup these are warnings about the active revisions, since
+// another cluster can have others; in a cluster they are problems if the package runs as another ServiceAccount now, to which nothing gives the role.
+func (r *Rights) Misplaced(of Subject) []report.Problem {
+	var problems []report.Problem
+	for _, g := range r.Grants {
+		for _, account := range g.Accounts {
+			active := r.activeLike(account)
+			if len(active) == 0 {
+				continue
+			}
+			runs := make([]xp.Ref, 0, len(active))
+			for _, revision := range active {
+				runs = append(runs, xp.AccountRef(account.Namespace, xp.RunsAs(revision, r.Configs)))
+			}
+			p := report.Problem{Code: report.RightsMisplaced, Severity: report.Warning, Object: g.Binding}
+			p.Reason = "it gives the " + g.Role + " to " + account.String() + ", which is named after one revision of the package " +
+				xp.Label(active[0], xp.LabelPackage)
+			switch isRunning := slices.Contains(runs, account); {
+			case of == Backup && isRunning:
+				p.Next = "from Crossplane v2.4 on the revision can have another name in another cluster, and does not have that role there then; " + nameIt
+			case of == Cluster && !isRunning && !r.areGiven(g, runs):
+				p.Severity = report.Grave
+				p.Reason += "; that runs as " + runs[0].String() + " now, to which nothing gives that role"
+				add := xp.NewCommand("kubectl")
+				if g.Binding.Namespace != "" {
+					add = add.With("-n", g.Binding.Namespace)
+				}
+				add = add.Word("set", "subject", g.Binding.Kind).On(g.Binding.Name).With("--serviceaccount", runs[0].Namespace+":"+runs[0].Name)
+				p.Next = "if it needs that: " + add.String() + "; " + nameIt
+			default:
+				continue
+			}
+			problems = append(problems, p)
+		}
+	}
+
+	return problems
+}
+
+// nameIt is how a package has the same ServiceAccount in each cluster.
+const nameIt = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
+	"name that in the package's runtimeConfigRef, and give the role to it"
+
+// activeLike returns the active revisions of the package of which a ServiceAccount is named after a revision, whichever that is.
+func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
+	pkg, ok := xp.SplitRevisionName(account.Name)
+	if !ok || r.Namespace != "" && account.Namespace != r.Namespace {
+		return nil
+	}
+
+	return slices.DeleteFunc(slices.Clone(r.Revisions), func(revision *unstructured.Unstructured) bool {
+		of, ok := xp.SplitRevisionName(revision.GetName())
+
+		return !ok || of != pkg || !xp.IsActive(revision)
+	})
+}
+
+// checkRights finds roles in a backup that are given to what only one revision of a package runs as.
+func (d *diagnosis) checkRights() {
+	r := &Rights{Namespace: d.RanOn().Namespace}
+	for _, o := range d.sortedAll() {
+		if o.is(isOfRights) {
+			r.Add(o.whole())
+		}
+	}
+	d.found = append(d.found, r.Misplaced(Backup)...)
+}
+
+// areGiven tells whether one of the ServiceAccounts is given the same role in the same place.
+func (r *Rights) areGiven(g xp.Grant, accounts []xp.Ref) bool {
+	return slices.ContainsFunc(r.Grants, func(o xp.Grant) bool { return o.IsSameAs(g) && slices.ContainsFunc(accounts, o.GivesTo) })
+}

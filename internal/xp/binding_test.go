@@ -1,0 +1,93 @@
+package xp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
+)
+
+func TestGrantOf(t *testing.T) {
+	of := func(kind, namespace, document string) *unstructured.Unstructured {
+		return xptest.Object("rbac.authorization.k8s.io/v1", kind, namespace, "b", xptest.JSON(`{"roleRef":{"kind":"ClusterRole","name":"admin"}}`), xptest.JSON(document))
+	}
+	account := xp.AccountRef("crossplane-system", "p-1")
+	type want struct {
+		grant           bool
+		role, namespace string
+		accounts        []string
+		gives           bool
+	}
+	cases := map[string]struct {
+		reason string
+		u      *unstructured.Unstructured
+		want   want
+	}{
+		"Everywhere": {
+			reason: "A ClusterRoleBinding is in no namespace.",
+			u:      of("ClusterRoleBinding", "", `{"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"p-1"}]}`),
+			want:   want{grant: true, role: "ClusterRole admin", accounts: []string{"ServiceAccount crossplane-system/p-1"}, gives: true},
+		},
+		"InNamespace": {
+			reason: "It can be named as the user that it is.",
+			u:      of("RoleBinding", "team-a", `{"subjects":[{"kind":"User","name":"system:serviceaccount:crossplane-system:p-1"},{"kind":"User","name":"jane"}]}`),
+			want:   want{grant: true, role: "ClusterRole admin", namespace: "team-a", accounts: []string{"ServiceAccount crossplane-system/p-1"}, gives: true},
+		},
+		"ToAll": {
+			reason: "All ServiceAccounts of a namespace are a group.",
+			u:      of("ClusterRoleBinding", "", `{"subjects":[{"kind":"Group","name":"system:serviceaccounts:crossplane-system"}]}`),
+			want:   want{grant: true, role: "ClusterRole admin", gives: true},
+		},
+		"ToOthers": {
+			reason: "Others get nothing.", want: want{grant: true, role: "ClusterRole admin", accounts: []string{"ServiceAccount other/p-1"}},
+			u: of("ClusterRoleBinding", "", `{"subjects":[{"kind":"Group","name":"system:serviceaccounts:other"},{"kind":"ServiceAccount","namespace":"other","name":"p-1"}]}`),
+		},
+		"OfCrossplane": {
+			reason: "Crossplane's RBAC manager makes it for the revision that is there.",
+			u:      xptest.With(of("ClusterRoleBinding", "", `{}`), xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1"))),
+		},
+		"Damaged":      {reason: "Nothing can be said of it.", u: of("RoleBinding", "team-a", `{"subjects":["a",{"kind":1}],"roleRef":3}`), want: want{grant: true, role: " ", namespace: "team-a"}},
+		"AnotherGroup": {reason: "Anybody can have a kind of that name.", u: xptest.Object("example.org/v1", "RoleBinding", "team-a", "b")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			g, ok := xp.GrantOf(tc.u)
+			got := want{grant: ok, role: g.Role, namespace: g.Binding.Namespace, gives: g.GivesTo(account)}
+			for _, a := range g.Accounts {
+				got.accounts = append(got.accounts, a.String())
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestSplitRevisionName(t *testing.T) {
+	for name, want := range map[string]string{
+		"provider-helm-0123456789ab": "provider-helm", "provider-helm": "", "p-0123456789abc": "", "p-0123456789ax": "", "-0123456789ab": "", "0123456789ab": "", "": "",
+	} {
+		if got, ok := xp.SplitRevisionName(name); got != want || ok != (want != "") {
+			t.Errorf("SplitRevisionName(%q) is %q, %v", name, got, ok)
+		}
+	}
+}
+
+func TestRunsAs(t *testing.T) {
+	config := func(name, document string) *unstructured.Unstructured {
+		return xptest.Object("pkg.crossplane.io/v1beta1", "DeploymentRuntimeConfig", "", name, xptest.JSON(document))
+	}
+	configs := []*unstructured.Unstructured{
+		config("default", `{}`), config("named", `{"spec":{"serviceAccountTemplate":{"metadata":{"name":"helm"}}}}`),
+		config("pod", `{"spec":{"serviceAccountTemplate":{"metadata":{"name":"helm"}},"deploymentTemplate":{"spec":{"template":{"spec":{"serviceAccountName":"own"}}}}}}`),
+	}
+	for config, want := range map[string]string{"": "p-1", "default": "p-1", "named": "helm", "pod": "own", "gone": "p-1"} {
+		revision := xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1", xptest.Field(config, "spec", "runtimeConfigRef", "name"))
+		if got := xp.RunsAs(revision, configs); got != want {
+			t.Errorf("with the config %q it runs as %s, not %s", config, got, want)
+		}
+	}
+}
