@@ -79,7 +79,7 @@ func TestMadeUpKindsCostABackupNothing(t *testing.T) {
 		if _, _, _, _, err := tree.Execute(xr, &velerov1.Backup{}); err != nil {
 			t.Fatal(err)
 		}
-		if dangling, err := xp.Dangling(xr); err != nil || len(dangling) != kinds {
+		if dangling, err := xp.UnresolvedRefs(xr); err != nil || len(dangling) != kinds {
 			t.Fatalf("a restore would wait for %d of %d, error %v", kinds-len(dangling), kinds, err)
 		}
 	}

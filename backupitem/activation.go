@@ -24,7 +24,7 @@ func (l *Links) activations(ctx context.Context, f *found, mrs ...*unstructured.
 	seen := map[schema.GroupKind]bool{}
 	for _, mr := range mrs {
 		gk := mr.GroupVersionKind().GroupKind()
-		if seen[gk] || !xp.IsCustom(gk.Group) || xp.IsComposite(mr) {
+		if seen[gk] || !xp.IsCustomGroup(gk.Group) || xp.IsComposite(mr) {
 			continue
 		}
 		seen[gk] = true

@@ -45,7 +45,7 @@ func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
 	})
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		b.log.WithError(err).Warn("Cannot find out which kinds XRs and claims have; asking of each custom resource what belongs into one block with it")
-		include, exclude := xp.Custom()
+		include, exclude := xp.CustomResources()
 
 		return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
 	}

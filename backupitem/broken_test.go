@@ -177,7 +177,7 @@ func TestKindsThatHaveNoObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dangling, err := xp.Dangling(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
+	dangling, err := xp.UnresolvedRefs(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
 	if diff := cmp.Diff([]xp.Ref{xp.RefTo(xptest.MR("a")), xp.RefTo(xptest.MR("b"))}, dangling); err != nil || diff != "" {
 		t.Errorf("A restore must not wait for what can't be there: error %v, -want, +got:\n%s", err, diff)
 	}

@@ -17,7 +17,7 @@ import (
 // environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names, which whoever writes Compositions says. A function that
 // finds one missing that it may do without sees less than it did, and Crossplane deletes what it leaves out then.
 func (l *Links) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
-	reads := xp.Reads(revision)
+	reads := xp.PipelineInputsOf(revision)
 	if len(reads.Others) > 0 {
 		f.reads = append(f.reads, reading{of: revision, what: reads})
 	}
@@ -39,7 +39,7 @@ func (l *Links) environments(ctx context.Context, f *found, revision *unstructur
 // A reading is what a CompositionRevision says that its functions read and that is not taken along.
 type reading struct {
 	of   *unstructured.Unstructured
-	what *xp.Readings
+	what *xp.PipelineInputs
 }
 
 func (r reading) warn(log logrus.FieldLogger) {

@@ -140,9 +140,9 @@ func (f *found) follows(gk schema.GroupKind) bool {
 
 // note writes onto the copy that is stored what a restore must know.
 func (f *found) note(u *unstructured.Unstructured) {
-	xp.SetTree(u, f.before)
-	xp.SetWell(u, f.composed)
-	xp.SetDangling(u, f.dangling)
+	xp.SetRestoreFirst(u, f.before)
+	xp.SetSavedConditions(u, f.composed)
+	xp.SetUnresolvedRefs(u, f.dangling)
 	if len(f.dangling) <= mostNamed {
 		return
 	}
@@ -154,7 +154,7 @@ func (f *found) note(u *unstructured.Unstructured) {
 	if kept == len(f.dangling) {
 		return
 	}
-	xp.SetDangling(u, f.dangling[:kept])
+	xp.SetUnresolvedRefs(u, f.dangling[:kept])
 	f.unknown = append(f.unknown, gap{
 		of: xp.RefTo(u), what: "which of its references lead nowhere",
 		why: fmt.Sprintf("the %d that do are too long for a call of a plugin beside all else of it, so a restore waits for %d of them as if they existed. "+

@@ -71,7 +71,7 @@ func FuzzTree(f *testing.F) {
 		}
 		own := func(u *unstructured.Unstructured) map[string]any {
 			u = u.DeepCopy()
-			xp.WithoutNotes(u)
+			xp.StripBackupMetadata(u)
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationExternalName)
 			if a, _, err := unstructured.NestedMap(u.Object, "metadata", "annotations"); err == nil && len(a) == 0 {
 				unstructured.RemoveNestedField(u.Object, "metadata", "annotations")

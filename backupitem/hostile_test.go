@@ -46,7 +46,7 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 	for _, i := range items {
 		found = found || i == bucket(last.GetName())
 	}
-	if dangling, _ := xp.Dangling(xr); !found || len(dangling) != many-1 {
+	if dangling, _ := xp.UnresolvedRefs(xr); !found || len(dangling) != many-1 {
 		t.Errorf("of %d refs one is found; got %d that dangle, %v", many, len(dangling), items[max(0, len(items)-3):])
 	}
 }
@@ -143,7 +143,7 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	if len(c.lists) > mostKinds {
 		t.Errorf("%d kinds made %d lists", many, len(c.lists))
 	}
-	dangling, err := xp.Dangling(xr)
+	dangling, err := xp.UnresolvedRefs(xr)
 	if err != nil || len(dangling) != mostKinds {
 		t.Errorf("What was not looked at may be there, so a restore waits for it; got %d that dangle, error %v", len(dangling), err)
 	}
@@ -168,7 +168,7 @@ func TestWarningsAreSummedUp(t *testing.T) {
 	if diff := cmp.Diff(want, hook.LastEntry().Message); len(hook.AllEntries()) != mostNamed+1 || diff != "" {
 		t.Errorf("%d lines; -want, +got:\n%s", len(hook.AllEntries()), diff)
 	}
-	if dangling, err := xp.Dangling(xr); err != nil || len(dangling) != many {
+	if dangling, err := xp.UnresolvedRefs(xr); err != nil || len(dangling) != many {
 		t.Errorf("A restore must not wait for any of them; got %d that dangle, error %v", len(dangling), err)
 	}
 }
@@ -192,7 +192,7 @@ func TestNotesLeaveRoom(t *testing.T) {
 		if err != nil || len(b) > longestCopy {
 			t.Errorf("%d refs make a copy of %d bytes, error %v", many, len(b), err)
 		}
-		dangling, err := xp.Dangling(xr)
+		dangling, err := xp.UnresolvedRefs(xr)
 		if err != nil || len(dangling) == 0 || len(dangling) > many {
 			t.Fatalf("%d of %d dangle, error %v", len(dangling), many, err)
 		}

@@ -139,7 +139,7 @@ func (l *Links) prove(ctx context.Context, r xp.Ref) error {
 	if err := l.failure(gk); err != nil {
 		return err
 	}
-	if _, tried := l.proven.Get(gk); tried || !xp.IsCustom(gk.Group) || xp.IsOwn(gk.Group) {
+	if _, tried := l.proven.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return nil
 	}
 	l.proven.Add(gk, true)

@@ -21,18 +21,18 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 		return
 	}
 	switch identity := xp.IdentityOf(u); identity {
-	case xp.InFlight:
+	case xp.CreatePending:
 		t.warnOfRisk(ctx, u, nil, xp.String(u)+" is being created, so a restore of this backup will hold it and ask a person to look for its external resource. "+
 			"Back up again when it is created; if it stays like that, look for the external resource yourself, and remove its annotation "+xp.AnnotationCreatePending)
 	case xp.Unknown, xp.Recoverable:
 		t.identifyUnnamed(ctx, u, identity, backup)
-	case xp.Named:
-		if xp.IsUnfound(u) {
+	case xp.Known:
+		if xp.IsNeverObserved(u) {
 			t.warnOfRisk(ctx, u, nil, xp.String(u)+" has an external-name, and upjet has not found anything under that yet: its status.atProvider is empty. "+
 				"A restore of this backup lets it only observe until its provider finds its external resource, and makes none, unless the setting "+
 				setting.NameObserve+" is false. If there is none it stays so, and is named. Back up again when it is Ready")
 		}
-	case xp.Unborn:
+	case xp.NeverCreated:
 	}
 }
 
@@ -150,7 +150,7 @@ func (p *peers) add(mr *unstructured.Unstructured) {
 		ids = append(ids, id)
 	}
 	p.named[name] = ids
-	if !ok || xp.IdentityOf(mr) != xp.Named {
+	if !ok || xp.IdentityOf(mr) != xp.Known {
 		return
 	}
 	switch synced, _ := xp.ConditionOf(mr, xp.ConditionSynced); {

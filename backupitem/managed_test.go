@@ -189,7 +189,7 @@ func TestTreeIdentifies(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			without := xptest.With(u, xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Without("metadata", xp.FieldTree),
+			without := xptest.With(u, xptest.Without("metadata", "annotations", xp.AnnotationExternalName), xptest.Without("metadata", xp.FieldRestoreFirst),
 				xptest.Without("metadata", xp.FieldUnnamed))
 			if diff := cmp.Diff(xptest.With(tc.mr, xptest.Without("metadata", "annotations", xp.AnnotationExternalName)), without); diff != "" {
 				t.Errorf("Nothing else is written: -want, +got:\n%s", diff)
@@ -256,7 +256,7 @@ func TestTreeNotesWellness(t *testing.T) {
 	d := xptest.MR("d", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "m"))
 	child := xptest.XR("child", xptest.ControlledBy(x), well)
 	theirs, gone := xptest.MR("t", xptest.ControlledBy(xptest.XR("y")), well), xptest.MR("gone")
-	item := xptest.With(x, xptest.Refs(b, theirs, c, d, gone, child), xptest.Field([]any{"forged"}, "metadata", xp.FieldWell))
+	item := xptest.With(x, xptest.Refs(b, theirs, c, d, gone, child), xptest.Field([]any{"forged"}, "metadata", xp.FieldConditions))
 	got := backUp(clusterOf(append(runsOn, b, c, d, child, theirs)...), item, &velerov1.Backup{})
 	if got.Err != nil {
 		t.Fatal(got.Err)
@@ -265,10 +265,10 @@ func TestTreeNotesWellness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]xp.Wellness{"Ready,Synced", xp.MissingWell, "Synced", "", xp.MissingWell, "Ready,Synced"}, xp.Well(got.Stored, refs)); diff != "" {
+	if diff := cmp.Diff([]xp.TrueConditions{"Ready,Synced", xp.UnknownConditions, "Synced", "", xp.UnknownConditions, "Ready,Synced"}, xp.SavedConditions(got.Stored, refs)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	if got := backUp(clusterOf(), xptest.MR("b", xptest.Field([]any{"forged"}, "metadata", xp.FieldWell)), &velerov1.Backup{}); xp.HasNotes(got.Stored) {
+	if got := backUp(clusterOf(), xptest.MR("b", xptest.Field([]any{"forged"}, "metadata", xp.FieldConditions)), &velerov1.Backup{}); xp.HasBackupMetadata(got.Stored) {
 		t.Errorf("Nothing is noted of an MR; got %v", got.Stored.Object["metadata"])
 	}
 }

@@ -34,7 +34,7 @@ func (l *Links) providerConfig(ctx context.Context, f *found, mr *unstructured.U
 // aws.upbound.io).
 func (l *Links) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
 	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: kind}
-	for more := true; more && xp.IsCustom(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
+	for more := true; more && xp.IsCustomGroup(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
 		r := xp.Ref{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: mr.GetNamespace(), Name: name}
 		gvk, served, err := l.served(gk)
 		if err != nil {

@@ -29,15 +29,15 @@ const (
 // riskOf returns the risk that an MR is at; "" if it is at none.
 func riskOf(mr *unstructured.Unstructured) risk {
 	switch xp.IdentityOf(mr) {
-	case xp.InFlight:
+	case xp.CreatePending:
 		return riskInFlight
 	case xp.Recoverable, xp.Unknown:
 		return riskUnnamed
-	case xp.Named:
-		if xp.IsUnfound(mr) {
+	case xp.Known:
+		if xp.IsNeverObserved(mr) {
 			return riskUnfound
 		}
-	case xp.Unborn:
+	case xp.NeverCreated:
 	}
 
 	return ""

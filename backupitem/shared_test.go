@@ -48,7 +48,7 @@ func TestTreeAsksForWhatIsDue(t *testing.T) {
 		for _, i := range items {
 			got[i]++
 		}
-		before, _, err := xp.Tree(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
+		before, _, err := xp.RestoreFirst(&unstructured.Unstructured{Object: stored.UnstructuredContent()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func (t *Tree) Name() string { return "tree" }
 
 // AppliesTo selects what XRs, claims and MRs can be.
 func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
-	include, exclude := xp.Custom()
+	include, exclude := xp.CustomResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
 }
@@ -86,7 +86,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	beyond := t.links.leaveOut(ctx, found, backup)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
-		xp.WithoutNotes(u)
+		xp.StripBackupMetadata(u)
 	}
 	if beyond {
 		xp.SetMustInclude(u)

@@ -40,10 +40,10 @@ func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup
 	if stored != nil {
 		u := &unstructured.Unstructured{Object: stored.UnstructuredContent()}
 		got.Stored = u
-		before, _, treeErr := xp.Tree(u)
+		before, _, treeErr := xp.RestoreFirst(u)
 		got.Before = identifiers(before)
 		var danglingErr error
-		got.Dangling, danglingErr = xp.Dangling(u)
+		got.Dangling, danglingErr = xp.UnresolvedRefs(u)
 		got.Err = errors.Join(treeErr, danglingErr)
 	}
 

@@ -111,7 +111,7 @@ func nothingIn(b *archive.Backup, file, namespace string, trees []*report.Node) 
 			Reason: "the backup has no claim, XR or managed resource in it", Next: next,
 		}}
 	}
-	if slices.ContainsFunc(b.Items, func(i archive.Item) bool { return xp.IsOwn(i.Group) }) {
+	if slices.ContainsFunc(b.Items, func(i archive.Item) bool { return xp.IsCrossplaneGroup(i.Group) }) {
 		return nil
 	}
 

@@ -226,7 +226,7 @@ func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error
 // isFresh tells whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
 // at the moment of a backup is like that.
 func (a *Adopt) isFresh(i *item) (bool, error) {
-	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustom(group) || xp.IsOwn(group) {
+	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
 	}
 	settings, unread := a.settings(i.restore)
@@ -288,7 +288,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	xp.WithoutNotes(i.Unstructured)
+	xp.StripBackupMetadata(i.Unstructured)
 	if err := a.checkModifiers(i); err != nil {
 		return nil, err
 	}

@@ -309,7 +309,7 @@ func TestAdoptHolds(t *testing.T) {
 			if err != nil || h == nil || h.Restore != "velero/monday" || h.Since != "2026-01-02T03:04:05Z" || !xp.IsPaused(got) {
 				t.Errorf("the item is not held as it should be: hold %+v, error %v", h, err)
 			}
-			if xp.HasNotes(got) {
+			if xp.HasBackupMetadata(got) {
 				t.Error("what a backup notes on its copy must not get into the cluster")
 			}
 			if got.GetAnnotations()["theirs"] != tc.item.GetAnnotations()["theirs"] {

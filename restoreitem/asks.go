@@ -203,6 +203,6 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 // isForged tells whether a restore of namespaces has come to something of Kubernetes' own that no labels select, which are not what the action is for: so
 // its file is called like one of another kind. Velero believes what is in a file, and creates that.
 func (o *Order) isForged(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
-	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustom(item.GroupVersionKind().Group) &&
+	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustomGroup(item.GroupVersionKind().Group) &&
 		item.GroupVersionKind().GroupKind() != schema.GroupKind{Kind: "Secret"}
 }

@@ -215,7 +215,7 @@ func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemA
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
 		return f == xp.FinalizerComposite || f == xp.FinalizerClaim || f == xp.FinalizerManaged
 	}))
-	xp.WithoutNotes(i.Unstructured)
+	xp.StripBackupMetadata(i.Unstructured)
 	i.log.Warn("Restored on hold: " + reason)
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	if i.isHeld() || !xp.IsComposed(i.original) {
@@ -249,7 +249,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 		delete(annotations, name)
 	}
 	i.SetAnnotations(annotations)
-	xp.WithoutNotes(i.Unstructured)
+	xp.StripBackupMetadata(i.Unstructured)
 	i.warn(nil, "Restored to make external resources of its own: it is a copy of "+of.String()+", which is alive")
 	if secret, ok := xp.Stored(i.original); ok {
 		secret.Namespace = targetNamespace(secret.Namespace, i.restore)

@@ -174,7 +174,7 @@ func TestAdoptCopies(t *testing.T) {
 			if tc.want.Clone != "" && (len(out.logged) == 0 || !strings.Contains(out.logged[len(out.logged)-1], tc.want.Clone)) {
 				t.Errorf("%s\nnobody is told: %v", tc.reason, out.logged)
 			}
-			if out.object != nil && xp.HasNotes(out.object) {
+			if out.object != nil && xp.HasBackupMetadata(out.object) {
 				t.Errorf("%s\nwhat a backup notes on its copy must not get into the cluster", tc.reason)
 			}
 		})

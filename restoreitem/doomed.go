@@ -99,7 +99,7 @@ func (d *Doom) checkDefinition(item *unstructured.Unstructured) error {
 			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
 		}
 		if xrd != nil && xrd.GetName() == item.GetName() {
-			return fmt.Errorf("cannot restore %s: %s; then restore again", xp.String(item), xp.Dying(xrd))
+			return fmt.Errorf("cannot restore %s: %s; then restore again", xp.String(item), xp.XRDTerminating(xrd))
 		}
 	}
 
@@ -115,7 +115,7 @@ func (d *Doom) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	if xrd == nil {
 		return nil
 	}
-	why := xp.Dying(xrd) + ", and restore again"
+	why := xp.XRDTerminating(xrd) + ", and restore again"
 	d.refused.Store(self.ID(), why)
 	if kind != self.GroupVersionKind().GroupKind() {
 		return fmt.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)

@@ -67,7 +67,7 @@ func (o *Order) noteEarly(item *unstructured.Unstructured, asked []xp.Item) {
 // isFirst tells whether Velero restores an item's kind before custom resources.
 func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 	gvk := item.GroupVersionKind()
-	if xp.IsCustom(gvk.Group) {
+	if xp.IsCustomGroup(gvk.Group) {
 		return false
 	}
 	if gvk.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {

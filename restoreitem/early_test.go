@@ -47,7 +47,7 @@ func TestRehearseBringsNothingAhead(t *testing.T) {
 		"Unlisted": {
 			reason: "An XR of a backup without lists brings what it composes, so an MR's secret brings that too.",
 			backup: []*unstructured.Unstructured{
-				xptest.With(s.claim, xptest.Without("metadata", xp.FieldTree)), xptest.With(s.xr, xptest.Without("metadata", xp.FieldTree), xptest.Refs(s.mr, free)),
+				xptest.With(s.claim, xptest.Without("metadata", xp.FieldRestoreFirst)), xptest.With(s.xr, xptest.Without("metadata", xp.FieldRestoreFirst), xptest.Refs(s.mr, free)),
 			},
 			spec: teamA(),
 		},

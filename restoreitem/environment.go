@@ -24,7 +24,7 @@ func (o *Order) reads(item *unstructured.Unstructured, restore *velerov1.Restore
 	if !xp.IsRevision(item) {
 		return ""
 	}
-	reads := xp.Reads(item)
+	reads := xp.PipelineInputsOf(item)
 	o.asks.reads(reads.Environments)
 	if len(reads.Others) == 0 || !ofNamespaces(restore) && !selective(restore) {
 		return ""

@@ -80,15 +80,15 @@ func checkOrder(t *testing.T, u *unstructured.Unstructured, restore *velerov1.Re
 	if out.UpdatedItem != nil {
 		checkKept(t, u, &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}, false)
 	}
-	_, listed, _ := xp.Tree(u)
+	_, listed, _ := xp.RestoreFirst(u)
 	narrow := len(restore.Spec.IncludedNamespaces) > 0
 	for _, i := range out.AdditionalItems {
 		own := u.GetNamespace()
 		outside := own != "" && i.Namespace != "" && i.Namespace != own
 		switch {
-		case !xp.CanExist(i.Namespace, i.Name):
+		case !xp.IsValidName(i.Namespace, i.Name):
 			t.Errorf("%s asks for %s", xp.String(u), i)
-		case narrow && i.Namespace == "" && !xp.IsCustom(i.Group):
+		case narrow && i.Namespace == "" && !xp.IsCustomGroup(i.Group):
 			t.Errorf("in a restore of namespaces %s asks for %s, which this plugin is not asked about", xp.String(u), i)
 		case narrow && i.Namespace != "" && i.Namespace != xptest.Namespace:
 			t.Errorf("in a restore of namespaces %s asks for %s, which is in none of them", xp.String(u), i)
@@ -215,9 +215,9 @@ func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool
 			{"spec", "crossplane", "compositionUpdatePolicy"},
 			{"spec", "managementPolicies"},
 			{"metadata", "managedFields"},
-			{"metadata", xp.FieldTree},
-			{"metadata", xp.FieldDangling},
-			{"metadata", xp.FieldWell},
+			{"metadata", xp.FieldRestoreFirst},
+			{"metadata", xp.FieldUnresolvedRefs},
+			{"metadata", xp.FieldConditions},
 		} {
 			unstructured.RemoveNestedField(u.Object, path...)
 		}

@@ -51,7 +51,7 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, i := range out.AdditionalItems {
-				if !xp.CanExist(i.Namespace, i.Name) {
+				if !xp.IsValidName(i.Namespace, i.Name) {
 					t.Errorf("%s asks for %s", xp.String(tc.item), i)
 				}
 			}

@@ -207,7 +207,7 @@ func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	}
 	u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 	h, err := adoption.HoldOf(u)
-	if err != nil || h == nil || !xp.IsPaused(u) || xp.HasNotes(u) || !strings.Contains(h.Reason, "Secret infra/password, which its provider reads, is missing") {
+	if err != nil || h == nil || !xp.IsPaused(u) || xp.HasBackupMetadata(u) || !strings.Contains(h.Reason, "Secret infra/password, which its provider reads, is missing") {
 		t.Errorf("got hold %+v, error %v, annotations %v", h, err, u.GetAnnotations())
 	}
 	out, err = NewAdopt(Crossplane(), live(secret), nil, log).Knowing(&Asks{}).Execute(inputFor(mr, restoreOf(nil)))

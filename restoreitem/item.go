@@ -105,7 +105,7 @@ func (i *item) isReplaceable() bool {
 
 // isCrossplanes tells whether the item is something that Crossplane or a provider works with.
 func (i *item) isCrossplanes() bool {
-	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsOwn(i.GroupVersionKind().Group) ||
+	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
 		xp.IsStored(i.original)
 }
 
@@ -113,6 +113,6 @@ func (i *item) isCrossplanes() bool {
 func (i *item) isAsItWas() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 
-	return !i.isHeld() && !i.isOwned() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasNotes(i.original) &&
+	return !i.isHeld() && !i.isOwned() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasBackupMetadata(i.original) &&
 		!xp.HasDeletionAttempt(i.original)
 }

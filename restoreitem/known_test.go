@@ -60,7 +60,7 @@ func TestAdoptKnowsKinds(t *testing.T) {
 		},
 		"InFlight": {
 			reason: "An id of earlier is not it.", item: unnamed(vpc, id, xptest.Annotated(xp.AnnotationCreatePending, created)),
-			want: returned{Op: "VPC.v1beta1.ec2.aws.upbound.io//b", Identity: xp.InFlight, Paused: true, Logged: []string{"warning"}},
+			want: returned{Op: "VPC.v1beta1.ec2.aws.upbound.io//b", Identity: xp.CreatePending, Paused: true, Logged: []string{"warning"}},
 		},
 	})
 }

@@ -32,14 +32,14 @@ func isClaim(item *unstructured.Unstructured) bool { return isInstance(item) && 
 func isInstance(item *unstructured.Unstructured) bool {
 	group := item.GroupVersionKind().Group
 
-	return xp.IsCustom(group) && !xp.IsOwn(group)
+	return xp.IsCustomGroup(group) && !xp.IsCrossplaneGroup(group)
 }
 
 // listed returns what the backup has noted on its copy of an item to come before it; ok is false if there is no note of this plugin's. No tenant can write
 // one, but whoever can write to the bucket can. So in a restore of namespaces it says no more than the item itself might: what is cluster-scoped must say
 // whose it is when it comes, and what no action of this plugin would see is not asked for.
 func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restore) (items []xp.Item, ok bool) {
-	list, ok, err := xp.Tree(item)
+	list, ok, err := xp.RestoreFirst(item)
 	if err != nil {
 		// A backup that this plugin took part in has one that can be read.
 		o.log.WithError(err).Warn("The list of what to restore first is not this plugin's; going by what the item itself says")
@@ -86,7 +86,7 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 // believes tells whether an entry of the list on an item is asked for, and if not so, why not, "" if that is nothing to name.
 func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
-	case !xp.CanExist(i.Namespace, i.Name):
+	case !xp.IsValidName(i.Namespace, i.Name):
 		return true, "" // It is named with the others that can't exist.
 	case !isXR(item) && !isClaim(item):
 		return believesOfManaged(item, i, restore)
@@ -168,7 +168,7 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	}
 
 	return xp.IsProviderConfigKind(kind) && i.Resource == resourceOf(kind) && i.Name == name &&
-		xp.IsCustom(i.Group) && (i.Group == group || strings.HasSuffix(group, "."+i.Group)) &&
+		xp.IsCustomGroup(i.Group) && (i.Group == group || strings.HasSuffix(group, "."+i.Group)) &&
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }
 
@@ -176,9 +176,9 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 // asked about what has no labels of Crossplane's.
 func isComposable(i xp.Item) bool {
 	switch {
-	case !xp.IsCustom(i.Group):
+	case !xp.IsCustomGroup(i.Group):
 		return false
-	case xp.IsOwn(i.Group):
+	case xp.IsCrossplaneGroup(i.Group):
 		return slices.Contains([]string{"usages", "clusterusages", "environmentconfigs"}, i.Resource)
 	default:
 		return true
@@ -256,6 +256,6 @@ func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.I
 	}
 
 	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		return xp.CanExist(i.Namespace, i.Name) && !o.asksFor(c.Unstructured, i)
+		return xp.IsValidName(i.Namespace, i.Name) && !o.asksFor(c.Unstructured, i)
 	}), nil
 }

@@ -168,7 +168,7 @@ func TestAdoptAsksForLittle(t *testing.T) {
 func TestAdoptTakesNotesOff(t *testing.T) {
 	for name, note := range map[string]xptest.Option{"MustInclude": xp.SetMustInclude, "MustRestore": xptest.Annotated(xp.AnnotationMustRestore, "true"), "Tree": xptest.Tree("a.b//c"), "Dangling": xptest.Dangling()} {
 		out := adopt(t, live(), xptest.MR("b", note), restoreOf(nil))
-		if out.err != nil || out.object == nil || xp.HasNotes(out.object) {
+		if out.err != nil || out.object == nil || xp.HasBackupMetadata(out.object) {
 			t.Errorf("%s must not get into the cluster; got %+v", name, out)
 		}
 	}

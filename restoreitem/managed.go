@@ -67,7 +67,7 @@ func (i *item) identity() xp.Identity {
 	identity := xp.IdentityOf(i.original)
 	nameless := (identity == xp.Recoverable || identity == xp.Unknown) && slices.Contains(i.settings.Unnamed, i.GroupVersionKind().GroupKind())
 	if i.recovered || nameless {
-		return xp.Named
+		return xp.Known
 	}
 
 	return identity
@@ -151,7 +151,7 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 // unsafe returns the identity of an MR that could make a second external resource; "" if it can't.
 func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
 	switch identity := i.identity(); {
-	case identity == xp.Named, identity == xp.Unborn, xp.IsPaused(own), !xp.MayCreate(own):
+	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
 		return ""
 	default:
 		return identity
@@ -166,7 +166,7 @@ func (i *item) mustObserve(s setting.Settings) bool {
 	case setting.ObserveNone:
 		return false
 	case setting.ObserveUpjet:
-		return s.Hold != setting.HoldNone && i.identity() == xp.Named && xp.IsUpjets(i.original)
+		return s.Hold != setting.HoldNone && i.identity() == xp.Known && xp.IsUpjet(i.original)
 	}
 
 	return false
@@ -174,7 +174,7 @@ func (i *item) mustObserve(s setting.Settings) bool {
 
 // canObserve tells whether an MR does more than to observe, and there is something to observe.
 func (i *item) canObserve(own *unstructured.Unstructured) bool {
-	return i.identity() != xp.Unborn && !xp.IsPaused(own) && xp.Changes(own) && !xp.OnlyObserves(i.Unstructured)
+	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
 // holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.

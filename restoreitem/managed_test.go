@@ -106,7 +106,7 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 	heldWithStatus.Status, heldWithStatus.Asks = []string{"atProvider"}, true
 	composedOne := held(xp.Unknown)
 	composedOne.Op = ""
-	heldNamed := held(xp.InFlight)
+	heldNamed := held(xp.CreatePending)
 	heldNamed.Name = "b"
 	runReturns(t, map[string]returnCase{
 		"Named": {reason: "It comes back as it was.", item: xptest.MR("b"), want: returned{Name: "b"}},
@@ -116,7 +116,7 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		"Unborn":        {reason: "It is made, as it was to be.", item: unnamed(failed), want: returned{}},
 		"UnbornAgain":   {reason: "A second try too.", item: unnamed(failed, pending), want: returned{}},
 		"Unknown":       {reason: "It could be made a second time.", item: unnamed(), want: held(xp.Unknown)},
-		"InFlight":      {reason: "The same.", item: unnamed(pending), want: held(xp.InFlight)},
+		"InFlight":      {reason: "The same.", item: unnamed(pending), want: held(xp.CreatePending)},
 		"InFlightNamed": {reason: "Also if it has a name.", item: xptest.MR("b", pending), want: heldNamed},
 		"Recoverable":   {reason: "What its provider called it must not get lost.", item: unnamed(id), want: heldWithStatus},
 		"Composed":      {reason: "The operation of its XR is its own.", item: unnamed(composed), live: []*unstructured.Unstructured{heldWith(x)}, want: composedOne},
@@ -131,14 +131,14 @@ func TestAdoptHoldsUnsafe(t *testing.T) {
 		},
 		"Unnamed":          {reason: "A person knows that the kind has no names.", item: unnamed(), config: nameless, want: returned{}},
 		"UnnamedID":        {reason: "Whatever its provider calls it.", item: unnamed(id), config: nameless, want: returned{}},
-		"UnnamedInFlight":  {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.InFlight)},
+		"UnnamedInFlight":  {reason: "Whether it was created nobody knows all the same.", item: unnamed(pending), config: nameless, want: held(xp.CreatePending)},
 		"UnnamedOfAnother": {reason: "And not this.", item: unnamed(), config: map[string]string{"without-external-name": "Bucket.example.org"}, want: held(xp.Unknown)},
 		"UnnamedPaused":    {reason: "Nothing need be told.", item: unnamed(pause), config: nameless, want: returned{Paused: true}},
 		"UnnamedInTheBackup": {
 			reason: "The settings of the source said so.", item: unnamed(xptest.Field(true, "metadata", xp.FieldUnnamed)), want: returned{},
 		},
 		"SettingUnknown":  {reason: "Without an id there is none to take.", item: unnamed(), config: setting, want: held(xp.Unknown)},
-		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.InFlight)},
+		"SettingInFlight": {reason: "An id of earlier is not it.", item: unnamed(id, pending), config: setting, want: held(xp.CreatePending)},
 		"SettingNamed":    {reason: "A name stays what it is.", item: xptest.MR("b", id), config: setting, want: returned{Name: "b"}},
 		"OwnPause": {
 			reason: "It does nothing, and a person must know before they let it.", item: unnamed(pause), want: returned{Paused: true, Logged: []string{"warning"}},
@@ -265,10 +265,10 @@ func TestAdoptAsksForStatus(t *testing.T) {
 func TestAdoptKeepsWellness(t *testing.T) {
 	mr := xptest.MR("b", xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(mr))
-	xp.SetWell(x, []*unstructured.Unstructured{mr})
+	xp.SetSavedConditions(x, []*unstructured.Unstructured{mr})
 	out := adopt(t, live(), x, restoreOf(nil))
 	h, err := adoption.HoldOf(out.object)
-	if err != nil || h == nil || !cmp.Equal(h.Well, []xp.Wellness{"Synced"}) || xp.HasNotes(out.object) {
+	if err != nil || h == nil || !cmp.Equal(h.Well, []xp.TrueConditions{"Synced"}) || xp.HasBackupMetadata(out.object) {
 		t.Errorf("got hold %+v, error %v, object %v", h, err, out.object)
 	}
 }

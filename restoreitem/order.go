@@ -91,7 +91,7 @@ func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 	out := &velero.RestoreItemActionExecuteOutput{}
-	if xp.Rebuilt(item) != "" {
+	if xp.SkipReason(item) != "" {
 		return out, nil
 	}
 	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
@@ -181,7 +181,7 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
-		if !xp.CanExist(i.Namespace, i.Name) {
+		if !xp.IsValidName(i.Namespace, i.Name) {
 			o.log.WithFields(logrus.Fields{"object": xp.String(item), "item": i.String()}).Warn("Not restored first: " + xp.String(item) + " names " +
 				strconv.Quote(i.Name) + ", and nothing can be called that; find out who has written it")
 
@@ -367,7 +367,7 @@ func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.
 		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedXRs)
 
 		return false
-	case !xp.IsCustom(gvk.Group):
+	case !xp.IsCustomGroup(gvk.Group):
 		// This plugin is not asked about it when it comes.
 		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedCluster)
 
@@ -381,7 +381,7 @@ func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.
 
 // isShared tells whether cluster-scoped objects of a kind are never of one namespace only.
 func isShared(group, kind string) bool {
-	return !xp.IsCustom(group) || xp.IsOwn(group) || xp.IsProviderConfigKind(kind)
+	return !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) || xp.IsProviderConfigKind(kind)
 }
 
 // Progress tells what the ID does: the action starts no other operations.

@@ -196,10 +196,10 @@ func TestOrderAsksForNothingOutside(t *testing.T) {
 	runOrders(t, map[string]orderCase{
 		"Annotations": {
 			reason: "The list of what comes first is a field that only a backup can have.",
-			item:   xptest.Claim("o", xptest.Annotated(xp.FieldTree, `["secrets/team-b/theirs"]`)),
+			item:   xptest.Claim("o", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)),
 		},
 		"AnnotationsOfXR": {
-			reason: "The same for an XR.", item: xptest.XR("x", xptest.Annotated(xp.FieldTree, `["secrets/team-b/theirs"]`)), want: ordering{First: platform()},
+			reason: "The same for an XR.", item: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)), want: ordering{First: platform()},
 		},
 		"Usage": {
 			reason: "A Usage can name another namespace.", want: outside("Usage team-a/u", "LocalBucket team-b/b"),

@@ -216,7 +216,7 @@ func TestOrder(t *testing.T) {
 
 func TestOrderMalformedTree(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
-	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldTree))
+	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")), xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst))
 	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(claim, &velerov1.Restore{}))
 	if err != nil {
 		t.Fatal(err)

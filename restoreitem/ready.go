@@ -83,7 +83,7 @@ func (r *Readiness) within(restore *velerov1.Restore) time.Duration {
 // pass.
 func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Restore, log logrus.FieldLogger) error {
 	gvk := item.GroupVersionKind()
-	if r == nil || !xp.IsCustom(gvk.Group) {
+	if r == nil || !xp.IsCustomGroup(gvk.Group) {
 		return nil
 	}
 	v, err := r.converter.Versions(context.Background(), gvk.GroupKind())

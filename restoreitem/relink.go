@@ -241,5 +241,5 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 		}
 	}
 
-	return owner, xp.OwnedBothWays(owner, i.original, i.namespace), nil
+	return owner, xp.VerifyOwner(owner, i.original, i.namespace), nil
 }

@@ -55,7 +55,7 @@ func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecut
 
 // whyRemade tells why the control plane makes the item anew, "" if it doesn't.
 func (a *Adopt) whyRemade(i *item) (string, error) {
-	if reason := xp.Rebuilt(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
+	if reason := xp.SkipReason(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
 		return reason, nil
 	}
 
@@ -74,7 +74,7 @@ func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
 		return "its package " + ref.Name + " is not in the cluster", nil
 	case err != nil:
 		return "", fmt.Errorf("cannot find the package of %s: %w", xp.String(revision), err)
-	case !xp.ActivatesByHand(pkg):
+	case !xp.ActivatesManually(pkg):
 		return "its package makes it again; a restored one is left without its controller", nil
 	default:
 		return "", nil

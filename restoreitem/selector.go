@@ -13,28 +13,28 @@ import (
 
 // Crossplane selects what Crossplane may have to do with: custom resources, and Secrets, which Velero would restore before all of these.
 func Crossplane() velero.ResourceSelector {
-	include, exclude := xp.Custom()
+	include, exclude := xp.CustomResources()
 
 	return velero.ResourceSelector{IncludedResources: append(include, "secrets"), ExcludedResources: exclude}
 }
 
 // Composed selects resources of Kubernetes' own that are labelled as composed by an XR.
 func Composed() velero.ResourceSelector {
-	include, exclude := xp.Kubernetes()
+	include, exclude := xp.KubernetesResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelComposite}
 }
 
 // Used selects resources of Kubernetes' own that a Usage protects, and that no XR composes.
 func Used() velero.ResourceSelector {
-	include, exclude := xp.Kubernetes()
+	include, exclude := xp.KubernetesResources()
 
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude, LabelSelector: xp.LabelInUse + ",!" + xp.LabelComposite}
 }
 
 // Runtime selects what can be made for a package or an XRD, and is not composed.
 func Runtime() velero.ResourceSelector {
-	return velero.ResourceSelector{IncludedResources: xp.Runtime(), LabelSelector: "!" + xp.LabelComposite}
+	return velero.ResourceSelector{IncludedResources: xp.RuntimeResources(), LabelSelector: "!" + xp.LabelComposite}
 }
 
 // ofNamespaces tells whether a restore is of some namespaces only: then cluster-scoped items come only if an action asks for them.

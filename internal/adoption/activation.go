@@ -22,7 +22,7 @@ func (w *World) Definitions(inactive func(schema.GroupKind) string) { w.inactive
 
 // inactiveFor returns the name of the ManagedResourceDefinition of a kind that is not active, and "" of any other.
 func (w *World) inactiveFor(gk schema.GroupKind) string {
-	if w.inactive == nil || !xp.IsCustom(gk.Group) || xp.IsOwn(gk.Group) {
+	if w.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
 	}
 

@@ -102,7 +102,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 		if !t.checkBelow(r, u) {
 			return false
 		}
-	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.MissingWell:
+	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.UnknownConditions:
 		return t.checkSynced(r, u)
 	}
 

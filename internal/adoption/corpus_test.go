@@ -64,7 +64,7 @@ func specimens() map[string]specimen {
 		"clone":      {reason: "A copy of what is alive.", object: bucket, put: with(func(h *Hold) { h.Clone, h.Reason = "Bucket team-a/b", "a copy" })},
 		"create": {
 			reason: "An MR that must not create.", object: bucket,
-			put: with(func(h *Hold) { h.Identity, h.Reason = xp.InFlight, "a create was in flight" }),
+			put: with(func(h *Hold) { h.Identity, h.Reason = xp.CreatePending, "a create was in flight" }),
 		},
 		"observes": {
 			reason: "An MR that only observes.", object: xptest.With(bucket, xptest.Field([]any{"*"}, "spec", "managementPolicies")),
@@ -93,7 +93,7 @@ func specimens() map[string]specimen {
 		"let-go": {
 			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
 			then: func(h *Hold) {
-				h.Unpaused, h.Polled, h.Told, h.Well, h.Environments = laterAt, laterAt, "Bucket", []xp.Wellness{"Ready"}, []string{"e"}
+				h.Unpaused, h.Polled, h.Told, h.Well, h.Environments = laterAt, laterAt, "Bucket", []xp.TrueConditions{"Ready"}, []string{"e"}
 				h.Required = []string{"requiredResources of the step gate"}
 			},
 		},

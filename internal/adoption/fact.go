@@ -78,7 +78,7 @@ func factFrom(u *unstructured.Unstructured, key Key) (f *fact) {
 }
 
 // outline returns who it is of.
-func (f *fact) outline() *unstructured.Unstructured { return xp.Outline(f.Ref, f.uid, f.version) }
+func (f *fact) outline() *unstructured.Unstructured { return xp.IdentityOnly(f.Ref, f.uid, f.version) }
 
 // isOf tells whether it is what there is to know of an object.
 func (f *fact) isOf(u *unstructured.Unstructured) bool {

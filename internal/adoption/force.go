@@ -219,7 +219,7 @@ func (f *forcing) managed() {
 		if f.hold.Observes && xp.OnlyObserves(f.u) {
 			f.risk("its provider has not found its external resource yet: if it is gone, its provider makes another")
 		}
-	case f.hold.Identity == xp.InFlight:
+	case f.hold.Identity == xp.CreatePending:
 		f.named = append(f.named, xp.String(f.u)+": ")
 		f.risk("it was being created when it was backed up: as soon as its annotation %s is removed its provider makes an external resource, though there may be "+
 			"one that nothing names", xp.AnnotationCreatePending)

@@ -94,7 +94,7 @@ func TestForce(t *testing.T) {
 		},
 		"InFlight": {
 			reason: "Nobody knows whether there is one.", of: nameless,
-			world: world(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.InFlight})),
+			world: world(heldFor(xptest.With(nameless, xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z")), Hold{Identity: xp.CreatePending})),
 			want:  []string{"it was being created when it was backed up"},
 		},
 		"Observes": {

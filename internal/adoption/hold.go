@@ -52,7 +52,7 @@ type Hold struct {
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
 	// Well is how well each of them was then; empty if the backup doesn't say.
-	Well []xp.Wellness `json:"well,omitempty"`
+	Well []xp.TrueConditions `json:"well,omitempty"`
 	// Composed is both, packed, in the mark of an XR that composes many; "" if they are not, as in every hold that was read.
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
@@ -146,7 +146,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
-		h.Well, h.Failing, h.Environments = xp.Well(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
+		h.Well, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
 		h.Required = of.Required
 		if earlier != nil {
 			h.Failing = earlier.Failing // While it was held nobody could say so.

@@ -81,7 +81,7 @@ func TestPut(t *testing.T) {
 		},
 		"WithoutDangling": {
 			reason: "What was not there any more when the backup was taken is not waited for.",
-			object: xptest.XR("x", xptest.Refs(gone, bucket), func(u *unstructured.Unstructured) { xp.SetDangling(u, []xp.Ref{xp.RefTo(gone)}) }),
+			object: xptest.XR("x", xptest.Refs(gone, bucket), func(u *unstructured.Unstructured) { xp.SetUnresolvedRefs(u, []xp.Ref{xp.RefTo(gone)}) }),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 		"BackedUpWhileHeld": {
@@ -137,7 +137,7 @@ func TestPut(t *testing.T) {
 		},
 		"UnreadableDangling": {
 			reason: "A list of dangling refs that can't be read makes adoption wait for all.",
-			object: xptest.XR("x", xptest.Refs(bucket), xptest.Field(map[string]any{}, "metadata", xp.FieldDangling)),
+			object: xptest.XR("x", xptest.Refs(bucket), xptest.Field(map[string]any{}, "metadata", xp.FieldUnresolvedRefs)),
 			want:   want{Hold: hold(func(h *Hold) { h.Refs = refs }), Paused: "true", Policy: "Manual"},
 		},
 	}

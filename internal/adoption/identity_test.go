@@ -43,7 +43,7 @@ func unnamed(o ...xptest.Option) *unstructured.Unstructured {
 
 // An MR that could be made a second time is let go when a person has said which its external resource is.
 func TestNextForUnsafe(t *testing.T) {
-	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.InFlight}
+	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.CreatePending}
 	recoverable := Hold{Identity: xp.Recoverable, Status: []string{"atProvider"}}
 	named := xptest.Annotated(xp.AnnotationExternalName, "vpc-1")
 	pending := xptest.Annotated(xp.AnnotationCreatePending, restoredAt)
@@ -69,10 +69,10 @@ func TestNextForUnsafe(t *testing.T) {
 			reason: "That nothing is left of it does not make it unborn.", world: world(heldFor(unnamed(), unknown, xptest.JSON(
 				`{"metadata":{"annotations":{"crossplane.io/external-create-failed":"`+restoredAt+`"}}}`))), ref: ref, want: wait(xp.Unknown, ""),
 		},
-		"InFlight": {reason: "It may have been created.", world: world(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.InFlight, "")},
+		"InFlight": {reason: "It may have been created.", world: world(heldFor(unnamed(pending), inFlight)), ref: ref, want: wait(xp.CreatePending, "")},
 		"InFlightNamed": {
 			reason: "A name alone doesn't end the create, neither for its provider.", world: world(heldFor(unnamed(pending), inFlight, named)), ref: ref,
-			want: wait(xp.InFlight, ""),
+			want: wait(xp.CreatePending, ""),
 		},
 		"InFlightNamedAndOver": {
 			reason: "A person has found it in the cloud.", world: world(heldFor(unnamed(), inFlight, named)), ref: ref, want: letGo,
@@ -107,9 +107,9 @@ func TestNextForUnsafe(t *testing.T) {
 // What a person is told has a next step, and never the same for all.
 func TestWhyHeld(t *testing.T) {
 	for i, want := range map[xp.Identity][]string{
-		xp.InFlight:    {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
-		xp.Recoverable: {`"vpc-1"`, xp.AnnotationExternalName},
-		xp.Unknown:     {"Look for it in the cloud", xp.AnnotationExternalName, "release NAME --force"},
+		xp.CreatePending: {"was being created", xp.AnnotationExternalName, xp.AnnotationCreatePending},
+		xp.Recoverable:   {`"vpc-1"`, xp.AnnotationExternalName},
+		xp.Unknown:       {"Look for it in the cloud", xp.AnnotationExternalName, "release NAME --force"},
 	} {
 		got := WhyHeld(i, "vpc-1")
 		for _, part := range want {
@@ -271,7 +271,7 @@ func TestMRsGetTheirOwnBack(t *testing.T) {
 		"pause":    {nil, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationPaused, "false")},
 		"status":   {nil, xptest.Annotated(xp.AnnotationRestoreStatus, "false"), xptest.Annotated(xp.AnnotationRestoreStatus, "true")},
 	}
-	holds := []Hold{{}, {Observes: true}, {Status: []string{"a"}}, {Identity: xp.Unknown}, {Observes: true, Status: []string{"a"}, Identity: xp.InFlight}}
+	holds := []Hold{{}, {Observes: true}, {Status: []string{"a"}}, {Identity: xp.Unknown}, {Observes: true, Status: []string{"a"}, Identity: xp.CreatePending}}
 	for p, policy := range options["policies"] {
 		for q, pause := range options["pause"] {
 			for s, status := range options["status"] {

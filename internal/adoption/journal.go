@@ -40,7 +40,7 @@ func (j *journal) note(id xp.ID) {
 	}
 	j.clock++
 	j.changed[id], j.changed[anything] = j.clock, j.clock
-	if xp.IsOwn(id.Group) {
+	if xp.IsCrossplaneGroup(id.Group) {
 		j.all = j.clock
 	}
 }

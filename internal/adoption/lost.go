@@ -293,7 +293,7 @@ func Losses(w *World, plans map[xp.ID]Plan) []News {
 	var news []News
 	for id, p := range plans {
 		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
-			news = append(news, News{Target: xp.Outline(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Bad: true})
+			news = append(news, News{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Bad: true})
 		}
 	}
 	slices.SortFunc(news, func(a, b News) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })

@@ -237,13 +237,13 @@ func (w *World) whilePaused(u *unstructured.Unstructured, h *Hold) end {
 func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
 
-	return h.Identity == "" || xp.IdentityOf(u) == xp.Named || h.Identity == xp.InFlight && !pending || !h.Observes && !xp.MayCreate(u)
+	return h.Identity == "" || xp.IdentityOf(u) == xp.Known || h.Identity == xp.CreatePending && !pending || !h.Observes && !xp.MayCreate(u)
 }
 
 // WhyHeld says why an MR of the given identity is held, and what to do. The id is what its provider calls the external resource, if it says.
 func WhyHeld(i xp.Identity, id string) string {
 	switch i { //nolint:exhaustive // The others are not held.
-	case xp.InFlight:
+	case xp.CreatePending:
 		return "it was being created when it was backed up, so there may be an external resource that nothing names. Look for it in the cloud: if it is there, set " +
 			"the annotation " + xp.AnnotationExternalName + " to what it is called there and remove " + xp.AnnotationCreatePending + "; if not, only remove that, to " +
 			"have it created"
@@ -274,7 +274,7 @@ func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error 
 	switch {
 	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
 		h.Observes, h.Policies = true, earlier.Policies
-	case of.Observes && xp.Changes(u):
+	case of.Observes && xp.MayWrite(u):
 		h.Observes = true
 		if _, _, err := unstructured.NestedStringSlice(u.Object, "spec", "managementPolicies"); err != nil {
 			return fmt.Errorf("cannot make %s observe only: %w", xp.String(u), err)

@@ -160,7 +160,7 @@ func (m *model) say(u *unstructured.Unstructured, condition, status, reason stri
 func (m *model) functions(xr *unstructured.Unstructured) {
 	id := xp.RefTo(xr).ID()
 	for _, was := range m.was[id] {
-		if lacks := xp.WellnessOf(was).Lacks(m.objects[xp.RefTo(was).ID()]); len(lacks) > 0 {
+		if lacks := xp.TrueConditionsOf(was).Missing(m.objects[xp.RefTo(was).ID()]); len(lacks) > 0 {
 			m.failf("%s leaves out what comes after %s, which is not %v any more", xp.String(xr), xp.String(was), lacks)
 		}
 	}

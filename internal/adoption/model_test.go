@@ -227,14 +227,14 @@ func (m *model) hold(own *unstructured.Unstructured) {
 		of.Status = []string{"address"}
 	}
 	if !m.chance(4) {
-		xp.SetWell(u, m.was[id])
+		xp.SetSavedConditions(u, m.was[id])
 	} else {
 		m.forget(id)
 	}
 	if _, err := Put(u, of); err != nil {
 		m.failf("cannot hold %s: %v", xp.String(u), err)
 	}
-	xp.WithoutNotes(u)
+	xp.StripBackupMetadata(u)
 	if m.addressed[id] {
 		xptest.Field("a", "status", "address")(u)
 	}

@@ -31,8 +31,8 @@ var errPacked = errors.New("what it has packed can't be read")
 
 // composedRefs is what a mark packs of an XR that composes many objects.
 type composedRefs struct {
-	Refs []xp.Ref      `json:"resourceRefs"`
-	Well []xp.Wellness `json:"well,omitempty"`
+	Refs []xp.Ref            `json:"resourceRefs"`
+	Well []xp.TrueConditions `json:"well,omitempty"`
 }
 
 // packRefs moves the references of an XR that composes many objects to where a mark has them packed.

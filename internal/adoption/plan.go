@@ -197,7 +197,7 @@ type tree struct {
 	hold *Hold
 	plan Plan
 	// well is how well each composed resource was, nil until somebody asks.
-	well map[xp.ID]xp.Wellness
+	well map[xp.ID]xp.TrueConditions
 	// without are the refs that nothing is waited for any more.
 	without []string
 	// hands is how much of what it waits for is a person.

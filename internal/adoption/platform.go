@@ -160,7 +160,7 @@ func (t *tree) checkDefinitions() {
 		t.wait(false, "the XRD of %s: none in the cluster defines it; restore it, or install the package that brings it", own)
 	case xrd == nil: // That nobody reconciles the XR is noticed without it.
 	case xrd.GetDeletionTimestamp() != nil:
-		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.Dying(xrd))
+		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.XRDTerminating(xrd))
 	default:
 		if c, ok := xp.ConditionOf(xrd, xp.ConditionEstablished); !ok || c.Status != "True" {
 			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), because(c))
@@ -174,7 +174,7 @@ func (t *tree) checkDefinitions() {
 		}
 		told[gk] = true
 		if xrd := t.w.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
-			t.wait(false, "%s, which it composes: %s", gk, xp.Dying(xrd))
+			t.wait(false, "%s, which it composes: %s", gk, xp.XRDTerminating(xrd))
 		}
 	}
 }

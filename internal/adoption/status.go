@@ -31,9 +31,9 @@ func isSeenPaused(u *unstructured.Unstructured) bool {
 }
 
 // wellness returns how well a composed resource was when it was backed up.
-func (t *tree) wellness(r xp.Ref) xp.Wellness {
+func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
 	if t.well == nil {
-		t.well = map[xp.ID]xp.Wellness{}
+		t.well = map[xp.ID]xp.TrueConditions{}
 		for i, w := range t.hold.Well[:min(len(t.hold.Well), len(t.hold.Refs))] {
 			t.well[t.hold.Refs[i].ID()] = w
 		}
@@ -42,13 +42,13 @@ func (t *tree) wellness(r xp.Ref) xp.Wellness {
 		return w
 	}
 
-	return xp.MissingWell
+	return xp.UnknownConditions
 }
 
 // checkWell tells whether a composed resource is as well as it was: a function that finds it less so can leave out what comes after it.
 // Nothing waits for Usages: they compose nothing and have no say in what is composed.
 func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
-	lacks := t.wellness(r).Lacks(u)
+	lacks := t.wellness(r).Missing(u)
 	if !xp.IsManaged(u) && !xp.IsComposite(u) {
 		lacks = slices.DeleteFunc(lacks, func(condition string) bool { return condition != xp.ConditionReady })
 	}

@@ -111,7 +111,7 @@ func TestNextWaitsForWellness(t *testing.T) {
 	// composing is a held XR whose backup knows how well what it composes was.
 	composing := func(was ...*unstructured.Unstructured) *unstructured.Unstructured {
 		xr := xptest.XR("x", xptest.Refs(was...))
-		xp.SetWell(xr, was)
+		xp.SetSavedConditions(xr, was)
 
 		return held(xr, xptest.SeenPaused())
 	}
@@ -182,7 +182,7 @@ func TestNextWaitsForWellness(t *testing.T) {
 // withoutWell returns the mark of an XR as one from a backup without this plugin is.
 func withoutWell(t *testing.T, u *unstructured.Unstructured) string {
 	t.Helper()
-	xr := xptest.With(u, xptest.Without("metadata", xp.FieldWell))
+	xr := xptest.With(u, xptest.Without("metadata", xp.FieldConditions))
 	if _, err := Put(xr, Hold{}); err != nil {
 		t.Fatal(err)
 	}

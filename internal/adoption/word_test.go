@@ -255,7 +255,7 @@ func TestSilentProvider(t *testing.T) {
 	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Silent); diff != "" {
 		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
 	}
-	h := Hold{Observes: true, Since: restoredAt, Identity: xp.InFlight}
+	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
 	if silent := Next(world(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Silent; len(silent) > 0 {
 		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
 	}

@@ -80,7 +80,7 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	if !isOnlyLookedAt(u) {
 		w.facts[id] = w.newFact(u)
 	}
-	if xp.IsOwn(id.Group) {
+	if xp.IsCrossplaneGroup(id.Group) {
 		w.objects[id] = u
 
 		return
@@ -93,7 +93,7 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 
 // isOnlyLookedAt tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
 func isOnlyLookedAt(u *unstructured.Unstructured) bool {
-	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsOwn(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
+	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
 }
 

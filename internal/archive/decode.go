@@ -107,7 +107,7 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 		return shapeCRD
 	case i.GroupResource.String() == "serviceaccounts" && bytes.Contains(b, crossplanes):
 		return shapeServiceAccount
-	case xp.IsCustom(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplanes):
+	case xp.IsCustomGroup(i.Group) || isBinding(i.GroupResource) || bytes.Contains(b, crossplanes):
 		return shapeCustom
 	default:
 		return shapeMeta

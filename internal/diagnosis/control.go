@@ -35,7 +35,7 @@ func (d *diagnosis) checkControl() {
 
 // danglingOf returns what the note in a backup says that an XR lists in vain. What can't be read is not this plugin's.
 func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
-	refs, _ := xp.Dangling(xr)
+	refs, _ := xp.UnresolvedRefs(xr)
 	noted := map[xp.ID]bool{}
 	for _, r := range refs {
 		noted[r.ID()] = true

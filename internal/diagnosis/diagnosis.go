@@ -34,7 +34,7 @@ type Situation struct {
 
 // inactive is Inactive, whether somebody can be asked or not.
 func (s Situation) inactive(gk schema.GroupKind) string {
-	if s.Inactive == nil || !xp.IsCustom(gk.Group) || xp.IsOwn(gk.Group) {
+	if s.Inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
 	}
 

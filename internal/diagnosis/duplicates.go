@@ -29,7 +29,7 @@ func (d *diagnosis) checkDuplicates() {
 		if external == "" || !changesOutside(mr) {
 			continue
 		}
-		n := name{group: xp.Family(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
+		n := name{group: xp.GroupFamily(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
 		others := named[n]
 		if len(others) < crowd {
 			named[n] = append(others, mr)

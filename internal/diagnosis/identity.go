@@ -19,17 +19,17 @@ func (d *diagnosis) checkIdentities() {
 		identity := xp.IdentityOf(mr)
 		code := report.IdentityMissing
 		switch identity {
-		case xp.InFlight:
+		case xp.CreatePending:
 			code = report.IdentityInFlight
 		case xp.Recoverable, xp.Unknown:
 			if !xp.MayCreate(mr) {
 				continue
 			}
-		case xp.Named:
+		case xp.Known:
 			d.addUnfound(mr)
 
 			continue
-		case xp.Unborn:
+		case xp.NeverCreated:
 			continue
 		}
 		d.addUnsure(mr, code, identity)
@@ -38,7 +38,7 @@ func (d *diagnosis) checkIdentities() {
 
 // addUnfound adds that upjet had not found what an MR manages when it was backed up. In a cluster it says so itself: it is not Ready.
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
-	if d.of == Backup && xp.IsUnfound(mr) {
+	if d.of == Backup && xp.IsNeverObserved(mr) {
 		d.add(report.NotObserved, report.Warning, xp.RefTo(mr),
 			"it has an external-name, and upjet had not found anything under that yet: its status.atProvider is empty", "back up again when it is Ready; "+
 				"a restore lets it only observe until its provider finds its external resource, and makes none, if no setting says otherwise")

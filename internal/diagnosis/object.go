@@ -131,7 +131,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 func isUnsureOf(mr *unstructured.Unstructured) bool {
 	identity := xp.IdentityOf(mr)
 
-	return identity != xp.Named && identity != xp.Unborn || xp.IsUnfound(mr)
+	return identity != xp.Known && identity != xp.NeverCreated || xp.IsNeverObserved(mr)
 }
 
 func (o *object) note(t trait, has bool) {

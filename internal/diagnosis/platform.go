@@ -37,7 +37,7 @@ func (d *diagnosis) checkReadings() {
 			continue
 		}
 		told[r] = true
-		reads := xp.Reads(revision.whole())
+		reads := xp.PipelineInputsOf(revision.whole())
 		for _, name := range reads.Environments {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 			if d.get(environment) == nil && !d.IsUnread(environment) {
@@ -56,7 +56,7 @@ func (d *diagnosis) checkReadings() {
 func (d *diagnosis) checkDefinitions() {
 	for _, xrd := range wholes(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= patience || d.hasAnyOf(xrd)) {
-			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.Dying(xrd))
+			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}
 	}
 }

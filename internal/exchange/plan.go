@@ -134,7 +134,7 @@ func namesOf(mr *unstructured.Unstructured) []name {
 	var names []name
 	add := func(external string) {
 		if external != "" {
-			names = append(names, name{family: xp.Family(mr.GroupVersionKind().Group), kind: mr.GetKind(), external: external})
+			names = append(names, name{family: xp.GroupFamily(mr.GroupVersionKind().Group), kind: mr.GetKind(), external: external})
 		}
 	}
 	add(externalOf(mr))

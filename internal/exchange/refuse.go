@@ -64,7 +64,7 @@ func (s *Snapshot) refuseItem(u *unstructured.Unstructured, i Item) string {
 		return "a restore holds it"
 	case !IsMarked(u) && xp.IsPaused(u):
 		return "it is paused, so it would not go; take the pause off first"
-	case !xp.IsCustom(u.GroupVersionKind().Group) && kind == "Namespace", kind == "CustomResourceDefinition", xp.IsPlatform(u), xp.IsPackage(u):
+	case !xp.IsCustomGroup(u.GroupVersionKind().Group) && kind == "Namespace", kind == "CustomResourceDefinition", xp.IsPlatform(u), xp.IsPackage(u):
 		return "with it would go all that is in it or of it; exchange its XR by hand"
 	case xp.Label(u, xp.LabelInUse) == "true" && !s.isReleased(u):
 		return "a Usage protects it from being deleted; remove that first"
@@ -81,7 +81,7 @@ func refuseManaged(mr *unstructured.Unstructured, i Item) string {
 	switch identity := xp.IdentityOf(mr); {
 	case !told:
 		return "its provider has not reconciled it, so nobody would delete its external resource; is its provider running?"
-	case identity == xp.InFlight:
+	case identity == xp.CreatePending:
 		return "its external resource is being created; wait until it has an external-name"
 	case identity == xp.Unknown, identity == xp.Recoverable:
 		return "it is not known which external resource it manages; wait until it has an external-name, or set it: " + synced.Message
@@ -150,7 +150,7 @@ func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UI
 // isDangling tells whether the backup knows of something that it was not there.
 func (s *Snapshot) isDangling(r xp.Ref) bool {
 	return slices.ContainsFunc(s.Saved.XRs(), func(xr *unstructured.Unstructured) bool {
-		refs, _ := xp.Dangling(xr)
+		refs, _ := xp.UnresolvedRefs(xr)
 
 		return slices.ContainsFunc(refs, func(d xp.Ref) bool { return d.ID() == r.ID() })
 	})

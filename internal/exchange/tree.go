@@ -119,7 +119,7 @@ func IsMarked(u *unstructured.Unstructured) bool {
 func isManaged(u *unstructured.Unstructured) bool {
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
 
-	return xp.IsManaged(u) || spec && xp.IsCustom(u.GroupVersionKind().Group)
+	return xp.IsManaged(u) || spec && xp.IsCustomGroup(u.GroupVersionKind().Group)
 }
 
 // ManagedOf returns the MRs of a tree.
@@ -130,6 +130,6 @@ func ManagedOf(t Tree) []*unstructured.Unstructured {
 // IsOfKinds tells whether something may be an MR that manages the same as one in a tree.
 func IsOfKinds(t Tree, r xp.Ref) bool {
 	return slices.ContainsFunc(ManagedOf(t), func(mr *unstructured.Unstructured) bool {
-		return mr.GetKind() == r.Kind && xp.Family(mr.GroupVersionKind().Group) == xp.Family(r.GroupVersionKind().Group)
+		return mr.GetKind() == r.Kind && xp.GroupFamily(mr.GroupVersionKind().Group) == xp.GroupFamily(r.GroupVersionKind().Group)
 	})
 }

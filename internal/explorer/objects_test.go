@@ -256,7 +256,7 @@ func (w *world) backUp() {
 		for _, c := range w.children(n) {
 			composed = append(composed, w.backup[original(c)])
 		}
-		xp.SetWell(w.backup[original(n)], composed)
+		xp.SetSavedConditions(w.backup[original(n)], composed)
 	}
 	if w.claimed {
 		w.backup[theClaim] = w.build(theClaim, &object{live: true, said: saysSynced, current: true, ready: true, finalizer: true})

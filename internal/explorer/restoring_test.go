@@ -205,7 +205,7 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationRestoreStatus)
 	}
 	if w.noWell {
-		h.Well = make([]xp.Wellness, len(h.Refs))
+		h.Well = make([]xp.TrueConditions, len(h.Refs))
 	}
 	b, err := json.Marshal(h)
 	must(err)

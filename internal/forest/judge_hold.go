@@ -22,7 +22,7 @@ func identity(s *Scenario) []string {
 		if is != was && (was != "" || is != id) {
 			broken = append(broken, fmt.Sprintf("%s manages %q and did manage %q", xp.String(u), is, was))
 		}
-		unsure := xp.IdentityOf(o.Own) != xp.Named && xp.IdentityOf(o.Own) != xp.Unborn && is == ""
+		unsure := xp.IdentityOf(o.Own) != xp.Known && xp.IdentityOf(o.Own) != xp.NeverCreated && is == ""
 		if unsure && u.GetAnnotations()[xp.AnnotationPaused] != "true" && xp.MayCreate(u) {
 			broken = append(broken, xp.String(u)+" would create a second external resource")
 		}

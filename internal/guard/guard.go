@@ -110,7 +110,7 @@ func ParseKind(kind string) (schema.GroupResource, error) {
 	switch {
 	case r.Resource != "*" && len(validation.IsDNS1035Label(r.Resource)) > 0, len(validation.IsDNS1123Subdomain(r.Group)) > 0:
 		return r, fmt.Errorf("cannot read %q as a kind: give it as PLURAL.GROUP, such as orders.example.org, or as *.example.org for all kinds of a group", kind)
-	case !xp.IsCustom(r.Group), xp.IsOwn(r.Group), strings.HasSuffix("."+r.Group, ".kubernetes.io"), r.Group == "velero.io":
+	case !xp.IsCustomGroup(r.Group), xp.IsCrossplaneGroup(r.Group), strings.HasSuffix("."+r.Group, ".kubernetes.io"), r.Group == "velero.io":
 		return r, fmt.Errorf("cannot guard %q: claims and XRs are not in this group, and a cluster in which nobody can create what is can't be repaired", kind)
 	default:
 		return r, nil

@@ -247,7 +247,7 @@ func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) 
 	if !namespaced {
 		r.Namespace = ""
 	}
-	if !xp.CanExist(r.Namespace, r.Name) {
+	if !xp.IsValidName(r.Namespace, r.Name) {
 		return gvr, r, notThere(gvr, r)
 	}
 

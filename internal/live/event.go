@@ -158,7 +158,7 @@ func (p *poll) arrive(o *observer, refs []xp.Ref) {
 }
 
 func outline(u *unstructured.Unstructured) *unstructured.Unstructured {
-	return xp.Outline(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
+	return xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 }
 
 // isToldFree tells whether it is told of an object that it is held no more: of XRs and claims.

@@ -61,7 +61,7 @@ func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 
 // isAlwaysFollowed tells whether something depends on what was listed, whatever the plans are.
 func (o *observer) isAlwaysFollowed(l *listing) bool {
-	return o.vital[l.GroupVersionKind] || xp.IsOwn(l.Group)
+	return o.vital[l.GroupVersionKind] || xp.IsCrossplaneGroup(l.Group)
 }
 
 // followEarly follows what takes long to list as of its first page, and tells whether it is to be followed: the API server keeps what happens for little more

@@ -135,7 +135,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 // An MR that nothing composes has an operation of its own, which does the same.
 func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
 	own := xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
-	s := newServer(heldMR(own, adoption.Hold{Identity: xp.InFlight}))
+	s := newServer(heldMR(own, adoption.Hold{Identity: xp.CreatePending}))
 	provider(t, s, map[string]bool{"vpc-1": true})
 	adopt := func() adoption.Plan {
 		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))

@@ -17,7 +17,7 @@ func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
-	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsOwn(u.GroupVersionKind().Group) ||
+	whole := xp.IsComposite(u) || xp.IsClaim(u) || xp.IsCrossplaneGroup(u.GroupVersionKind().Group) ||
 		xp.HasAnnotation(u, adoption.AnnotationHold)
 	out := make(map[string]any, len(u.Object))
 	for key, value := range u.Object {

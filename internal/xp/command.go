@@ -153,7 +153,7 @@ func Kubectl(verb string, r Ref, pairs ...string) Command {
 		kind += "." + gv.Version + "." + gv.Group
 	}
 	c := NewCommand("kubectl", verb)
-	if gv.Version == "" || !isResource(kind) || !CanExist(r.Namespace, r.Name) || isPair(r.Name) {
+	if gv.Version == "" || !isResource(kind) || !IsValidName(r.Namespace, r.Name) || isPair(r.Name) {
 		c = c.On("KIND", placeholder).On(pairs...)
 		c.refused = "kubectl does not take what is written there for the kind and name of one object, so there is no command to copy"
 

@@ -81,7 +81,7 @@ func TestSavedRefs(t *testing.T) {
 		},
 		"Unreadable": {
 			reason: "Without a list of what dangles all is waited for, which is safe.",
-			object: xptest.XR("x", xptest.Refs(gone), xptest.Field("x", "metadata", xp.FieldDangling)), want: want{Refs: []xp.Ref{xp.RefTo(gone)}},
+			object: xptest.XR("x", xptest.Refs(gone), xptest.Field("x", "metadata", xp.FieldUnresolvedRefs)), want: want{Refs: []xp.Ref{xp.RefTo(gone)}},
 		},
 		"Malformed": {
 			reason: "Refs that can't be read are an error.", object: xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`)),

@@ -17,7 +17,7 @@ type Instance struct {
 
 // path of a field that Crossplane owns.
 func (i Instance) path(fields ...string) []string {
-	if isModern(i.Unstructured) {
+	if hasV2Schema(i.Unstructured) {
 		return append([]string{"spec", "crossplane"}, fields...)
 	}
 
@@ -124,7 +124,7 @@ func (c Composite) SavedRefs() ([]Ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	dangling, _ := Dangling(c.Unstructured)
+	dangling, _ := UnresolvedRefs(c.Unstructured)
 	left := make(map[ID]bool, len(dangling))
 	for _, r := range dangling {
 		left[r.ID()] = true

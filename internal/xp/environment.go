@@ -15,19 +15,19 @@ var KindEnvironment = schema.GroupVersionKind{Group: GroupAPIExtensions, Version
 // ResourceEnvironment is what EnvironmentConfigs are called.
 var ResourceEnvironment = schema.GroupResource{Group: GroupAPIExtensions, Resource: "environmentconfigs"}
 
-// Readings are what the pipeline of a Composition or its revision says that its functions read, beside what an XR composes.
-type Readings struct {
+// PipelineInputs are what the pipeline of a Composition or its revision says that its functions read, beside what an XR composes.
+type PipelineInputs struct {
 	// Environments are the names of EnvironmentConfigs.
 	Environments []string
 	// Others say in words what is selected by labels, or is of another kind.
 	Others []string
 }
 
-// Reads returns what a pipeline says that its functions read. It knows the fields that inputs have for that, whichever function they are for:
+// PipelineInputsOf returns what a pipeline says that its functions read. It knows the fields that inputs have for that, whichever function they are for:
 // environmentConfigs (function-environment-configs) and extraResources (function-extra-resources), and the requirements of a step. What a function asks for
 // when it runs, as a template can have it do, is written nowhere: Crossplane has it in memory only (crossplane internal/controller/apiextensions/composite).
-func Reads(revision *unstructured.Unstructured) *Readings {
-	r := &Readings{}
+func PipelineInputsOf(revision *unstructured.Unstructured) *PipelineInputs {
+	r := &PipelineInputs{}
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
 	for _, step := range pipeline {
@@ -66,7 +66,7 @@ func Required(revision *unstructured.Unstructured) []string {
 }
 
 // input looks for the fields at any depth.
-func (r *Readings) input(step string, v any) {
+func (r *PipelineInputs) input(step string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
@@ -87,7 +87,7 @@ func (r *Readings) input(step string, v any) {
 }
 
 // entries reads a list of what a function is to be given. The kind is that of entries that have none.
-func (r *Readings) entries(step string, v any, gvk schema.GroupVersionKind) {
+func (r *PipelineInputs) entries(step string, v any, gvk schema.GroupVersionKind) {
 	list, _ := v.([]any)
 	for _, entry := range list {
 		m, _ := entry.(map[string]any)
@@ -105,7 +105,7 @@ func (r *Readings) entries(step string, v any, gvk schema.GroupVersionKind) {
 		case name == "":
 			r.Others = append(r.Others, fmt.Sprintf("the step %s selects objects of the kind %s by labels", step, of.GroupKind()))
 		case of.GroupKind() == KindEnvironment.GroupKind():
-			if CanExist("", name) {
+			if IsValidName("", name) {
 				r.Environments = append(r.Environments, name)
 			}
 		default:
@@ -116,7 +116,7 @@ func (r *Readings) entries(step string, v any, gvk schema.GroupVersionKind) {
 }
 
 // String is for messages, which name the first few.
-func (r *Readings) String() string {
+func (r *PipelineInputs) String() string {
 	const few = 5
 	said := strings.Join(r.Others[:min(few, len(r.Others))], "; ")
 	if more := len(r.Others) - few; more > 0 {
@@ -129,7 +129,7 @@ func (r *Readings) String() string {
 // SavedEnvironments returns the names of the EnvironmentConfigs that the backup's copy of an XR says to come before it: those that its pipeline names and that
 // there were when the backup was taken.
 func SavedEnvironments(xr *unstructured.Unstructured) []string {
-	items, _, err := Tree(xr)
+	items, _, err := RestoreFirst(xr)
 	if err != nil {
 		return nil
 	}

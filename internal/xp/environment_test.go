@@ -15,38 +15,38 @@ func TestReads(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		step   string
-		want   *xp.Readings
+		want   *xp.PipelineInputs
 	}{
 		"Nothing": {
-			reason: "Most functions read nothing else.", want: &xp.Readings{},
+			reason: "Most functions read nothing else.", want: &xp.PipelineInputs{},
 			step: `{"input":{"resources":[{"name":"bucket","base":{"kind":"Bucket"}}]}}`,
 		},
 		"Named": {
-			reason: "A function is given it.", want: &xp.Readings{Environments: []string{"a", "b"}},
+			reason: "A function is given it.", want: &xp.PipelineInputs{Environments: []string{"a", "b"}},
 			step: `{"input":{"spec":{"environmentConfigs":[{"type":"Reference","ref":{"name":"b"}},{"ref":{"name":"a"}},{"ref":{"name":"a"}}]}}}`,
 		},
 		"Selected": {
-			reason: "Which it is depends on the XR.", want: &xp.Readings{Others: []string{selects}},
+			reason: "Which it is depends on the XR.", want: &xp.PipelineInputs{Others: []string{selects}},
 			step: `{"input":{"spec":{"environmentConfigs":[{"type":"Selector","selector":{"matchLabels":[{"key":"a","type":"Value","value":"b"}]}}]}}}`,
 		},
 		"Extra": {
 			reason: "It can be anything.", step: `{"input":{"spec":{"extraResources":[{"apiVersion":"example.org/v1","kind":"XCluster","into":"c","ref":{"name":"main"}},` +
 				`{"apiVersion":"apiextensions.crossplane.io/v1alpha1","kind":"EnvironmentConfig","ref":{"name":"e"}}]}}}`,
-			want: &xp.Readings{Environments: []string{"e"}, Others: []string{"the step env reads main of the kind XCluster.example.org"}},
+			want: &xp.PipelineInputs{Environments: []string{"e"}, Others: []string{"the step env reads main of the kind XCluster.example.org"}},
 		},
 		"Required": {
 			reason: "Crossplane v2 has it in the step.", step: `{"requirements":{"requiredResources":[{"requirementName":"r","apiVersion":"v1","kind":"ConfigMap","namespace":"n","name":"c"},` +
 				`{"requirementName":"e","apiVersion":"apiextensions.crossplane.io/v1beta1","kind":"EnvironmentConfig","name":"e"},` +
 				`{"requirementName":"s","apiVersion":"apiextensions.crossplane.io/v1beta1","kind":"EnvironmentConfig","matchLabels":{"a":"b"}}]}}`,
-			want: &xp.Readings{Environments: []string{"e"}, Others: []string{"the step env reads n/c of the kind ConfigMap", selects}},
+			want: &xp.PipelineInputs{Environments: []string{"e"}, Others: []string{"the step env reads n/c of the kind ConfigMap", selects}},
 		},
 		"Elsewhere": {
 			reason: "Any function can have such a field, at any depth.", step: `{"input":{"a":[{"b":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`,
-			want: &xp.Readings{Environments: []string{"e"}},
+			want: &xp.PipelineInputs{Environments: []string{"e"}},
 		},
-		"Impossible": {reason: "Nothing can be called that.", want: &xp.Readings{}, step: `{"input":{"environmentConfigs":[{"ref":{"name":"../x"}}]}}`},
+		"Impossible": {reason: "Nothing can be called that.", want: &xp.PipelineInputs{}, step: `{"input":{"environmentConfigs":[{"ref":{"name":"../x"}}]}}`},
 		"Malformed": {
-			reason: "What can't be read says nothing.", want: &xp.Readings{},
+			reason: "What can't be read says nothing.", want: &xp.PipelineInputs{},
 			step: `{"input":{"environmentConfigs":"x","extraResources":[1,{"ref":1},{"kind":1}]},"requirements":{"requiredResources":{}}}`,
 		},
 	}
@@ -55,12 +55,12 @@ func TestReads(t *testing.T) {
 			revision := xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[{"step":"env"},`+tc.step+`]}}`))
 			pipeline := revision.Object["spec"].(map[string]any)["pipeline"].([]any) //nolint:forcetypeassert // The test fails.
 			pipeline[1].(map[string]any)["step"] = "env"                             //nolint:forcetypeassert // The test fails.
-			if diff := cmp.Diff(tc.want, xp.Reads(revision), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, xp.PipelineInputsOf(revision), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
-	if got := xp.Reads(xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[1,"x"]}}`))); len(got.Environments)+len(got.Others) > 0 {
+	if got := xp.PipelineInputsOf(xptest.Revision("r", xptest.XR("x"), xptest.JSON(`{"spec":{"pipeline":[1,"x"]}}`))); len(got.Environments)+len(got.Others) > 0 {
 		t.Errorf("What is no step reads nothing; got %v", got)
 	}
 }

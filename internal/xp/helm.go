@@ -32,7 +32,7 @@ func ReleaseSecret(u *unstructured.Unstructured) (r Ref, ok bool) {
 	revision, _, _ := unstructured.NestedInt64(u.Object, "status", "atProvider", "revision")
 	r = revisionSecret(u, revision)
 
-	return r, revision > 0 && CanExist(r.Namespace, r.Name)
+	return r, revision > 0 && IsValidName(r.Namespace, r.Name)
 }
 
 // RevisionSecrets returns the Secrets in which Helm can keep revisions of a Release before that of ReleaseSecret, to which provider-helm can go back.

@@ -27,7 +27,7 @@ func TestCanExist(t *testing.T) {
 		{"..", "o", false},
 		{"../..", "o", false},
 	} {
-		if got := xp.CanExist(tc.namespace, tc.name); got != tc.want {
+		if got := xp.IsValidName(tc.namespace, tc.name); got != tc.want {
 			t.Errorf("Names become parts of paths: %q in %q: got %v, want %v", tc.name, tc.namespace, got, tc.want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestManyRefsAreCheap(t *testing.T) {
 			refs[i] = map[string]any{"apiVersion": xptest.ManagedVersion, "kind": xptest.ManagedKind, "name": fmt.Sprint("b", i)}
 		}
 
-		return xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"), xptest.Field(refs[:n/2], "metadata", xp.FieldDangling))
+		return xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"), xptest.Field(refs[:n/2], "metadata", xp.FieldUnresolvedRefs))
 	}
 	const many = 100_000
 	for n, u := range map[int]*unstructured.Unstructured{many / 100: of(many / 100), many: of(many)} {

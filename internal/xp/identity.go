@@ -13,17 +13,17 @@ type Identity string
 
 // Identities.
 const (
-	// Named MRs have an external-name, or are of a kind that never has one, and no create is in flight.
-	Named Identity = "named"
-	// InFlight MRs were being created: whether there is an external resource, and which, only the cloud knows.
-	InFlight Identity = "create in flight"
+	// Known MRs have an external-name, or are of a kind that never has one, and no create is in flight.
+	Known Identity = "named"
+	// CreatePending MRs were being created: whether there is an external resource, and which, only the cloud knows.
+	CreatePending Identity = "create in flight"
 	// Recoverable MRs have no external-name, but their provider says what the external resource is called there. For some kinds
 	// that is the external-name, for others not.
 	Recoverable Identity = "recoverable"
 	// Unknown MRs have neither, and there may be an external resource.
 	Unknown Identity = "unknown"
-	// Unborn MRs never had an external resource.
-	Unborn Identity = "unborn"
+	// NeverCreated MRs never had an external resource.
+	NeverCreated Identity = "unborn"
 )
 
 // IdentityOf classes an MR as it is, or was when it was backed up. A provider whose external-names are not the names of the objects writes
@@ -32,19 +32,19 @@ const (
 func IdentityOf(mr *unstructured.Unstructured) Identity {
 	switch _, id := ProviderID(mr); {
 	case createIncomplete(mr):
-		return InFlight
+		return CreatePending
 	case Annotation(mr, AnnotationExternalName) != "", isUnnamed(mr):
-		return Named
+		return Known
 	case id:
 		return Recoverable
 	case wasCreated(mr):
 		return Unknown
 	default:
-		return Unborn
+		return NeverCreated
 	}
 }
 
-// SetUnnamed writes onto the backup's copy of an MR that it needs no external-name, as SetTree does.
+// SetUnnamed writes onto the backup's copy of an MR that it needs no external-name, as SetRestoreFirst does.
 func SetUnnamed(mr *unstructured.Unstructured) {
 	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
 		metadata[FieldUnnamed] = true
@@ -58,7 +58,7 @@ func isUnnamed(mr *unstructured.Unstructured) bool {
 	return unnamed
 }
 
-// SetDoubted writes onto the backup's copy of an MR that no external-name is to be made of what its provider calls it, as SetTree does.
+// SetDoubted writes onto the backup's copy of an MR that no external-name is to be made of what its provider calls it, as SetRestoreFirst does.
 func SetDoubted(mr *unstructured.Unstructured) {
 	if metadata, ok := mr.Object["metadata"].(map[string]any); ok {
 		metadata[FieldDoubted] = true
@@ -147,8 +147,8 @@ func OnlyObserves(mr *unstructured.Unstructured) bool {
 	return slices.Equal(policies, []string{PolicyObserve})
 }
 
-// Changes tells whether an MR's provider does more than to observe. Without any policy it does not even do that.
-func Changes(mr *unstructured.Unstructured) bool {
+// MayWrite tells whether an MR's provider does more than to observe. Without any policy it does not even do that.
+func MayWrite(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
 	return (!ok || len(policies) > 0) && !OnlyObserves(mr)
@@ -161,7 +161,7 @@ func MayCreate(mr *unstructured.Unstructured) bool {
 	return !ok || slices.Contains(policies, PolicyAll) || slices.Contains(policies, "Create")
 }
 
-// Family is the API group of an MR without what tells namespaced MRs from cluster-scoped ones: both kinds manage the same external resources.
-func Family(group string) string {
+// GroupFamily is the API group of an MR without what tells namespaced MRs from cluster-scoped ones: both kinds manage the same external resources.
+func GroupFamily(group string) string {
 	return strings.Replace(group, ".m.", ".", 1)
 }

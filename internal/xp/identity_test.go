@@ -39,44 +39,44 @@ func TestIdentityOf(t *testing.T) {
 		mr     *unstructured.Unstructured
 		want   xp.Identity
 	}{
-		"Named":         {reason: "It has an external-name.", mr: xptest.MR("b"), want: xp.Named},
-		"NamedCreated":  {reason: "It was created.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Named},
-		"NamedAtOnce":   {reason: "Times are of seconds, so a quick create has one for both.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Named},
-		"NamedRefused":  {reason: "It could not be created, and will be tried again.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Named},
-		"NamedOther":    {reason: "What its provider calls it doesn't matter then.", mr: xptest.MR("b", id), want: xp.Named},
-		"NamedNotBorn":  {reason: "A provider whose names are those of the objects writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Named},
-		"NamedNoTime":   {reason: "A time that can't be read is none, as for providers.", mr: xptest.MR("b", pending("now")), want: xp.Named},
-		"InFlight":      {reason: "It was about to be created.", mr: unnamed(pending(before)), want: xp.InFlight},
-		"InFlightAgain": {reason: "It failed before, and is tried again.", mr: unnamed(failed(before), pending(after)), want: xp.InFlight},
+		"Named":         {reason: "It has an external-name.", mr: xptest.MR("b"), want: xp.Known},
+		"NamedCreated":  {reason: "It was created.", mr: xptest.MR("b", pending(before), succeeded(after)), want: xp.Known},
+		"NamedAtOnce":   {reason: "Times are of seconds, so a quick create has one for both.", mr: xptest.MR("b", pending(before), succeeded(before)), want: xp.Known},
+		"NamedRefused":  {reason: "It could not be created, and will be tried again.", mr: xptest.MR("b", pending(before), failed(after)), want: xp.Known},
+		"NamedOther":    {reason: "What its provider calls it doesn't matter then.", mr: xptest.MR("b", id), want: xp.Known},
+		"NamedNotBorn":  {reason: "A provider whose names are those of the objects writes it before the create.", mr: xptest.MR("b", noFinalizer), want: xp.Known},
+		"NamedNoTime":   {reason: "A time that can't be read is none, as for providers.", mr: xptest.MR("b", pending("now")), want: xp.Known},
+		"InFlight":      {reason: "It was about to be created.", mr: unnamed(pending(before)), want: xp.CreatePending},
+		"InFlightAgain": {reason: "It failed before, and is tried again.", mr: unnamed(failed(before), pending(after)), want: xp.CreatePending},
 		"InFlightOnceMore": {
-			reason: "What succeeded before was another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.InFlight,
+			reason: "What succeeded before was another external resource.", mr: unnamed(succeeded(before), failed(before), pending(after)), want: xp.CreatePending,
 		},
-		"InFlightNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.InFlight},
-		"InFlightID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.InFlight},
+		"InFlightNamed": {reason: "A name that was there before the create does not say how that ended.", mr: xptest.MR("b", pending(before)), want: xp.CreatePending},
+		"InFlightID":    {reason: "Nor does what there was earlier.", mr: unnamed(id, succeeded(before), pending(after)), want: xp.CreatePending},
 		"NamedSince": {
 			reason: "A provider that names its resources itself goes on after it was killed in the middle, and notes nothing.",
-			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Named,
+			mr:     xptest.MR("b", pending(before), synced("True", after)), want: xp.Known,
 		},
 		"NamedSinceAgain": {
-			reason: "The same in a second create.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Named,
+			reason: "The same in a second create.", mr: xptest.MR("b", succeeded(earlier), pending(before), synced("True", after)), want: xp.Known,
 		},
 		"InFlightSynced": {
 			reason: "It was in order before somebody deleted its external resource, and what says so is not written again until the create is over.",
-			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.InFlight,
+			mr:     xptest.MR("b", succeeded(earlier), pending(after), synced("True", before)), want: xp.CreatePending,
 		},
 		"InFlightSyncedOfIt": {
 			reason: "The generation that was reconciled says nothing of an annotation.",
-			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.InFlight,
+			mr:     xptest.MR("b", pending(after), synced("True", before), xptest.OfGeneration(7), xptest.JSON(`{"metadata":{"generation":7}}`)), want: xp.CreatePending,
 		},
-		"InFlightSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.InFlight},
+		"InFlightSyncedAtOnce": {reason: "Times are of seconds.", mr: xptest.MR("b", pending(before), synced("True", before)), want: xp.CreatePending},
 		"InFlightSyncedUndated": {
-			reason: "Nothing says since when.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.InFlight,
+			reason: "Nothing says since when.", mr: xptest.MR("b", pending(before), xptest.Reconciled()), want: xp.CreatePending,
 		},
 		"InFlightRefused": {
-			reason: "Its provider refuses to go on.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.InFlight,
+			reason: "Its provider refuses to go on.", mr: xptest.MR("b", pending(before), synced("False", after)), want: xp.CreatePending,
 		},
 		"InFlightReady": {
-			reason: "Whether it is Ready is not what tells.", want: xp.InFlight,
+			reason: "Whether it is Ready is not what tells.", want: xp.CreatePending,
 			mr: xptest.MR("b", pending(before), status(`{"conditions":[{"type":"Ready","status":"True","lastTransitionTime":"`+after+`"}]}`)),
 		},
 		"UnknownSince": {
@@ -95,13 +95,13 @@ func TestIdentityOf(t *testing.T) {
 		"UnknownEmptyID":    {reason: "An empty one is none, and yet somebody wrote it.", mr: unnamed(status(`{"atProvider":{"id":""}}`)), want: xp.Unknown},
 		"UnknownFinalizer":  {reason: "Its provider has worked on it, and what it has written may be lost.", mr: unnamed(), want: xp.Unknown},
 		"UnknownPending":    {reason: "A time that can't be read was one.", mr: unnamed(noFinalizer, pending("?")), want: xp.Unknown},
-		"Unborn":            {reason: "No provider has seen it.", mr: unnamed(noFinalizer), want: xp.Unborn},
-		"UnbornRefused":     {reason: "It was never created, and is tried again wherever it is.", mr: unnamed(pending(before), failed(after)), want: xp.Unborn},
+		"Unborn":            {reason: "No provider has seen it.", mr: unnamed(noFinalizer), want: xp.NeverCreated},
+		"UnbornRefused":     {reason: "It was never created, and is tried again wherever it is.", mr: unnamed(pending(before), failed(after)), want: xp.NeverCreated},
 		"UnbornUnready": {
-			reason: "Its provider can't even look.", want: xp.Unborn,
+			reason: "Its provider can't even look.", want: xp.NeverCreated,
 			mr: unnamed(noFinalizer, status(`{"atProvider":{},"conditions":[{"type":"Ready","status":"False"},{"type":"Synced","status":"False"}]}`)),
 		},
-		"UnbornNoStatus": {reason: "Malformed is none.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.Unborn},
+		"UnbornNoStatus": {reason: "Malformed is none.", mr: unnamed(noFinalizer, status(`"?"`)), want: xp.NeverCreated},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestInFlightAsProvidersSee(t *testing.T) {
 					latest = at(f)
 				}
 				want := !at(p).IsZero() && at(p).After(latest)
-				if got := xp.IdentityOf(mr) == xp.InFlight; got != want {
+				if got := xp.IdentityOf(mr) == xp.CreatePending; got != want {
 					t.Errorf("pending %q, succeeded %q, failed %q: got %v, want %v", p, s, f, got, want)
 				}
 			}
@@ -219,10 +219,10 @@ func FuzzIdentityOf(f *testing.F) {
 			xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)(mr)
 		}
 		got := xp.IdentityOf(mr)
-		if got == xp.Unborn && (name != "" || id != "" || succeeded != "" || ready || finalizer && failed == "") {
+		if got == xp.NeverCreated && (name != "" || id != "" || succeeded != "" || ready || finalizer && failed == "") {
 			t.Errorf("%s is taken for unborn", fmt.Sprint(mr.Object))
 		}
-		if got == xp.Named && name == "" || got == xp.Recoverable && (id == "" || name != "") {
+		if got == xp.Known && name == "" || got == xp.Recoverable && (id == "" || name != "") {
 			t.Errorf("%s is taken for %s", fmt.Sprint(mr.Object), got)
 		}
 	})

@@ -33,14 +33,14 @@ func Inherit(live, backup *unstructured.Unstructured) error {
 	}
 	finalizers := live.GetFinalizers()
 	for _, f := range backup.GetFinalizers() {
-		if isCrossplanes(f) && !slices.Contains(finalizers, f) {
+		if isOfCrossplane(f) && !slices.Contains(finalizers, f) {
 			finalizers = append(finalizers, f)
 		}
 	}
 	live.SetFinalizers(finalizers)
 	live.SetAnnotations(inherited(live.GetAnnotations(), backup.GetAnnotations()))
 	live.SetLabels(inherited(live.GetLabels(), backup.GetLabels()))
-	copyNotes(live, backup)
+	copyBackupMetadata(live, backup)
 
 	return nil
 }
@@ -51,7 +51,7 @@ func InheritedPaths(backup *unstructured.Unstructured) [][]string {
 	paths := [][]string{{"metadata", "finalizers"}, from.path(composedBy(backup)), from.path(fieldComposition), from.path(fieldRevision)}
 	for field, names := range map[string]map[string]string{"annotations": backup.GetAnnotations(), "labels": backup.GetLabels()} {
 		for name := range names {
-			if isCrossplanes(name) && name != AnnotationPaused {
+			if isOfCrossplane(name) && name != AnnotationPaused {
 				paths = append(paths, []string{"metadata", field, name})
 			}
 		}
@@ -96,7 +96,7 @@ func HasComposed(u *unstructured.Unstructured) bool {
 func inherited(own, backup map[string]string) map[string]string {
 	all := map[string]string{}
 	for name, value := range backup {
-		if isCrossplanes(name) && name != AnnotationPaused {
+		if isOfCrossplane(name) && name != AnnotationPaused {
 			all[name] = value
 		}
 	}
@@ -105,16 +105,16 @@ func inherited(own, backup map[string]string) map[string]string {
 	return all
 }
 
-// isCrossplanes tells whether a qualified name is in Crossplane's domain, or in one below it.
-func isCrossplanes(name string) bool {
+// isOfCrossplane tells whether a qualified name is in Crossplane's domain, or in one below it.
+func isOfCrossplane(name string) bool {
 	in, _, ok := strings.Cut(name, "/")
 
 	return ok && (in == domain || strings.HasSuffix(in, "."+domain))
 }
 
-// copyNotes gives an object what the backup's copy of it has that no live one has.
-func copyNotes(to, from *unstructured.Unstructured) {
-	for _, name := range notes {
+// copyBackupMetadata gives an object what the backup's copy of it has that no live one has.
+func copyBackupMetadata(to, from *unstructured.Unstructured) {
+	for _, name := range backupMetadata {
 		if value, ok, _ := unstructured.NestedFieldCopy(from.Object, "metadata", name); ok {
 			_ = unstructured.SetNestedField(to.Object, value, "metadata", name) // Every live object has metadata.
 		}

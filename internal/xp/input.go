@@ -69,7 +69,7 @@ func addSecrets(v any, into secretNames) {
 		if !named {
 			namespace = into.in
 		}
-		if namespace != "" && (into.in == "" || into.in == namespace) && CanExist(namespace, name) {
+		if namespace != "" && (into.in == "" || into.in == namespace) && IsValidName(namespace, name) {
 			into.refs[Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}] = true
 		}
 	}
@@ -83,7 +83,7 @@ type Input struct {
 	Exists, Stored bool
 }
 
-// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its copy of that, as SetTree does.
+// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its copy of that, as SetRestoreFirst does.
 func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 	list := make([]any, len(inputs))
 	for i, in := range inputs {

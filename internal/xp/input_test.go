@@ -78,15 +78,15 @@ func TestInputs(t *testing.T) {
 			t.Errorf("got %+v from %v", got, forged)
 		}
 	}
-	if !xp.HasNotes(mr) {
+	if !xp.HasBackupMetadata(mr) {
 		t.Error("It is a note")
 	}
-	xp.WithoutNotes(mr)
-	if xp.HasNotes(mr) {
+	xp.StripBackupMetadata(mr)
+	if xp.HasBackupMetadata(mr) {
 		t.Error("It comes off with the others")
 	}
 	xp.SetInputs(mr, nil)
-	if xp.HasNotes(mr) {
+	if xp.HasBackupMetadata(mr) {
 		t.Error("Nothing is no note")
 	}
 }

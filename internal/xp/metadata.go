@@ -9,27 +9,27 @@ import (
 
 // Annotation returns an annotation of u as GetAnnotations does, "" if there is none. It copies nothing, which matters where there are thousands.
 func Annotation(u *unstructured.Unstructured, name string) string {
-	value, _ := entry(u, "annotations", name)
+	value, _ := stringEntry(u, "annotations", name)
 
 	return value
 }
 
 // HasAnnotation tells whether u has an annotation.
 func HasAnnotation(u *unstructured.Unstructured, name string) bool {
-	_, ok := entry(u, "annotations", name)
+	_, ok := stringEntry(u, "annotations", name)
 
 	return ok
 }
 
 // Label returns a label of u as GetLabels does, "" if there is none. It copies nothing either.
 func Label(u *unstructured.Unstructured, name string) string {
-	value, _ := entry(u, "labels", name)
+	value, _ := stringEntry(u, "labels", name)
 
 	return value
 }
 
-// entry reads from a map of strings in the metadata of u. One in which there is anything else has nothing.
-func entry(u *unstructured.Unstructured, field, name string) (value string, ok bool) {
+// stringEntry reads from a map of strings in the metadata of u. One in which there is anything else has nothing.
+func stringEntry(u *unstructured.Unstructured, field, name string) (value string, ok bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
 	all, _ := v.(map[string]any)
 	if _, ok = all[name]; !ok {

@@ -79,13 +79,13 @@ const (
 const (
 	// FieldFormat is the format of all of them, a number; without it, it is the first (docs/formats.md).
 	FieldFormat = "velero.crossplane.io/format"
-	// FieldTree is the ordered list of what a restore must bring back before the object, as "resource.group/namespace/name" (see Tree).
-	FieldTree = "velero.crossplane.io/tree"
-	// FieldDangling lists the resourceRefs of an XR that led nowhere, or to what another owner controls, when the backup was taken. A restore does
+	// FieldRestoreFirst is the ordered list of what a restore must bring back before the object, as "resource.group/namespace/name" (see Tree).
+	FieldRestoreFirst = "velero.crossplane.io/tree"
+	// FieldUnresolvedRefs lists the resourceRefs of an XR that led nowhere, or to what another owner controls, when the backup was taken. A restore does
 	// not wait for them.
-	FieldDangling = "velero.crossplane.io/dangling"
-	// FieldWell says of what an XR composed which of its conditions were True when the backup was taken. A restore waits until they are again.
-	FieldWell = "velero.crossplane.io/well"
+	FieldUnresolvedRefs = "velero.crossplane.io/dangling"
+	// FieldConditions says of what an XR composed which of its conditions were True when the backup was taken. A restore waits until they are again.
+	FieldConditions = "velero.crossplane.io/well"
 	// FieldPublished is true if the backup has the connection secret of the object, wherever that is. A restore waits for it.
 	FieldPublished = "velero.crossplane.io/published"
 	// FieldStored names the Secret of the backup that the object has published with a secret store, or its StoreConfig if that store is not in the cluster.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// OwnedBothWays tells why the live owner is not the one that the item's owner reference means, "" if it is: a reference in a backup
+// VerifyOwner tells why the live owner is not the one that the item's owner reference means, "" if it is: a reference in a backup
 // proves nothing by itself, since a tenant can write any, so the owner must name the item too (P7).
 //   - An XR lists what it composes in its resourceRefs.
 //   - A Composition's revision carries its name in a label that Crossplane wrote.
@@ -17,7 +17,7 @@ import (
 //   - Whatever publishes connection details names the Secret.
 //
 // itemNamespace is the namespace that the item is restored to.
-func OwnedBothWays(owner, item *unstructured.Unstructured, itemNamespace string) string {
+func VerifyOwner(owner, item *unstructured.Unstructured, itemNamespace string) string {
 	switch {
 	case IsConnectionSecret(item):
 		s, ok := SecretRef(owner)

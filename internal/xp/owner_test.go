@@ -95,7 +95,7 @@ func TestOwnedBothWays(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.OwnedBothWays(tc.args.owner, tc.args.item, tc.args.namespace)); diff != "" {
+			if diff := cmp.Diff(tc.want, xp.VerifyOwner(tc.args.owner, tc.args.item, tc.args.namespace)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -220,7 +220,7 @@ func FuzzOwnedBothWays(f *testing.F) {
 		for _, u := range []*unstructured.Unstructured{o, i} {
 			askEverything(u)
 		}
-		if xp.OwnedBothWays(o, i, namespace) == "" && i.GetName() != "" && !xp.IsRevision(i) {
+		if xp.VerifyOwner(o, i, namespace) == "" && i.GetName() != "" && !xp.IsRevision(i) {
 			spec, _ := json.Marshal(o.Object["spec"])
 			name, _ := json.Marshal(i.GetName())
 			if !bytes.Contains(spec, name) {
@@ -282,7 +282,7 @@ func decoded(t *testing.T, object map[string]any) *unstructured.Unstructured {
 // askEverything is for fuzz tests: no question about any object may panic.
 func askEverything(u *unstructured.Unstructured) {
 	_, _, _, _, _, _ = xp.IsComposite(u), xp.IsClaim(u), xp.IsManaged(u), xp.IsComposed(u), xp.IsConnectionSecret(u), xp.IsPaused(u)
-	_, _ = xp.Rebuilt(u), xp.String(u)
+	_, _ = xp.SkipReason(u), xp.String(u)
 	i := xp.Instance{Unstructured: u}
 	_, _ = i.UpdatePolicy()
 	_, _ = i.Revision(), i.Composition()
@@ -293,7 +293,7 @@ func askEverything(u *unstructured.Unstructured) {
 	_, _ = xp.Controller(u)
 	_ = xp.Bound(xp.ClaimFrom(u), xp.CompositeFrom(u))
 	_ = xp.Composes(u, xp.CompositeFrom(u))
-	_, _, _ = xp.Tree(u)
-	_, _ = xp.Dangling(u)
+	_, _, _ = xp.RestoreFirst(u)
+	_, _ = xp.UnresolvedRefs(u)
 	_ = i.SetUpdatePolicy(xp.UpdateManual)
 }

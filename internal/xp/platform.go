@@ -98,8 +98,8 @@ const (
 	finalizerOffered = "offered.apiextensions.crossplane.io"
 )
 
-// Dying says of an XRD that is being deleted what that means, what it waits for, and what to do.
-func Dying(xrd *unstructured.Unstructured) string {
+// XRDTerminating says of an XRD that is being deleted what that means, what it waits for, and what to do.
+func XRDTerminating(xrd *unstructured.Unstructured) string {
 	var waits []string
 	for _, f := range xrd.GetFinalizers() {
 		switch f {

@@ -48,7 +48,7 @@ func TestDying(t *testing.T) {
 		"None":  {reason: "Or for the garbage collector.", want: []string{"what it owns"}},
 	}
 	for name, tc := range cases {
-		got := xp.Dying(xptest.XRD("xorders.example.org", xptest.Finalizers(tc.finalizers...)))
+		got := xp.XRDTerminating(xptest.XRD("xorders.example.org", xptest.Finalizers(tc.finalizers...)))
 		for _, want := range append(tc.want, "its XRD xorders.example.org is being deleted", "kubectl get xorders.example.org") {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %s\n%q does not say %q", name, tc.reason, got, want)

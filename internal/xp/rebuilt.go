@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Rebuilt tells whether u, as it was backed up, is something that the control plane makes anew by itself and that does harm when it is
+// SkipReason tells whether u, as it was backed up, is something that the control plane makes anew by itself and that does harm when it is
 // restored. It returns the reason for a person, "" for anything else. A package revision is rebuilt only if its package says so, see
-// ActivatesByHand.
-func Rebuilt(u *unstructured.Unstructured) string {
+// ActivatesManually.
+func SkipReason(u *unstructured.Unstructured) string {
 	group, kind := u.GroupVersionKind().Group, u.GetKind()
 	switch {
 	case group == GroupPackage && kind == "Lock":
@@ -48,9 +48,9 @@ func madeForPackage(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// ActivatesByHand tells whether a package's revisions are activated by a person: what the package manager makes anew stays inactive then, so the
+// ActivatesManually tells whether a package's revisions are activated by a person: what the package manager makes anew stays inactive then, so the
 // revisions must come back as they were.
-func ActivatesByHand(pkg *unstructured.Unstructured) bool {
+func ActivatesManually(pkg *unstructured.Unstructured) bool {
 	s, _, _ := unstructured.NestedString(pkg.Object, "spec", "revisionActivationPolicy")
 
 	return s == UpdateManual

@@ -91,7 +91,7 @@ func TestRebuilt(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := xp.Rebuilt(tc.object)
+			got := xp.SkipReason(tc.object)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
@@ -104,7 +104,7 @@ func TestActivatesByHand(t *testing.T) {
 		`{"spec":{"revisionActivationPolicy":"Manual"}}`: true, `{"spec":{"revisionActivationPolicy":"Automatic"}}`: false,
 		`{"spec":{}}`: false, `{"spec":{"revisionActivationPolicy":1}}`: false, `{"spec":"Manual"}`: false,
 	} {
-		if got := xp.ActivatesByHand(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p", xptest.JSON(document))); got != want {
+		if got := xp.ActivatesManually(xptest.Object("pkg.crossplane.io/v1", "Provider", "", "p", xptest.JSON(document))); got != want {
 			t.Errorf("The default is Automatic.\nActivatesByHand(%s): got %v, want %v", document, got, want)
 		}
 	}

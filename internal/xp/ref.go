@@ -33,8 +33,8 @@ func RefTo(u *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// Outline returns an object that has no more than who it is and as of which version, which is what a patch of it takes, or an Event about it.
-func Outline(r Ref, uid types.UID, version string) *unstructured.Unstructured {
+// IdentityOnly returns an object that has no more than who it is and as of which version, which is what a patch of it takes, or an Event about it.
+func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind}}
 	u.SetNamespace(r.Namespace)
 	u.SetName(r.Name)
@@ -59,10 +59,10 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
 }
 
-// CanExist tells whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
+// IsValidName tells whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
 // that of a file in a backup, and whoever can write a reference can write anything: with "../team-b/password" Velero would read the file of another
 // namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
-func CanExist(namespace, name string) bool {
+func IsValidName(namespace, name string) bool {
 	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
 

@@ -21,7 +21,7 @@ func Owners(u *unstructured.Unstructured) []Ref {
 func Uses(usage *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, field := range []string{"of", "by"} {
-		if r, ok := use(usage, field); ok {
+		if r, ok := usageRef(usage, field); ok {
 			refs = append(refs, r)
 		}
 	}
@@ -43,7 +43,7 @@ func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
 	}
 	// What a namespaced XR composes is in its own namespace, which is mapped with it.
 	if u.GetNamespace() == "" {
-		for _, name := range []string{FieldDangling, FieldWell} {
+		for _, name := range []string{FieldUnresolvedRefs, FieldConditions} {
 			refs, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name)
 			mapFields(map[string]any{"noteRefs": refs}, mapping)
 		}

@@ -31,17 +31,17 @@ func TestReleasedNotes(t *testing.T) {
 			return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
 		}
 		network := xp.Ref{APIVersion: "cloud.example.org/v1alpha1", Kind: "Network", Namespace: "team-a", Name: "n"}
-		tree, _, err := xp.Tree(u)
+		tree, _, err := xp.RestoreFirst(u)
 		if want := []string{"compositions.apiextensions.crossplane.io//orders", "secrets/team-a/s"}; err != nil || len(tree) != 2 || tree[0].String() != want[0] ||
 			tree[1].String() != want[1] {
 			t.Errorf("%s: the tree is %v, %v", path, tree, err)
 		}
-		dangling, err := xp.Dangling(u)
+		dangling, err := xp.UnresolvedRefs(u)
 		if diff := cmp.Diff([]xp.Ref{network}, dangling); diff != "" || err != nil {
 			t.Errorf("%s: %v\n%s", path, err, diff)
 		}
-		well := xp.Well(u, []xp.Ref{{APIVersion: network.APIVersion, Kind: network.Kind, Name: "w"}})
-		if diff := cmp.Diff([]xp.Wellness{"Ready,Synced"}, well); diff != "" {
+		well := xp.SavedConditions(u, []xp.Ref{{APIVersion: network.APIVersion, Kind: network.Kind, Name: "w"}})
+		if diff := cmp.Diff([]xp.TrueConditions{"Ready,Synced"}, well); diff != "" {
 			t.Errorf("%s:\n%s", path, diff)
 		}
 		input, known := xp.Inputs(u)(secret("infra", "password"))
@@ -51,13 +51,13 @@ func TestReleasedNotes(t *testing.T) {
 		if stored, ok := xp.Stored(u); !ok || stored != secret("infra", "details") {
 			t.Errorf("%s: it publishes to %s", path, stored)
 		}
-		if !xp.Published(u) || !xp.IsDoubted(u) || xp.IdentityOf(u) != xp.Named {
+		if !xp.Published(u) || !xp.IsDoubted(u) || xp.IdentityOf(u) != xp.Known {
 			t.Errorf("%s: published %t, doubted %t, %s", path, xp.Published(u), xp.IsDoubted(u), xp.IdentityOf(u))
 		}
 		if err := xp.CheckFormat(u); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		xp.WithoutNotes(u)
+		xp.StripBackupMetadata(u)
 		if metadata, _, _ := unstructured.NestedMap(u.Object, "metadata"); len(metadata) != 1 {
 			t.Errorf("%s: nobody knows what these are: %v", path, metadata)
 		}

@@ -15,7 +15,7 @@ func IsComposite(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerComposite) {
 		return true
 	}
-	if isModern(u) {
+	if hasV2Schema(u) {
 		return true
 	}
 	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resourceRefs")
@@ -97,7 +97,7 @@ func IsUsage(u *unstructured.Unstructured) bool {
 
 // IsProviderConfig tells whether u says how a provider authenticates, or where it or Crossplane publishes, which many MRs share.
 func IsProviderConfig(u *unstructured.Unstructured) bool {
-	return IsProviderConfigKind(u.GetKind()) && IsCustom(u.GroupVersionKind().Group)
+	return IsProviderConfigKind(u.GetKind()) && IsCustomGroup(u.GroupVersionKind().Group)
 }
 
 // IsProviderConfigKind tells whether providers name what they authenticate with, or publish with, like that.
@@ -147,8 +147,8 @@ func IsPlatformKind(gvk schema.GroupVersionKind) bool {
 	}
 }
 
-// IsOwn tells whether a group is one of Crossplane's own, rather than a provider's or of people's XRDs.
-func IsOwn(group string) bool {
+// IsCrossplaneGroup tells whether a group is one of Crossplane's own, rather than a provider's or of people's XRDs.
+func IsCrossplaneGroup(group string) bool {
 	switch group {
 	case GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection:
 		return true
@@ -161,9 +161,9 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 	return u.GetAPIVersion() == "v1" && u.GetKind() == kind
 }
 
-// isModern tells whether u has the schema of Crossplane v2. A spec.crossplane alone proves nothing: the author of any CRD can have one (that of
+// hasV2Schema tells whether u has the schema of Crossplane v2. A spec.crossplane alone proves nothing: the author of any CRD can have one (that of
 // Upbound's ControlPlane says which version of Crossplane to run), and the author of a v1 XRD too.
-func isModern(u *unstructured.Unstructured) bool {
+func hasV2Schema(u *unstructured.Unstructured) bool {
 	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
 
 	return refs || selectsComposition(u, "crossplane")
@@ -177,7 +177,7 @@ func NeedsV2(u *unstructured.Unstructured) bool {
 	case IsDefinition(u):
 		return ScopeOf(u) != ScopeLegacy
 	default:
-		return !IsOwn(group) && isModern(u)
+		return !IsCrossplaneGroup(group) && hasV2Schema(u)
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 )
 
 func TestCustom(t *testing.T) {
-	include, exclude := xp.Custom()
+	include, exclude := xp.CustomResources()
 	if len(include) == 0 || len(exclude) == 0 {
 		t.Error("An action without an include list applies to everything, and without an exclude list to CRDs, which can exceed a plugin call.")
 	}
 	include[0] = "changed"
-	if again, _ := xp.Custom(); again[0] == "changed" {
+	if again, _ := xp.CustomResources(); again[0] == "changed" {
 		t.Error("The lists belong to whoever asked: an action appends to them.")
 	}
 }
@@ -24,7 +24,7 @@ func TestIsCustom(t *testing.T) {
 		"example.org": true, "pkg.crossplane.io": true, "s3.aws.upbound.io": true, "": false, "apps": false, "batch": false,
 		"rbac.authorization.k8s.io": false, "velero.io": true, "x.velero.io": false,
 	} {
-		if got := xp.IsCustom(group); got != want {
+		if got := xp.IsCustomGroup(group); got != want {
 			t.Errorf("IsCustom(%q): got %v, want %v", group, got, want)
 		}
 	}
@@ -35,14 +35,14 @@ func TestIsOwn(t *testing.T) {
 		"apiextensions.crossplane.io": true, "pkg.crossplane.io": true, "ops.crossplane.io": true, "protection.crossplane.io": true,
 		"kubernetes.crossplane.io": false, "example.org": false, "": false,
 	} {
-		if got := xp.IsOwn(group); got != want {
+		if got := xp.IsCrossplaneGroup(group); got != want {
 			t.Errorf("IsOwn(%q): got %v, want %v", group, got, want)
 		}
 	}
 }
 
 func TestKubernetes(t *testing.T) {
-	include, exclude := xp.Kubernetes()
+	include, exclude := xp.KubernetesResources()
 	if slices.Contains(include, "secrets") {
 		t.Error("Secrets are asked about without their labels: a connection secret has none.")
 	}
@@ -53,7 +53,7 @@ func TestKubernetes(t *testing.T) {
 
 // What a package runs is left out by its kind; a kind that the action is not asked about would come back.
 func TestRuntime(t *testing.T) {
-	runtime := xp.Runtime()
+	runtime := xp.RuntimeResources()
 	for _, kind := range []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.", "clusterrolebindings."} {
 		if !slices.ContainsFunc(runtime, func(s string) bool { return strings.HasPrefix(s, kind) }) {
 			t.Errorf("%s is not among %v", kind, runtime)

@@ -26,7 +26,7 @@ func AddedSettings(u *unstructured.Unstructured) []string {
 	for _, of := range []struct{ field, name string }{{"annotations", "annotation"}, {"labels", "label"}} {
 		entries, _, _ := unstructured.NestedStringMap(u.Object, "metadata", of.field)
 		for _, key := range slices.Sorted(maps.Keys(entries)) {
-			if !isOfTools(key) && !isWrittenByCrossplane(u, of.field, key) {
+			if !isToolKey(key) && !isWrittenByCrossplane(u, of.field, key) {
 				added = append(added, of.name+" "+key)
 			}
 		}
@@ -57,8 +57,8 @@ func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
 	return ok && c.Name == serviceAccount.GetName()
 }
 
-// isOfTools tells whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
-func isOfTools(key string) bool {
+// isToolKey tells whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
+func isToolKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, tool := range []string{"crossplane.io", "velero.io", "kubectl.kubernetes.io"} {
 		if domain == tool || strings.HasSuffix(domain, "."+tool) {

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// MissingWell is the Wellness of what a backup says nothing of.
-const MissingWell Wellness = "?"
+// UnknownConditions is the Wellness of what a backup says nothing of.
+const UnknownConditions TrueConditions = "?"
 
-// A Wellness names the conditions of a composed resource that were True when it was backed up, such as "Ready,Synced".
-type Wellness string
+// A TrueConditions names the conditions of a composed resource that were True when it was backed up, such as "Ready,Synced".
+type TrueConditions string
 
-// WellnessOf returns the conditions of u that are True, of those that say how Crossplane and functions find it.
-func WellnessOf(u *unstructured.Unstructured) Wellness {
+// TrueConditionsOf returns the conditions of u that are True, of those that say how Crossplane and functions find it.
+func TrueConditionsOf(u *unstructured.Unstructured) TrueConditions {
 	var well []string
 	for _, t := range []string{ConditionReady, ConditionSynced} {
 		if c, ok := ConditionOf(u, t); ok && c.Status == "True" {
@@ -24,12 +24,12 @@ func WellnessOf(u *unstructured.Unstructured) Wellness {
 		}
 	}
 
-	return Wellness(strings.Join(well, ","))
+	return TrueConditions(strings.Join(well, ","))
 }
 
-// Lacks returns the conditions that were True and are not now.
-func (w Wellness) Lacks(u *unstructured.Unstructured) []string {
-	if w == "" || w == MissingWell {
+// Missing returns the conditions that were True and are not now.
+func (w TrueConditions) Missing(u *unstructured.Unstructured) []string {
+	if w == "" || w == UnknownConditions {
 		return nil
 	}
 
@@ -40,26 +40,26 @@ func (w Wellness) Lacks(u *unstructured.Unstructured) []string {
 	})
 }
 
-// SetWell writes how well each composed resource is onto the backup's copy of an XR, as SetTree does.
-func SetWell(u *unstructured.Unstructured, composed []*unstructured.Unstructured) {
+// SetSavedConditions writes how well each composed resource is onto the backup's copy of an XR, as SetRestoreFirst does.
+func SetSavedConditions(u *unstructured.Unstructured, composed []*unstructured.Unstructured) {
 	list := make([]any, len(composed))
 	for i, c := range composed {
-		m := map[string]any{"apiVersion": c.GetAPIVersion(), "kind": c.GetKind(), "name": c.GetName(), "conditions": string(WellnessOf(c))}
+		m := map[string]any{"apiVersion": c.GetAPIVersion(), "kind": c.GetKind(), "name": c.GetName(), "conditions": string(TrueConditionsOf(c))}
 		if c.GetNamespace() != "" {
 			m["namespace"] = c.GetNamespace()
 		}
 		list[i] = m
 	}
-	setField(u, FieldWell, list)
+	setField(u, FieldConditions, list)
 }
 
-// Well returns how well each of the refs was, in their order, from what SetWell wrote; nil if there is nothing that can be read.
-func Well(u *unstructured.Unstructured, refs []Ref) []Wellness {
-	list, ok, err := field(u, FieldWell)
+// SavedConditions returns how well each of the refs was, in their order, from what SetSavedConditions wrote; nil if there is nothing that can be read.
+func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions {
+	list, ok, err := field(u, FieldConditions)
 	if err != nil || !ok {
 		return nil
 	}
-	well := map[ID]Wellness{}
+	well := map[ID]TrueConditions{}
 	for _, entry := range list {
 		r, err := refFrom(entry)
 		m, _ := entry.(map[string]any)
@@ -71,12 +71,12 @@ func Well(u *unstructured.Unstructured, refs []Ref) []Wellness {
 		if u.GetNamespace() != "" {
 			r.Namespace = u.GetNamespace()
 		}
-		well[r.ID()] = Wellness(conditions)
+		well[r.ID()] = TrueConditions(conditions)
 	}
-	found := make([]Wellness, len(refs))
+	found := make([]TrueConditions, len(refs))
 	for i, r := range refs {
 		if found[i], ok = well[r.ID()]; !ok {
-			found[i] = MissingWell
+			found[i] = UnknownConditions
 		}
 	}
 
@@ -95,14 +95,14 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 		return names
 	}
 	if !IsComposite(u) {
-		return slices.DeleteFunc(names, func(name string) bool { return name != "atProvider" || !IsUpjets(u) })
+		return slices.DeleteFunc(names, func(name string) bool { return name != "atProvider" || !IsUpjet(u) })
 	}
 
-	return slices.DeleteFunc(names, isCrossplanesStatus)
+	return slices.DeleteFunc(names, isCrossplaneStatus)
 }
 
-// isCrossplanesStatus tells whether Crossplane itself writes a field of the status of XRs (crossplane-runtime pkg/xcrd/schemas.go).
-func isCrossplanesStatus(name string) bool {
+// isCrossplaneStatus tells whether Crossplane itself writes a field of the status of XRs (crossplane-runtime pkg/xcrd/schemas.go).
+func isCrossplaneStatus(name string) bool {
 	switch name {
 	case "conditions", "connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "crossplane":
 		return true

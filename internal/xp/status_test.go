@@ -25,22 +25,22 @@ func conditions(of string) xptest.Option {
 func TestWellness(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
-		was    xp.Wellness
+		was    xp.TrueConditions
 		now    *unstructured.Unstructured
 		lacks  []string
 	}{
-		"Both":      {"It is as well as it was.", xp.WellnessOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
-		"OneLess":   {"It is less well.", xp.WellnessOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
-		"OneMore":   {"It is better.", xp.WellnessOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
-		"New":       {"What was just restored is not well yet.", xp.WellnessOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
-		"Ill":       {"Only True is well.", xp.WellnessOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
-		"WasIll":    {"Nothing is waited for that was not.", xp.WellnessOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
-		"Untold":    {"Nobody knows how it was.", xp.MissingWell, xptest.MR("b"), nil},
+		"Both":      {"It is as well as it was.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("both")), nil},
+		"OneLess":   {"It is less well.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ready")), []string{"Synced"}},
+		"OneMore":   {"It is better.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("both")), nil},
+		"New":       {"What was just restored is not well yet.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b"), []string{"Ready", "Synced"}},
+		"Ill":       {"Only True is well.", xp.TrueConditionsOf(xptest.MR("b", conditions("both"))), xptest.MR("b", conditions("ill")), []string{"Ready", "Synced"}},
+		"WasIll":    {"Nothing is waited for that was not.", xp.TrueConditionsOf(xptest.MR("b", conditions("ill"))), xptest.MR("b"), nil},
+		"Untold":    {"Nobody knows how it was.", xp.UnknownConditions, xptest.MR("b"), nil},
 		"Forged":    {"A mark can ask for anything, of its own object.", "Happy", xptest.MR("b", conditions("both")), []string{"Happy"}},
-		"NoneBoth":  {"There was nothing to say.", xp.WellnessOf(xptest.MR("b")), xptest.MR("b"), nil},
-		"ReadyOnly": {"It was not reconciled.", xp.WellnessOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
+		"NoneBoth":  {"There was nothing to say.", xp.TrueConditionsOf(xptest.MR("b")), xptest.MR("b"), nil},
+		"ReadyOnly": {"It was not reconciled.", xp.TrueConditionsOf(xptest.MR("b", conditions("ready"))), xptest.MR("b", conditions("ready")), nil},
 	} {
-		if diff := cmp.Diff(tc.lacks, tc.was.Lacks(tc.now)); diff != "" && (len(tc.lacks) > 0 || len(tc.was.Lacks(tc.now)) > 0) {
+		if diff := cmp.Diff(tc.lacks, tc.was.Missing(tc.now)); diff != "" && (len(tc.lacks) > 0 || len(tc.was.Missing(tc.now)) > 0) {
 			t.Errorf("%s: %s\n-want, +got:\n%s", name, tc.reason, diff)
 		}
 	}
@@ -50,41 +50,41 @@ func TestWell(t *testing.T) {
 	b, c, gone := xptest.MR("b", conditions("both")), xptest.NamespacedMR("c", conditions("ready")), xptest.MR("gone")
 	refs := []xp.Ref{xp.RefTo(c), xp.RefTo(gone), xp.RefTo(b)}
 	x := xptest.XR("x")
-	if got := xp.Well(x, refs); got != nil {
+	if got := xp.SavedConditions(x, refs); got != nil {
 		t.Errorf("An XR from a backup without this plugin says nothing; got %q", got)
 	}
-	xp.SetWell(x, []*unstructured.Unstructured{b, c})
-	if diff := cmp.Diff([]xp.Wellness{"Ready", "?", "Ready,Synced"}, xp.Well(x, refs)); diff != "" {
+	xp.SetSavedConditions(x, []*unstructured.Unstructured{b, c})
+	if diff := cmp.Diff([]xp.TrueConditions{"Ready", "?", "Ready,Synced"}, xp.SavedConditions(x, refs)); diff != "" {
 		t.Errorf("In the order of the refs: -want, +got:\n%s", diff)
 	}
 	mapped := x.DeepCopy()
 	xp.MapNamespaces(mapped, map[string]string{xptest.Namespace: "copy"})
-	if diff := cmp.Diff([]xp.Wellness{"Ready"}, xp.Well(mapped, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
+	if diff := cmp.Diff([]xp.TrueConditions{"Ready"}, xp.SavedConditions(mapped, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
 		t.Errorf("What is restored to another namespace is found there: -want, +got:\n%s", diff)
 	}
-	if !xp.HasNotes(x) {
+	if !xp.HasBackupMetadata(x) {
 		t.Error("It is a note.")
 	}
-	xp.WithoutNotes(x)
+	xp.StripBackupMetadata(x)
 	if diff := cmp.Diff(xptest.XR("x"), x); diff != "" {
 		t.Errorf("It is on the backup's copy only: -want, +got:\n%s", diff)
 	}
 	local := xptest.ModernXR("x")
-	xp.SetWell(local, []*unstructured.Unstructured{c})
+	xp.SetSavedConditions(local, []*unstructured.Unstructured{c})
 	moved := xptest.With(local, xptest.In("copy"))
-	if diff := cmp.Diff([]xp.Wellness{"Ready"}, xp.Well(moved, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
+	if diff := cmp.Diff([]xp.TrueConditions{"Ready"}, xp.SavedConditions(moved, []xp.Ref{xp.RefTo(xptest.With(c, xptest.In("copy")))})); diff != "" {
 		t.Errorf("What a namespaced XR composes is where the XR is: -want, +got:\n%s", diff)
 	}
-	xp.SetWell(local, nil)
-	if xp.HasNotes(local) {
+	xp.SetSavedConditions(local, nil)
+	if xp.HasBackupMetadata(local) {
 		t.Error("Of nothing there is nothing to say.")
 	}
 	for name, note := range map[string]any{
 		"NotAList": "?", "NotAnObject": []any{"?"}, "NotARef": []any{map[string]any{"conditions": "Ready"}},
 		"NoConditions": []any{map[string]any{"apiVersion": "v1", "kind": "K", "name": "n"}},
 	} {
-		u := xptest.XR("x", xptest.Field(note, "metadata", xp.FieldWell))
-		if got := xp.Well(u, refs); got != nil {
+		u := xptest.XR("x", xptest.Field(note, "metadata", xp.FieldConditions))
+		if got := xp.SavedConditions(u, refs); got != nil {
 			t.Errorf("%s: what can't be read is not this plugin's; got %q", name, got)
 		}
 	}

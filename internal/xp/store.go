@@ -21,7 +21,7 @@ func StoreSecret(u *unstructured.Unstructured) (name, config string, ok bool) {
 		config = "default" // As its CRD says.
 	}
 
-	return name, config, name != "" && !isModern(u)
+	return name, config, name != "" && !hasV2Schema(u)
 }
 
 // StoreNamespace returns the namespace in which a StoreConfig has the connection details of cluster-scoped objects published, as Secrets of this cluster;
@@ -51,7 +51,7 @@ func OwnsStored(u, secret *unstructured.Unstructured) bool {
 }
 
 // SetStored writes onto the backup's copy of an object where what it publishes with a secret store is: which Secret of the backup, or the StoreConfig of
-// a store that is not in this cluster. It does so as SetTree does, and of zero values writes nothing.
+// a store that is not in this cluster. It does so as SetRestoreFirst does, and of zero values writes nothing.
 func SetStored(u *unstructured.Unstructured, secret, outside Ref) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	switch {
@@ -70,7 +70,7 @@ func Stored(u *unstructured.Unstructured) (secret Ref, ok bool) {
 	m := storedField(u)
 	namespace, _ := m["namespace"].(string)
 	name, _ := m["name"].(string)
-	if namespace == "" || name == "" || !CanExist(namespace, name) || u.GetNamespace() != "" && u.GetNamespace() != namespace {
+	if namespace == "" || name == "" || !IsValidName(namespace, name) || u.GetNamespace() != "" && u.GetNamespace() != namespace {
 		return Ref{}, false
 	}
 

@@ -104,8 +104,8 @@ func TestStored(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			xp.WithoutNotes(u)
-			if xp.HasNotes(u) {
+			xp.StripBackupMetadata(u)
+			if xp.HasBackupMetadata(u) {
 				t.Errorf("The live object must not have it: %v", u.Object)
 			}
 		})

@@ -37,18 +37,18 @@ func parseItem(s string) (Item, error) {
 	return Item{GroupResource: resource, Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// SetTree writes what must come back before u onto the backup's copy of it, in place of what is there.
-func SetTree(u *unstructured.Unstructured, items []Item) {
+// SetRestoreFirst writes what must come back before u onto the backup's copy of it, in place of what is there.
+func SetRestoreFirst(u *unstructured.Unstructured, items []Item) {
 	list := make([]any, len(items))
 	for i, item := range items {
 		list[i] = item.String()
 	}
-	setField(u, FieldTree, list)
+	setField(u, FieldRestoreFirst, list)
 }
 
-// Tree reads what SetTree wrote; ok is false if there is nothing.
-func Tree(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
-	list, ok, err := field(u, FieldTree)
+// RestoreFirst reads what SetRestoreFirst wrote; ok is false if there is nothing.
+func RestoreFirst(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
+	list, ok, err := field(u, FieldRestoreFirst)
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -56,7 +56,7 @@ func Tree(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
 		s, _ := entry.(string)
 		item, err := parseItem(s)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldTree, String(u), err)
+			return nil, false, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldRestoreFirst, String(u), err)
 		}
 		items = append(items, item)
 	}
@@ -64,8 +64,8 @@ func Tree(u *unstructured.Unstructured) (items []Item, ok bool, err error) {
 	return items, true, nil
 }
 
-// SetDangling writes refs that a restore must not wait for onto the backup's copy of an XR, as SetTree does.
-func SetDangling(u *unstructured.Unstructured, refs []Ref) {
+// SetUnresolvedRefs writes refs that a restore must not wait for onto the backup's copy of an XR, as SetRestoreFirst does.
+func SetUnresolvedRefs(u *unstructured.Unstructured, refs []Ref) {
 	list := make([]any, len(refs))
 	for i, r := range refs {
 		m := map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind, "name": r.Name}
@@ -74,12 +74,12 @@ func SetDangling(u *unstructured.Unstructured, refs []Ref) {
 		}
 		list[i] = m
 	}
-	setField(u, FieldDangling, list)
+	setField(u, FieldUnresolvedRefs, list)
 }
 
-// Dangling reads what SetDangling wrote; it returns nil if there is nothing.
-func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
-	list, ok, err := field(u, FieldDangling)
+// UnresolvedRefs reads what SetUnresolvedRefs wrote; it returns nil if there is nothing.
+func UnresolvedRefs(u *unstructured.Unstructured) ([]Ref, error) {
+	list, ok, err := field(u, FieldUnresolvedRefs)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
 	for _, entry := range list {
 		r, err := refFrom(entry)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldDangling, String(u), err)
+			return nil, fmt.Errorf("cannot read metadata[%s] of %s: %w", FieldUnresolvedRefs, String(u), err)
 		}
 		refs = append(refs, r)
 	}
@@ -95,7 +95,7 @@ func Dangling(u *unstructured.Unstructured) ([]Ref, error) {
 	return refs, nil
 }
 
-// SetPublished writes onto the backup's copy of an object whether the backup has its connection secret, as SetTree does.
+// SetPublished writes onto the backup's copy of an object whether the backup has its connection secret, as SetRestoreFirst does.
 func SetPublished(u *unstructured.Unstructured, published bool) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	switch {
@@ -133,10 +133,10 @@ func SetMustInclude(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustInclude, "true")
 }
 
-// notes are what only the backup's copy of an object has in its metadata.
+// backupMetadata are what only the backup's copy of an object has in its metadata.
 //
 //nolint:gochecknoglobals // It is a constant list.
-var notes = []string{FieldFormat, FieldTree, FieldDangling, FieldWell, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted}
+var backupMetadata = []string{FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted}
 
 // SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
 // 1.18.1 knows nothing of it.
@@ -144,9 +144,9 @@ func SetMustRestore(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustRestore, "true")
 }
 
-// WithoutNotes takes off u what only the backup's copy of it has.
-func WithoutNotes(u *unstructured.Unstructured) {
-	for _, name := range notes {
+// StripBackupMetadata takes off u what only the backup's copy of it has.
+func StripBackupMetadata(u *unstructured.Unstructured) {
+	for _, name := range backupMetadata {
 		unstructured.RemoveNestedField(u.Object, "metadata", name)
 	}
 	for _, name := range []string{AnnotationMustInclude, AnnotationMustRestore} {
@@ -154,9 +154,9 @@ func WithoutNotes(u *unstructured.Unstructured) {
 	}
 }
 
-// HasNotes tells whether u has anything that WithoutNotes takes off.
-func HasNotes(u *unstructured.Unstructured) bool {
-	for _, name := range notes {
+// HasBackupMetadata tells whether u has anything that StripBackupMetadata takes off.
+func HasBackupMetadata(u *unstructured.Unstructured) bool {
+	for _, name := range backupMetadata {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name); ok {
 			return true
 		}

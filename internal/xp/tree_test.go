@@ -41,15 +41,15 @@ func TestTree(t *testing.T) {
 		"Empty": {reason: "An empty list is one.", object: xptest.XR("x", xptest.Tree()), want: want{OK: true}},
 		"Annotation": {
 			reason: "Anybody can write an annotation; only a backup can have the field.",
-			object: xptest.XR("x", xptest.Annotated(xp.FieldTree, `["secrets/team-b/theirs"]`)),
+			object: xptest.XR("x", xptest.Annotated(xp.FieldRestoreFirst, `["secrets/team-b/theirs"]`)),
 		},
 		"NotAList": {
 			reason: "The error names the field, the object and what is there instead.",
-			object: xptest.XR("x", xptest.Field("x", "metadata", xp.FieldTree)), want: want{Err: prefix + "it is a string, not a list"},
+			object: xptest.XR("x", xptest.Field("x", "metadata", xp.FieldRestoreFirst)), want: want{Err: prefix + "it is a string, not a list"},
 		},
 		"NotStrings": {
 			reason: "What is not a string is no item.",
-			object: xptest.XR("x", xptest.Field([]any{int64(1)}, "metadata", xp.FieldTree)),
+			object: xptest.XR("x", xptest.Field([]any{int64(1)}, "metadata", xp.FieldRestoreFirst)),
 			want:   want{Err: prefix + `cannot read "" as "resource.group/namespace/name"`},
 		},
 		"NoName": {
@@ -68,7 +68,7 @@ func TestTree(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			items, ok, err := xp.Tree(tc.object)
+			items, ok, err := xp.RestoreFirst(tc.object)
 			if diff := cmp.Diff(tc.want, want{Items: items, OK: ok, Err: message(err)}); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -97,7 +97,7 @@ func TestSetTree(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			xp.SetTree(tc.object, tc.items)
+			xp.SetRestoreFirst(tc.object, tc.items)
 			if diff := cmp.Diff(tc.want, tc.object); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
@@ -114,25 +114,25 @@ func TestDangling(t *testing.T) {
 		"NotAList":   {value: "what a tenant wrote", want: prefix + "it is a string, not a list"},
 		"NotObjects": {value: []any{"x"}, want: prefix + "it is a string, not an object"},
 	} {
-		if _, err := xp.Dangling(xptest.XR("x", xptest.Field(tc.value, "metadata", xp.FieldDangling))); message(err) != tc.want {
+		if _, err := xp.UnresolvedRefs(xptest.XR("x", xptest.Field(tc.value, "metadata", xp.FieldUnresolvedRefs))); message(err) != tc.want {
 			t.Errorf("%s: the error must name the field and the object; got %v, want %s", name, err, tc.want)
 		}
 	}
-	if got, err := xp.Dangling(xptest.XR("x", xptest.Annotated(xp.FieldDangling, `[1]`))); got != nil || err != nil {
+	if got, err := xp.UnresolvedRefs(xptest.XR("x", xptest.Annotated(xp.FieldUnresolvedRefs, `[1]`))); got != nil || err != nil {
 		t.Errorf("Anybody can write an annotation; only a backup can have the field. Got %v, %v", got, err)
 	}
 
 	refs := []xp.Ref{{APIVersion: "c.org/v1", Kind: "Bucket", Name: "b"}, {APIVersion: "v1", Kind: "Secret", Namespace: "team-a", Name: "s"}}
 	u := xptest.XR("x")
-	xp.SetDangling(u, refs)
-	got, err := xp.Dangling(xptest.Merge(u, nil))
+	xp.SetUnresolvedRefs(u, refs)
+	got, err := xp.UnresolvedRefs(xptest.Merge(u, nil))
 	if diff := cmp.Diff(refs, got); err != nil || diff != "" {
 		t.Errorf("What was written must come back, from JSON too: error %v, -want, +got:\n%s", err, diff)
 	}
 
-	xp.SetDangling(u, nil)
-	got, err = xp.Dangling(u)
-	if got != nil || err != nil || xp.HasNotes(u) {
+	xp.SetUnresolvedRefs(u, nil)
+	got, err = xp.UnresolvedRefs(u)
+	if got != nil || err != nil || xp.HasBackupMetadata(u) {
 		t.Errorf("Without refs the field is taken off; got %v, %v", got, err)
 	}
 }
@@ -146,7 +146,7 @@ func TestNotes(t *testing.T) {
 		"Tree":     {note: xptest.Tree("a.b//c"), want: true},
 		"Dangling": {note: xptest.Dangling(xptest.MR("b")), want: true},
 		"Empty":    {note: xptest.Tree(), want: true},
-		"NotAList": {note: xptest.Field("x", "metadata", xp.FieldTree), want: true},
+		"NotAList": {note: xptest.Field("x", "metadata", xp.FieldRestoreFirst), want: true},
 		"Secret":   {note: xptest.Published(), want: true},
 		"Must":     {note: xp.SetMustInclude, want: true},
 		"Restore":  {note: xptest.Annotated(xp.AnnotationMustRestore, "true"), want: true},
@@ -155,11 +155,11 @@ func TestNotes(t *testing.T) {
 	} {
 		bare := xptest.XR("x", xptest.Annotated("theirs", "kept"))
 		u := xptest.With(bare, tc.note)
-		if got := xp.HasNotes(u); got != tc.want {
+		if got := xp.HasBackupMetadata(u); got != tc.want {
 			t.Errorf("%s: HasNotes: got %v, want %v", name, got, tc.want)
 		}
-		xp.WithoutNotes(u)
-		if diff := cmp.Diff(bare, u); diff != "" || xp.HasNotes(u) {
+		xp.StripBackupMetadata(u)
+		if diff := cmp.Diff(bare, u); diff != "" || xp.HasBackupMetadata(u) {
 			t.Errorf("%s: WithoutNotes: -want, +got:\n%s", name, diff)
 		}
 	}
@@ -170,7 +170,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// What SetTree writes Tree reads, for all names that Kubernetes allows.
+// What SetRestoreFirst writes Tree reads, for all names that Kubernetes allows.
 func FuzzTreeRoundTrip(f *testing.F) {
 	f.Add("buckets", "c.example.org", "team-a", "b")
 	f.Add("secrets", "", "team-a", "s")
@@ -182,8 +182,8 @@ func FuzzTreeRoundTrip(f *testing.F) {
 		}
 		want := []xp.Item{item(group, resource, namespace, name), item("g", "r", "", "n")}
 		u := xptest.XR("x")
-		xp.SetTree(u, want)
-		got, ok, err := xp.Tree(u)
+		xp.SetRestoreFirst(u, want)
+		got, ok, err := xp.RestoreFirst(u)
 		if diff := cmp.Diff(want, got); !ok || err != nil || diff != "" {
 			t.Errorf("ok %v, error %v, -want, +got:\n%s", ok, err, diff)
 		}
@@ -200,8 +200,8 @@ func FuzzNotes(f *testing.F) {
 		if json.Unmarshal([]byte(s), &value) != nil {
 			t.Skip()
 		}
-		u := decoded(t, map[string]any{"metadata": map[string]any{"name": "x", xp.FieldTree: value, xp.FieldDangling: value}})
-		items, ok, err := xp.Tree(u)
+		u := decoded(t, map[string]any{"metadata": map[string]any{"name": "x", xp.FieldRestoreFirst: value, xp.FieldUnresolvedRefs: value}})
+		items, ok, err := xp.RestoreFirst(u)
 		if err != nil && (ok || items != nil) {
 			t.Errorf("An error comes with nothing else; got %v, %v", items, ok)
 		}
@@ -210,19 +210,19 @@ func FuzzNotes(f *testing.F) {
 				t.Errorf("%q names nothing", i)
 			}
 		}
-		refs, _ := xp.Dangling(u)
-		xp.SetTree(u, items)
-		xp.SetDangling(u, refs)
-		again, _, err := xp.Tree(u)
+		refs, _ := xp.UnresolvedRefs(u)
+		xp.SetRestoreFirst(u, items)
+		xp.SetUnresolvedRefs(u, refs)
+		again, _, err := xp.RestoreFirst(u)
 		if diff := cmp.Diff(items, again); err != nil || diff != "" {
 			t.Errorf("error %v, -read, +read again:\n%s", err, diff)
 		}
-		refsAgain, err := xp.Dangling(u)
+		refsAgain, err := xp.UnresolvedRefs(u)
 		if diff := cmp.Diff(refs, refsAgain); err != nil || diff != "" {
 			t.Errorf("error %v, -read, +read again:\n%s", err, diff)
 		}
-		xp.WithoutNotes(u)
-		if xp.HasNotes(u) {
+		xp.StripBackupMetadata(u)
+		if xp.HasBackupMetadata(u) {
 			t.Errorf("%s is left", s)
 		}
 	})

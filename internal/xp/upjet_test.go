@@ -32,7 +32,7 @@ func TestIsUnfound(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, xp.IsUnfound(tc.mr)); diff != "" {
+			if diff := cmp.Diff(tc.want, xp.IsNeverObserved(tc.mr)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -6,12 +6,12 @@ import (
 )
 
 // Used returns what a Usage protects; ok is false if its selector has found nothing yet.
-func Used(usage *unstructured.Unstructured) (Ref, bool) { return use(usage, "of") }
+func Used(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "of") }
 
 // User returns what a Usage protects something for; ok is false if that is nothing, or its selector has found nothing yet.
-func User(usage *unstructured.Unstructured) (Ref, bool) { return use(usage, "by") }
+func User(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "by") }
 
-func use(usage *unstructured.Unstructured, field string) (Ref, bool) {
+func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
 	r, ok := refAt(usage, "spec", field)
 	if !ok {
 		return Ref{}, false

@@ -61,7 +61,7 @@ func providerOf(crd *unstructured.Unstructured) string {
 	owners := crd.GetOwnerReferences()
 	for _, kind := range []string{"Provider", "Configuration", "ProviderRevision", "ConfigurationRevision", "CompositeResourceDefinition"} {
 		for _, o := range owners {
-			if o.Kind == kind && IsOwn(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group) {
+			if o.Kind == kind && IsCrossplaneGroup(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).Group) {
 				return o.Kind + " " + o.Name
 			}
 		}

@@ -94,7 +94,7 @@ func Tree(items ...string) Option {
 		list = append(list, i)
 	}
 
-	return Field(list, "metadata", xp.FieldTree)
+	return Field(list, "metadata", xp.FieldRestoreFirst)
 }
 
 // Published says that the backup has the connection secret of the object, as the backup's copy of it does.
@@ -107,7 +107,7 @@ func Dangling(to ...*unstructured.Unstructured) Option {
 		list = append(list, ref(t, true))
 	}
 
-	return Field(list, "metadata", xp.FieldDangling)
+	return Field(list, "metadata", xp.FieldUnresolvedRefs)
 }
 
 // Refs sets the resourceRefs of an XR, where its schema has them.
