@@ -66,17 +66,17 @@ func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]s
 	return kinds
 }
 
-// known is the major version of the layout that this plugin reads (velero pkg/backup/backup.go, BackupFormatVersion).
-const known = 1
+// knownFormat is the major version of the layout that this plugin reads (velero pkg/backup/backup.go, BackupFormatVersion).
+const knownFormat = 1
 
 // formatOf warns of a backup that may be laid out in another way than the ones that are known.
 func formatOf(b *archive.Backup, file string) []report.Problem {
 	major, _, _ := strings.Cut(b.Format, ".")
 	n, err := strconv.Atoi(major)
-	if err == nil && n == known {
+	if err == nil && n == knownFormat {
 		return nil
 	}
-	reason := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, known)
+	reason := fmt.Sprintf("it is of the format %q, and this program knows %d", b.Format, knownFormat)
 	if b.Format == "" {
 		reason = "it does not say of which format it is"
 	}
@@ -90,9 +90,9 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 // fewNames are as many as are named of what might be meant.
 const fewNames = 5
 
-// nothingIn says of a backup without trees, or without any in a namespace, that there are none: the name can be wrong, or the backup that of something else. A
+// emptyProblems says of a backup without trees, or without any in a namespace, that there are none: the name can be wrong, or the backup that of something else. A
 // backup of the platform has none either. Trees are those of all namespaces.
-func nothingIn(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
+func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
 	if namespace != "" && len(trees) > 0 {
 		in := map[string]bool{}
 		for _, n := range trees {
@@ -136,10 +136,10 @@ func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
 func inNamespace(trees []*report.Node, problems []report.Problem, namespace string) ([]*report.Node, []report.Problem) {
 	mine := map[xp.ID]bool{}
 	trees = slices.DeleteFunc(trees, func(n *report.Node) bool {
-		if !touches(n, namespace) {
+		if !isInNamespace(n, namespace) {
 			return true
 		}
-		collect(n, mine)
+		collectIDs(n, mine)
 
 		return false
 	})
@@ -148,13 +148,13 @@ func inNamespace(trees []*report.Node, problems []report.Problem, namespace stri
 	return trees, problems
 }
 
-func touches(n *report.Node, namespace string) bool {
-	return n.Namespace == namespace || slices.ContainsFunc(n.Children, func(child *report.Node) bool { return touches(child, namespace) })
+func isInNamespace(n *report.Node, namespace string) bool {
+	return n.Namespace == namespace || slices.ContainsFunc(n.Children, func(child *report.Node) bool { return isInNamespace(child, namespace) })
 }
 
-func collect(n *report.Node, into map[xp.ID]bool) {
+func collectIDs(n *report.Node, into map[xp.ID]bool) {
 	into[n.ID()] = true
 	for _, child := range n.Children {
-		collect(child, into)
+		collectIDs(child, into)
 	}
 }

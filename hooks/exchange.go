@@ -49,8 +49,8 @@ const exchangeExample = `  # What would go, and what would come back?
   # Leave it as it is
   ` + Name + ` exchange team-a/shop --abandon`
 
-// An exchanging is what exchange is asked for.
-type exchanging struct {
+// An exchangeRun is what exchange is asked for.
+type exchangeRun struct {
 	*options
 
 	names                 []string
@@ -63,7 +63,7 @@ type exchanging struct {
 }
 
 func newExchange(o *options) *cobra.Command {
-	e := &exchanging{options: o, pause: exchangePause, await: exchangeSeen}
+	e := &exchangeRun{options: o, pause: exchangePause, await: exchangeSeen}
 	c := &cobra.Command{
 		Use:     "exchange [NAMESPACE/]NAME...",
 		Short:   "Delete what an XR has composed anew, for a restore to give it what it had",
@@ -95,7 +95,7 @@ func newExchange(o *options) *cobra.Command {
 }
 
 // prepare takes the arguments.
-func (e *exchanging) prepare(args []string) error {
+func (e *exchangeRun) prepare(args []string) error {
 	var err error
 	switch e.names, err = e.parseNames(args); {
 	case err != nil:
@@ -111,7 +111,7 @@ func (e *exchanging) prepare(args []string) error {
 	}
 }
 
-func (e *exchanging) run(ctx context.Context) error {
+func (e *exchangeRun) run(ctx context.Context) error {
 	if e.abandon {
 		return e.abandonAll(ctx)
 	}
@@ -126,7 +126,7 @@ func (e *exchanging) run(ctx context.Context) error {
 	}
 	refused := 0
 	for _, name := range e.names {
-		ok, err := e.one(ctx, name)
+		ok, err := e.exchange(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -135,11 +135,11 @@ func (e *exchanging) run(ctx context.Context) error {
 		}
 	}
 
-	return verdict(refused)
+	return exitFor(refused)
 }
 
 // refuseBusy fails while a Restore is under way: it may be bringing back what an exchange is about.
-func (e *exchanging) refuseBusy(ctx context.Context) error {
+func (e *exchangeRun) refuseBusy(ctx context.Context) error {
 	restores, err := e.cluster.Restores(ctx, e.velero)
 	if err != nil {
 		return fmt.Errorf("cannot find out whether a Restore is under way: %w", err)
@@ -153,8 +153,8 @@ func (e *exchanging) refuseBusy(ctx context.Context) error {
 	return nil
 }
 
-// one exchanges one XR or claim, and returns whether that was not refused.
-func (e *exchanging) one(ctx context.Context, name string) (bool, error) {
+// exchange exchanges one XR or claim, and returns whether that was not refused.
+func (e *exchangeRun) exchange(ctx context.Context, name string) (bool, error) {
 	saved, err := e.find(name)
 	if err != nil {
 		return false, err
@@ -188,11 +188,11 @@ func (e *exchanging) one(ctx context.Context, name string) (bool, error) {
 		return false, errors.New("cannot exchange " + plan.Root.String() + ": that was not confirmed, and nothing was changed")
 	}
 
-	return true, e.carry(ctx, root, saved, plan)
+	return true, e.execute(ctx, root, saved, plan)
 }
 
 // abandonAll has what was named go on as it is.
-func (e *exchanging) abandonAll(ctx context.Context) error {
+func (e *exchangeRun) abandonAll(ctx context.Context) error {
 	roots, err := e.cluster.Roots(ctx, live.Places{}, "")
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func (e *exchanging) abandonAll(ctx context.Context) error {
 				continue
 			}
 			found = true
-			if err := e.leave(ctx, u); err != nil {
+			if err := e.unpauseAll(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -220,7 +220,7 @@ func (e *exchanging) abandonAll(ctx context.Context) error {
 }
 
 // find returns the XR or claim of a name in the backup.
-func (e *exchanging) find(name string) (*unstructured.Unstructured, error) {
+func (e *exchangeRun) find(name string) (*unstructured.Unstructured, error) {
 	var found []*unstructured.Unstructured
 	for _, i := range e.archive.Items {
 		r := i.Ref()
@@ -244,7 +244,7 @@ func (e *exchanging) find(name string) (*unstructured.Unstructured, error) {
 }
 
 // plan looks at what there is and at the backup, and says what to do.
-func (e *exchanging) plan(ctx context.Context, root, saved *unstructured.Unstructured) (exchange.Plan, error) {
+func (e *exchangeRun) plan(ctx context.Context, root, saved *unstructured.Unstructured) (exchange.Plan, error) {
 	var s exchange.Snapshot
 	var err error
 	if s.Live, err = e.cluster.Tree(ctx, root); err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // list says what would go and come back.
-func (e *exchanging) list(p exchange.Plan) {
+func (e *exchangeRun) list(p exchange.Plan) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(what string, of xp.Ref, external, why string) {
@@ -53,42 +53,42 @@ func (e *exchanging) list(p exchange.Plan) {
 	_ = t.Flush() // A buffer takes everything.
 	fmt.Fprintln(e.Out, "Of "+p.Root.String()+":")
 	if len(p.Items)+len(p.Returns)+len(p.Foreign) > 0 {
-		_, _ = unwrapped(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
+		_, _ = rawWriter(e.Out).Write(b.Bytes()) // Who does not see it is asked all the same, by the numbers.
 	}
 	for _, why := range p.Refused {
 		fmt.Fprintln(e.Out, "REFUSED: "+why)
 	}
 	if p.Over && len(p.Refused) == 0 {
-		e.sayOver(p.Root)
+		e.sayDone(p.Root)
 	}
 }
 
-func (e *exchanging) sayOver(root xp.Ref) {
+func (e *exchangeRun) sayDone(root xp.Ref) {
 	fmt.Fprintf(e.Out, "%s is paused and composes nothing, until a restore takes it over. Restore now: velero restore create --from-backup BACKUP --wait. "+
 		"Or have it compose anew: %s\n", root, e.abandoning(root))
 }
 
-func (e *exchanging) abandoning(root xp.Ref) xp.Command {
+func (e *exchangeRun) abandoning(root xp.Ref) xp.Command {
 	return xp.NewCommand(Name, "exchange").On(root.Path()).Word("--abandon")
 }
 
-// carry does what was confirmed.
-func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
+// execute does what was confirmed.
+func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Unstructured, confirmed exchange.Plan) error {
 	begun := exchange.IsMarked(root)
 	if err := e.pauseAll(ctx, root); err != nil {
-		return e.backOut(ctx, root, begun, err)
+		return e.rollBack(ctx, root, begun, err)
 	}
 	// Crossplane leaves them alone now, so what is there is what goes.
 	root, err := e.cluster.Find(ctx, confirmed.Root)
 	if err != nil || root == nil {
-		return e.backOut(ctx, root, begun, cmp.Or(err, fmt.Errorf("cannot go on: %s is not there any more", confirmed.Root)))
+		return e.rollBack(ctx, root, begun, cmp.Or(err, fmt.Errorf("cannot go on: %s is not there any more", confirmed.Root)))
 	}
 	now, err := e.plan(ctx, root, saved)
 	if err != nil {
-		return e.backOut(ctx, root, begun, err)
+		return e.rollBack(ctx, root, begun, err)
 	}
 	if beyond := append(now.Beyond(confirmed), now.Refused...); len(beyond) > 0 {
-		return e.backOut(ctx, root, begun, &exit{
+		return e.rollBack(ctx, root, begun, &exit{
 			code: ExitFailed, list: beyond,
 			err: fmt.Errorf("cannot go on with %s: it is not as it was confirmed any more, so nothing was deleted; run it again", confirmed.Root),
 		})
@@ -98,13 +98,13 @@ func (e *exchanging) carry(ctx context.Context, root, saved *unstructured.Unstru
 
 		return err
 	}
-	e.sayOver(confirmed.Root)
+	e.sayDone(confirmed.Root)
 
 	return nil
 }
 
 // pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it: until then it can be composing.
-func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
+func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	deadline := time.Now().Add(e.await)
 	for told := false; ; told = true {
 		now, err := e.cluster.Find(ctx, xp.RefTo(root))
@@ -140,7 +140,7 @@ func (e *exchanging) pauseAll(ctx context.Context, root *unstructured.Unstructur
 }
 
 // pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has seen that.
-func (e *exchanging) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
+func (e *exchangeRun) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
 	var unseen []string
 	for _, u := range xrs {
 		marked := exchange.IsMarked(u)
@@ -159,7 +159,7 @@ func (e *exchanging) pauseEach(ctx context.Context, xrs []*unstructured.Unstruct
 	return unseen, nil
 }
 
-func (e *exchanging) sleep(ctx context.Context) error {
+func (e *exchangeRun) sleep(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return fmt.Errorf("cannot go on: %w; run it again, or with --abandon", ctx.Err())
@@ -168,20 +168,20 @@ func (e *exchanging) sleep(ctx context.Context) error {
 	}
 }
 
-// backOut takes off the pauses of an exchange of which nothing was deleted, unless one before it has begun.
-func (e *exchanging) backOut(ctx context.Context, root *unstructured.Unstructured, begun bool, why error) error {
+// rollBack takes off the pauses of an exchange of which nothing was deleted, unless one before it has begun.
+func (e *exchangeRun) rollBack(ctx context.Context, root *unstructured.Unstructured, begun bool, why error) error {
 	if begun || root == nil {
 		return why
 	}
-	if err := e.leave(context.WithoutCancel(ctx), root); err != nil {
+	if err := e.unpauseAll(context.WithoutCancel(ctx), root); err != nil {
 		fmt.Fprintf(e.Err, "It stays paused: %v. Run it again, or with --abandon.\n", err)
 	}
 
 	return why
 }
 
-// leave takes off the pauses of an exchange.
-func (e *exchanging) leave(ctx context.Context, root *unstructured.Unstructured) error {
+// unpauseAll takes off the pauses of an exchange.
+func (e *exchangeRun) unpauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	root, err := e.cluster.Find(ctx, xp.RefTo(root))
 	if err != nil || root == nil {
 		return err
@@ -216,7 +216,7 @@ func (e *exchanging) leave(ctx context.Context, root *unstructured.Unstructured)
 }
 
 // removeAll deletes what was confirmed, and when all of it is gone takes it off the XR or claim.
-func (e *exchanging) removeAll(ctx context.Context, root *unstructured.Unstructured, items []exchange.Item) error {
+func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstructured, items []exchange.Item) error {
 	deadline := time.Now().Add(e.timeout)
 	told := map[string]bool{}
 	for {
@@ -264,7 +264,7 @@ func sameRefs(a, b *unstructured.Unstructured) bool {
 }
 
 // removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when what was below it is gone.
-func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
+func (e *exchangeRun) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
 	refs := make([]xp.Ref, 0, len(items))
 	for _, i := range items {
 		refs = append(refs, i.Ref)
@@ -299,7 +299,7 @@ func (e *exchanging) removeRound(ctx context.Context, items []exchange.Item) ([]
 }
 
 // remove takes the next step for something that goes, and returns why it may not go; "" if that is not known.
-func (e *exchanging) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
+func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
 	if i.Managed && i.Stays != "" && exchange.Deletes(u) {
 		if err := e.cluster.KeepExternal(ctx, u); err != nil {
 			return "", err

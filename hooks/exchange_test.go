@@ -105,7 +105,7 @@ func (s *server) exchange(ctx context.Context, t *testing.T, a anewTree, typed s
 	}
 	o := newOptions(streams)
 	o.velero = "velero"
-	e := &exchanging{
+	e := &exchangeRun{
 		options: o, backup: file, timeout: time.Minute, pause: time.Millisecond, await: time.Minute, cluster: live.NewCluster(s, s),
 	}
 	for _, arg := range args {
@@ -211,7 +211,7 @@ func TestExchange(t *testing.T) {
 func TestExchangeAbandonsNothingSilently(t *testing.T) {
 	a := newAnewTree("two")
 	s := exchangeServer(false, a.xr, a.anew)
-	e := &exchanging{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
+	e := &exchangeRun{options: newOptions(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}), abandon: true, names: []string{"y"}, cluster: live.NewCluster(s, s)}
 	if err := e.run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot abandon the exchange of y: there is no claim or XR of this name") {
 		t.Errorf("got %v", err)
 	}

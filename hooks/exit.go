@@ -59,8 +59,8 @@ func codeOf(err error) int {
 	}
 }
 
-// verdict is the exit of a command that has told what it found.
-func verdict(problems int) error {
+// exitFor is the exit of a command that has told what it found.
+func exitFor(problems int) error {
 	if problems == 0 {
 		return nil
 	}

@@ -107,7 +107,7 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 		return guardReport{}, err
 	}
 	r := guardReport{
-		Up: s.Up, By: s.By, Namespaces: filled(s.Namespaces), Kinds: filled(s.Kinds), Users: filled(s.Users), Changed: filled(s.Changed),
+		Up: s.Up, By: s.By, Namespaces: nonNil(s.Namespaces), Kinds: nonNil(s.Kinds), Users: nonNil(s.Users), Changed: nonNil(s.Changed),
 		Uncovered: []string{}, ClusterScoped: []string{}, Paused: []string{},
 	}
 	if !s.Up {
@@ -144,8 +144,8 @@ func reportOf(ctx context.Context, cluster *live.Cluster) (guardReport, error) {
 	return r, nil
 }
 
-// filled is a list that is there, also if it is empty.
-func filled(list []string) []string {
+// nonNil is a list that is there, also if it is empty.
+func nonNil(list []string) []string {
 	if list == nil {
 		return []string{}
 	}
@@ -153,8 +153,8 @@ func filled(list []string) []string {
 	return list
 }
 
-// sound tells whether the guard does what it is for.
-func (r guardReport) sound() bool {
+// isEffective tells whether the guard does what it is for.
+func (r guardReport) isEffective() bool {
 	return r.Up && r.Does != live.Admitted && len(r.Uncovered) == 0 && len(r.Changed) == 0
 }
 
@@ -188,7 +188,7 @@ func (r guardReport) table() []byte {
 		row("GUARD", "down: everybody can create claims and XRs")
 	} else {
 		row("GUARD", fmt.Sprintf("up since %s, put up by %s", r.Since.UTC().Format(time.RFC3339), cmp.Or(r.By, "somebody")))
-		row("OTHERS", r.does())
+		row("OTHERS", r.effect())
 		row("WHERE", cmp.Or(strings.Join(r.Namespaces, ", "), "everywhere"))
 		row("KINDS", r.Kinds...)
 		row("ALLOWED", r.Users...)
@@ -205,8 +205,8 @@ func (r guardReport) table() []byte {
 	return b.Bytes()
 }
 
-// does says what becomes of what others create.
-func (r guardReport) does() string {
+// effect says what becomes of what others create.
+func (r guardReport) effect() string {
 	switch r.Does {
 	case live.Refused:
 		return "what they create is refused"

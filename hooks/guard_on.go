@@ -131,7 +131,7 @@ func (g *guardOn) run(ctx context.Context, cluster *live.Cluster, p probing) err
 	}
 	r.Does = does
 
-	return r.print(unwrapped(g.Out), printer.Table)
+	return r.print(rawWriter(g.Out), printer.Table)
 }
 
 // awaitForce waits until the API server enforces the guard.
@@ -234,7 +234,7 @@ func (g *guardOn) printObjects(objects []*unstructured.Unstructured) error {
 		}
 		documents = append(documents, string(b))
 	}
-	if _, err := fmt.Fprint(unwrapped(g.Out), strings.Join(documents, "---\n")); err != nil {
+	if _, err := fmt.Fprint(rawWriter(g.Out), strings.Join(documents, "---\n")); err != nil {
 		return fmt.Errorf("cannot print the guard as %s: %w", printer.YAML, err)
 	}
 

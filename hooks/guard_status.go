@@ -57,10 +57,10 @@ func (s *guardStatus) run(ctx context.Context, cluster *live.Cluster) error {
 		// It takes the right to create Events, which whoever only looks may not have.
 		r.Does, _ = cluster.Probe(ctx)
 	}
-	if err := r.print(unwrapped(s.Out), s.out.format); err != nil {
+	if err := r.print(rawWriter(s.Out), s.out.format); err != nil {
 		return err
 	}
-	if !r.sound() {
+	if !r.isEffective() {
 		return &exit{code: ExitProblems}
 	}
 

@@ -143,7 +143,7 @@ func TestValidateSaysNothingForOthers(t *testing.T) {
 			o := newOptions(Streams{Out: &out, Err: &stderr})
 			o.velero = "velero"
 			v := &validation{options: o, cluster: live.NewCluster(s, s)}
-			r, err := v.settled(t.Context())
+			r, err := v.validateStable(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,30 +83,30 @@ func (i *inspect) run(ctx context.Context, file string) error {
 		return err
 	}
 	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC()}
-	var fates []report.Fate
+	var fates []report.ItemResult
 	// Neither this nor what follows needs what the other has in memory.
-	if r.Order, r.Against, fates, err = i.rehearse(ctx, backup); err != nil {
+	if r.Order, r.DryRun, fates, err = i.dryRun(ctx, backup); err != nil {
 		return err
 	}
 	objects := objectsOf(backup)
 	r.Versions = versionsOf(backup, objects)
 	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
-	if r.Against != nil {
-		problems = append(problems, fulfil(r.Against, trees, fates, problems)...)
+	if r.DryRun != nil {
+		problems = append(problems, applyResults(r.DryRun, trees, fates, problems)...)
 	}
 	all := trees
 	if i.namespace != "" {
 		trees, problems = inNamespace(slices.Clone(trees), problems, i.namespace)
 	}
 	if len(trees) == 0 {
-		problems = append(problems, nothingIn(backup, file, i.namespace, all)...)
+		problems = append(problems, emptyProblems(backup, file, i.namespace, all)...)
 	}
 	r.Assemble(trees, slices.Concat(problems, diagnosis.Defects(diagnosis.Backup, objects.RanOn()), i.defectsAgainst(ctx)))
 	if err := i.print(r, i.out); err != nil {
 		return err
 	}
 
-	return verdict(r.Failing(i.strict))
+	return exitFor(r.Failing(i.strict))
 }
 
 // defectsAgainst warns of those of the Crossplane in the cluster that the restore would be into, if it can be found out which that is.

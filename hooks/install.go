@@ -54,10 +54,10 @@ func install(program, dir string) (string, error) {
 	to := filepath.Join(dir, Name)
 	beside, err := os.CreateTemp(dir, "."+Name+"-*")
 	if err != nil {
-		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), adviceFor(err))
+		return "", fmt.Errorf("cannot install into %s: %w; %s", dir, errors.Unwrap(err), hintFor(err))
 	}
 	defer func() { _, _ = beside.Close(), os.Remove(beside.Name()) }() // Both are done already if all is well.
-	if err := fill(beside, program); err != nil {
+	if err := copyProgram(beside, program); err != nil {
 		return "", fmt.Errorf("cannot install %s: %w", to, err)
 	}
 	if err := os.Rename(beside.Name(), to); err != nil {
@@ -67,11 +67,11 @@ func install(program, dir string) (string, error) {
 	return to, nil
 }
 
-// forAll is the mode of a program that any user may run, as Velero's server may be any.
-const forAll = 0o755
+// executableMode is the mode of a program that any user may run, as Velero's server may be any.
+const executableMode = 0o755
 
-// fill makes a file a copy of the program that anybody may run, and closes it.
-func fill(file *os.File, program string) error {
+// copyProgram makes a file a copy of the program that anybody may run, and closes it.
+func copyProgram(file *os.File, program string) error {
 	from, err := os.Open(program) //nolint:gosec // It is this program.
 	if err != nil {
 		return fmt.Errorf("cannot read this program: %w", err)
@@ -82,7 +82,7 @@ func fill(file *os.File, program string) error {
 		err = file.Sync()
 	}
 	if err == nil {
-		err = file.Chmod(forAll)
+		err = file.Chmod(executableMode)
 	}
 	if err := errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("cannot copy %s: %w", program, err)
@@ -91,8 +91,8 @@ func fill(file *os.File, program string) error {
 	return nil
 }
 
-// adviceFor says what to do where nothing can be written.
-func adviceFor(err error) string {
+// hintFor says what to do where nothing can be written.
+func hintFor(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Sprintf("let the user %d write to it, as an emptyDir does", os.Getuid())
 	}

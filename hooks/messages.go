@@ -25,8 +25,8 @@ func (m messages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unwrapped returns the stream itself, for what has been cleaned before and may have colours, or is drawn anew in place.
-func unwrapped(w io.Writer) io.Writer {
+// rawWriter returns the stream itself, for what has been cleaned before and may have colours, or is drawn anew in place.
+func rawWriter(w io.Writer) io.Writer {
 	if m, ok := w.(messages); ok {
 		return m.to
 	}

@@ -55,7 +55,7 @@ func TestNewest(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, late := newest(tc.restores, "velero", now, 24*time.Hour)
+			got, late := newestRestore(tc.restores, "velero", now, 24*time.Hour)
 			is := want{Name: got}
 			for _, p := range late {
 				is.Reasons = append(is.Reasons, p.Reason)

@@ -65,7 +65,7 @@ func (o *options) print(r *report.Report, out output) error {
 	}
 	width, terminal := widthOf(o.Out)
 
-	return printer.Print(unwrapped(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
+	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
 // hasProblem tells whether anything in a tree has a problem or a warning.
@@ -83,7 +83,7 @@ func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.
 func widthOf(w io.Writer) (width int, ok bool) {
-	f, isFile := unwrapped(w).(*os.File)
+	f, isFile := rawWriter(w).(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Rehearser tells what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
-type Rehearser func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.Fate)) error
+// A DryRunner tells what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
+type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error
 
 // restoreOf returns the Restore that a rehearsal is of.
 func (i *inspect) restoreOf() *velerov1.Restore {
@@ -27,13 +27,13 @@ func (i *inspect) restoreOf() *velerov1.Restore {
 	}
 }
 
-// rehearse adds the order of a restore to a report and, if that is asked, what it would do to the cluster.
-func (i *inspect) rehearse(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.Against, fates []report.Fate, err error) {
-	if i.rehearser == nil {
+// dryRun adds the order of a restore to a report and, if that is asked, what it would do to the cluster.
+func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, fates []report.ItemResult, err error) {
+	if i.dryRunner == nil {
 		return nil, nil, nil, nil
 	}
 	steps := &steps{backup: b, places: map[string]int{}}
-	if err = i.rehearser(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
+	if err = i.dryRunner(ctx, b, nil, i.restoreOf(), steps.add); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out the order of a restore: %w", err)
 	}
 	if !i.against {
@@ -43,11 +43,11 @@ func (i *inspect) rehearse(ctx context.Context, b *archive.Backup) (order []repo
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err = i.rehearser(ctx, b, cluster, i.restoreOf(), func(f report.Fate) { fates = append(fates, f) }); err != nil {
+	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { fates = append(fates, f) }); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
-	return steps.order, &report.Against{Cluster: cluster.Name()}, fates, nil
+	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, fates, nil
 }
 
 // steps are the order in which a restore brings back the resources: each where its first item is.
@@ -59,7 +59,7 @@ type steps struct {
 }
 
 // add adds what becomes of the next item.
-func (s *steps) add(f report.Fate) {
+func (s *steps) add(f report.ItemResult) {
 	if f.Outcome.Action == report.Skip || f.Outcome.Action == report.Refuse {
 		return
 	}
@@ -67,13 +67,13 @@ func (s *steps) add(f report.Fate) {
 	if !ok {
 		n = len(s.order)
 		s.places[f.Resource] = n
-		s.order = append(s.order, report.Step{Resource: f.Resource, Why: why(s.backup, f)})
+		s.order = append(s.order, report.Step{Resource: f.Resource, Why: orderReason(s.backup, f)})
 	}
 	s.order[n].Items++
 }
 
-// why says why a resource comes when the first of its items does.
-func why(b *archive.Backup, f report.Fate) string {
+// orderReason says why a resource comes when the first of its items does.
+func orderReason(b *archive.Backup, f report.ItemResult) string {
 	u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
 	s := reason(u)
 	if f.For != nil {
@@ -114,16 +114,16 @@ func reason(u *unstructured.Unstructured) string {
 	}
 }
 
-// fulfil writes what would become of the items into the trees and the counts, and returns the problems.
-func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, told []report.Problem) []report.Problem {
+// applyResults writes what would become of the items into the trees and the counts, and returns the problems.
+func applyResults(against *report.DryRunResult, trees []*report.Node, fates []report.ItemResult, told []report.Problem) []report.Problem {
 	outcomes := map[xp.ID]report.Outcome{}
 	for _, f := range fates {
 		outcomes[f.Item.ID()] = f.Outcome
 	}
 	placed := map[xp.ID]bool{}
 	for _, n := range trees {
-		collect(n, placed)
-		settle(n, outcomes)
+		collectIDs(n, placed)
+		applyOutcomes(n, outcomes)
 	}
 	known := map[xp.ID]bool{}
 	for _, p := range told {
@@ -137,7 +137,7 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 		switch {
 		case f.Outcome.Reason == report.NeverRestored:
 			never[f.Resource]++
-		case isNews(f, placed[f.Item.ID()]):
+		case isNotable(f, placed[f.Item.ID()]):
 			against.Items = append(against.Items, f)
 		}
 		if f.Outcome.Action == report.Refuse && !known[f.Item.ID()] {
@@ -149,7 +149,7 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 	}
 	for _, resource := range slices.Sorted(maps.Keys(never)) {
 		// A backup can have many thousand Events, and nobody misses one.
-		against.Items = append(against.Items, report.Fate{
+		against.Items = append(against.Items, report.ItemResult{
 			Item: xp.Ref{Kind: resource, Name: "*"}, Resource: resource,
 			Outcome: report.Outcome{Action: report.Skip, Reason: fmt.Sprintf("%s; there are %d", report.NeverRestored, never[resource])},
 		})
@@ -158,17 +158,17 @@ func fulfil(against *report.Against, trees []*report.Node, fates []report.Fate, 
 	return problems
 }
 
-func settle(n *report.Node, outcomes map[xp.ID]report.Outcome) {
+func applyOutcomes(n *report.Node, outcomes map[xp.ID]report.Outcome) {
 	if o, ok := outcomes[n.ID()]; ok && n.State != report.Foreign {
 		n.Restore = &o
 	}
 	for _, child := range n.Children {
-		settle(child, outcomes)
+		applyOutcomes(child, outcomes)
 	}
 }
 
-// isNews tells whether somebody wants to know what becomes of an item.
-func isNews(f report.Fate, placed bool) bool {
+// isNotable tells whether somebody wants to know what becomes of an item.
+func isNotable(f report.ItemResult, placed bool) bool {
 	switch f.Outcome.Action {
 	case report.Create:
 		return f.Outcome.Reason != ""

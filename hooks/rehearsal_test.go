@@ -19,19 +19,19 @@ import (
 var errStage = errors.New("the stage is on fire")
 
 // fateOf is what becomes of an object of package xptest.
-func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.Fate {
+func fateOf(b *archive.Backup, kind, name string, o report.Outcome) report.ItemResult {
 	for _, i := range b.Items {
 		if i.Object().GetKind() == kind && i.Name == name {
-			return report.Fate{Item: xp.RefTo(i.Object()), Resource: i.GroupResource.String(), Outcome: o}
+			return report.ItemResult{Item: xp.RefTo(i.Object()), Resource: i.GroupResource.String(), Outcome: o}
 		}
 	}
 
-	return report.Fate{Item: xp.Ref{Kind: kind, Name: name}, Resource: kind, Outcome: o}
+	return report.ItemResult{Item: xp.Ref{Kind: kind, Name: name}, Resource: kind, Outcome: o}
 }
 
 func TestInspectOrder(t *testing.T) {
 	var asked *velerov1.Restore
-	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, tell func(report.Fate)) error {
+	rehearse := func(_ context.Context, b *archive.Backup, c *live.Cluster, r *velerov1.Restore, tell func(report.ItemResult)) error {
 		if c != nil {
 			t.Error("Without --against there is no cluster.")
 		}
@@ -48,7 +48,7 @@ func TestInspectOrder(t *testing.T) {
 	}
 	var out, stderr bytes.Buffer
 	code := Run(t.Context(), []string{"inspect", "-", "-o", "json", "--velero-namespace", "backups"}, Streams{In: bytes.NewReader(xptest.Backup(shop()...)), Out: &out, Err: &stderr},
-		WithRehearser(rehearse))
+		WithDryRunner(rehearse))
 	want := []report.Step{
 		{Resource: "xorders.example.org", Items: 2, Why: "on hold, before what they compose, which gets them for its owners; the first for Bucket shop-b"},
 		{Resource: "buckets.cloud.example.org", Items: 1, Why: "after the XRs that compose them"},
@@ -62,10 +62,10 @@ func TestInspectOrder(t *testing.T) {
 }
 
 func TestInspectOrderFails(t *testing.T) {
-	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.Fate)) error {
+	rehearse := func(context.Context, *archive.Backup, *live.Cluster, *velerov1.Restore, func(report.ItemResult)) error {
 		return errStage
 	}
-	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithRehearser(rehearse))
+	code := Run(t.Context(), []string{"inspect", "-"}, Streams{In: bytes.NewReader(xptest.Backup()), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, WithDryRunner(rehearse))
 	if code != ExitFailed {
 		t.Errorf("it ended with %d", code)
 	}
@@ -83,7 +83,7 @@ func TestMappingsNeedACluster(t *testing.T) {
 func TestFulfil(t *testing.T) {
 	b := readBackup(t, xptest.Backup(shop()...))
 	trees := objectsOf(b).Trees()
-	fates := []report.Fate{
+	fates := []report.ItemResult{
 		fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep}),
 		fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Refuse, Reason: "no"}),
 		fateOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
@@ -92,8 +92,8 @@ func TestFulfil(t *testing.T) {
 		fateOf(b, "Lock", "lock", report.Outcome{Action: report.Skip, Reason: "made anew"}),
 		fateOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
-	against := &report.Against{Cluster: "prod"}
-	problems := fulfil(against, trees, fates, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
+	against := &report.DryRunResult{Cluster: "prod"}
+	problems := applyResults(against, trees, fates, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
 
 	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
 		t.Errorf("All are counted: %s", diff)

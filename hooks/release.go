@@ -165,7 +165,7 @@ func (r *release) run(ctx context.Context) error {
 		return err
 	}
 	if r.dryRun {
-		err = r.rehearse(ctx, survey)
+		err = r.preview(ctx, survey)
 	} else {
 		err = r.lift(ctx)
 	}
@@ -173,7 +173,7 @@ func (r *release) run(ctx context.Context) error {
 		return err
 	}
 
-	return r.tell(survey, err)
+	return r.printReport(survey, err)
 }
 
 // readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after Velero's namespace was made anew, no mark counts, and what is
@@ -212,8 +212,8 @@ func (r *release) survey(ctx context.Context) (*live.Survey, error) {
 	return s, err
 }
 
-// tell shows what became of the holds.
-func (r *release) tell(survey *live.Survey, timeout error) error {
+// printReport shows what became of the holds.
+func (r *release) printReport(survey *live.Survey, timeout error) error {
 	for _, h := range r.holds.all {
 		h.sayManagers()
 	}
@@ -228,7 +228,7 @@ func (r *release) tell(survey *live.Survey, timeout error) error {
 	case timeout != nil && r.holds.unfinished():
 		return &exit{code: ExitTimeout, err: fmt.Errorf("cannot wait any longer than %s: see above what is still waited for, and run it again", r.timeout)}
 	default:
-		return verdict(rep.Summary.Problems)
+		return exitFor(rep.Summary.Problems)
 	}
 }
 
@@ -237,8 +237,8 @@ func (r *release) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(r.Err, format+"\n", args...) // Who does not hear it can read the report.
 }
 
-// agreed asks whether to go on.
-func (r *release) agreed(ctx context.Context, question string) (bool, error) {
+// confirm asks whether to go on.
+func (r *release) confirm(ctx context.Context, question string) (bool, error) {
 	return ask(ctx, r.options, r.yes, question)
 }
 

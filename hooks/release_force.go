@@ -13,13 +13,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// lever lifts by force what nothing below it keeps held, and tells whether there was anything to lift that was agreed to.
-func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
+// forceRest lifts by force what nothing below it keeps held, and tells whether there was anything to lift that was agreed to.
+func (l *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	roots := l.roots(last)
 	if len(roots) == 0 {
 		return false, nil
 	}
-	foreseen, err := l.foresee(ctx, l.selector(), roots)
+	foreseen, err := l.assessForce(ctx, l.selector(), roots)
 	if err != nil {
 		return false, err
 	}
@@ -35,12 +35,12 @@ func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
 		return false, nil
 	}
 	l.warn(roots, foreseen)
-	agreed, err := l.agreed(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
+	agreed, err := l.confirm(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
 	if err != nil || !agreed {
 		return false, err
 	}
 	// Nobody has agreed to what has come up meanwhile.
-	now, err := l.foresee(ctx, l.selector(), roots)
+	now, err := l.assessForce(ctx, l.selector(), roots)
 	if err != nil {
 		return false, err
 	}
@@ -68,7 +68,7 @@ func (l *lifting) lever(ctx context.Context, last plans) (bool, error) {
 }
 
 // roots returns what is still held and waits for nothing that is held itself.
-func (l *lifting) roots(last plans) []*held {
+func (l *releaseRun) roots(last plans) []*held {
 	var left []*held
 	for _, blocked := range []bool{true, false} {
 		for _, h := range l.due {
@@ -91,8 +91,8 @@ func (l *lifting) roots(last plans) []*held {
 	return slices.DeleteFunc(left, func(h *held) bool { return above[h] })
 }
 
-// foresee returns what it means to lift holds by force.
-func (r *release) foresee(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.Forcing, error) {
+// assessForce returns what it means to lift holds by force.
+func (r *release) assessForce(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.Forcing, error) {
 	foreseen, err := r.adopter.Foresee(ctx, r.key, selector, refsOf(some))
 	if err != nil || len(r.busy) == 0 {
 		return foreseen, err

@@ -136,7 +136,7 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 	return h
 }
 
-// judge finds out whether anything is to be done about a hold.
+// conclude finds out whether anything is to be done about a hold.
 func (f *finder) judge(h *held, hold *adoption.Hold, known bool) {
 	how := adoption.HowToRelease(h.object, hold)
 	release := xp.ReleaseOf(hold.Restore[strings.Index(hold.Restore, "/")+1:]).String()

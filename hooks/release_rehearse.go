@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// rehearse says what would be done. It changes nothing.
-func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
+// dryRun says what would be done. It changes nothing.
+func (r *release) preview(ctx context.Context, s *live.Survey) error {
 	due := r.holds.due()
 	waits := map[*held]string{}
 	plans := s.PlansAfter(ctx, refsOf(slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return !h.kept })))
@@ -50,7 +50,7 @@ func (r *release) rehearse(ctx context.Context, s *live.Survey) error {
 		}
 	}
 	if r.force {
-		return r.rehearseForce(ctx, due, waits)
+		return r.previewForce(ctx, due, waits)
 	}
 
 	return nil
@@ -85,14 +85,14 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	}
 }
 
-// rehearseForce says what would be done with what would stay held.
-func (r *release) rehearseForce(ctx context.Context, due []*held, waits map[*held]string) error {
+// previewForce says what would be done with what would stay held.
+func (r *release) previewForce(ctx context.Context, due []*held, waits map[*held]string) error {
 	left := slices.DeleteFunc(slices.Clone(due), func(h *held) bool { return h.Result != report.WouldWait })
 	if len(left) == 0 {
 		return nil
 	}
 	r.adopter = live.NewAdopter(r.cluster, r.logger())
-	foreseen, err := r.foresee(ctx, xp.LabelRestore, left)
+	foreseen, err := r.assessForce(ctx, xp.LabelRestore, left)
 	if err != nil {
 		return err
 	}

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// patience is how many errors of the API server in a row are no reason to stop.
-	patience = 3
-	// grace is for how long the last look may take.
-	grace = 30 * time.Second
+	// maxErrors is how many errors of the API server in a row are no reason to stop.
+	maxErrors = 3
+	// lastLookTimeout is for how long the last look may take.
+	lastLookTimeout = 30 * time.Second
 )
 
 type plans = map[xp.ID]adoption.Plan
 
-// A lifting is one run over what is held.
-type lifting struct {
+// A releaseRun is one run over what is held.
+type releaseRun struct {
 	*release
 
 	due      []*held
@@ -40,7 +40,7 @@ type lifting struct {
 	steps   int
 	known   string
 	changed time.Time
-	// told is what was last said of each object.
+	// reportedProblem is what was last said of each object.
 	told map[xp.ID]string
 	// forced are those that were lifted by force.
 	forced map[xp.ID]bool
@@ -52,15 +52,15 @@ func (r *release) lift(ctx context.Context) error {
 	if len(due) == 0 {
 		return nil
 	}
-	l := &lifting{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), told: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
+	l := &releaseRun{release: r, due: due, deadline: time.Now().Add(r.timeout), changed: time.Now(), told: map[xp.ID]string{}, forced: map[xp.ID]bool{}}
 	r.adopter = live.NewAdopter(r.cluster, r.logger()).OnStep(l.stepped)
-	limited, cancel := context.WithTimeout(ctx, r.timeout+grace)
+	limited, cancel := context.WithTimeout(ctx, r.timeout+lastLookTimeout)
 	defer cancel()
 	last, err := l.all(limited)
 	if ctx.Err() != nil {
 		return fmt.Errorf("cannot go on; what was not lifted yet is still held: %w", ctx.Err())
 	}
-	if judgeErr := l.judge(ctx, last); judgeErr != nil {
+	if judgeErr := l.conclude(ctx, last); judgeErr != nil {
 		return judgeErr
 	}
 
@@ -72,34 +72,34 @@ func (r *release) logger() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(r.Err)
 	log.SetLevel(logrus.WarnLevel)
-	log.SetFormatter(&plainly{said: map[string]bool{}})
+	log.SetFormatter(&dedupFormatter{last: map[string]bool{}})
 
 	return log
 }
 
-// plainly is how a log looks to a person at a terminal, who need not be told the same at each look. Logrus formats one entry at a time.
-type plainly struct {
-	said map[string]bool
+// dedupFormatter is how a log looks to a person at a terminal, who need not be told the same at each look. Logrus formats one entry at a time.
+type dedupFormatter struct {
+	last map[string]bool
 }
 
 // Format returns what is logged as a line, or nothing if it was said before.
-func (p *plainly) Format(e *logrus.Entry) ([]byte, error) {
+func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 	parts := []string{e.Level.String() + ": " + e.Message}
 	for _, key := range slices.Sorted(maps.Keys(e.Data)) {
 		parts = append(parts, fmt.Sprintf("%s: %v", key, e.Data[key]))
 	}
 
 	line := strings.Join(parts, "; ") + "\n"
-	if p.said[line] {
+	if p.last[line] {
 		return nil, nil
 	}
-	p.said[line] = true
+	p.last[line] = true
 
 	return []byte(line), nil
 }
 
 // all lifts what can be lifted, and with --force the rest.
-func (l *lifting) all(ctx context.Context) (plans, error) {
+func (l *releaseRun) all(ctx context.Context) (plans, error) {
 	for _, h := range l.due {
 		if !h.kept {
 			continue
@@ -114,7 +114,7 @@ func (l *lifting) all(ctx context.Context) (plans, error) {
 	last, err := l.adopt(ctx)
 	for err == nil && l.force {
 		var some bool
-		if some, err = l.lever(ctx, last); err != nil || !some {
+		if some, err = l.forceRest(ctx, last); err != nil || !some {
 			break
 		}
 		last, err = l.adopt(ctx)
@@ -123,7 +123,7 @@ func (l *lifting) all(ctx context.Context) (plans, error) {
 	return last, err
 }
 
-func (l *lifting) stepped(change adoption.Change) {
+func (l *releaseRun) stepped(change adoption.Change) {
 	l.steps++
 	l.say("%s: %s", xp.String(change.Target), change.Step)
 	if h := l.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
@@ -132,7 +132,7 @@ func (l *lifting) stepped(change adoption.Change) {
 }
 
 // selector selects what the Restores have created that hold what is to be lifted. It only saves listing what else there is.
-func (l *lifting) selector() string {
+func (l *releaseRun) selector() string {
 	for _, h := range l.due {
 		if h.Restore != l.due[0].Restore {
 			return xp.LabelRestore
@@ -147,7 +147,7 @@ func (l *lifting) selector() string {
 }
 
 // start lets the schedules that were named start Operations again.
-func (l *lifting) start(ctx context.Context) error {
+func (l *releaseRun) start(ctx context.Context) error {
 	schedules := slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return !h.schedule })
 	if len(schedules) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func (l *lifting) start(ctx context.Context) error {
 }
 
 // adopt carries on until everything is adopted or nothing moves any more.
-func (l *lifting) adopt(ctx context.Context) (plans, error) {
+func (l *releaseRun) adopt(ctx context.Context) (plans, error) {
 	var last plans
 	refs := refsOf(slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return h.schedule }))
 	if len(refs) == 0 {
@@ -180,13 +180,13 @@ func (l *lifting) adopt(ctx context.Context) (plans, error) {
 		switch {
 		case err == nil:
 			last, failures = now, 0
-			l.look(last)
+			l.logWaiting(last)
 			if l.isOver(last) {
 				return last, nil
 			}
 		case ctx.Err() != nil:
 			return last, ctx.Err()
-		case apierrors.IsForbidden(err), failures+1 >= patience:
+		case apierrors.IsForbidden(err), failures+1 >= maxErrors:
 			return last, err
 		default:
 			failures++
@@ -203,8 +203,8 @@ func (l *lifting) adopt(ctx context.Context) (plans, error) {
 	}
 }
 
-// look says what is waited for where that has changed.
-func (l *lifting) look(now plans) {
+// logWaiting says what is waited for where that has changed.
+func (l *releaseRun) logWaiting(now plans) {
 	known := []string{strconv.Itoa(l.steps)}
 	for _, h := range l.due {
 		p := now[h.Object.ID()]
@@ -222,7 +222,7 @@ func (l *lifting) look(now plans) {
 }
 
 // isOver tells whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
-func (l *lifting) isOver(now plans) bool {
+func (l *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
 	for _, h := range l.due {
 		if p := now[h.Object.ID()]; !h.schedule && !p.Done {
@@ -241,8 +241,8 @@ func (l *lifting) isOver(now plans) bool {
 	}
 }
 
-// judge finds out what became of each.
-func (l *lifting) judge(ctx context.Context, last plans) error {
+// conclude finds out what became of each.
+func (l *releaseRun) conclude(ctx context.Context, last plans) error {
 	objects, err := l.cluster.Read(ctx, refsOf(l.due), l.namespace)
 	if err != nil {
 		return err

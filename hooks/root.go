@@ -35,15 +35,15 @@ type options struct {
 
 	kubeconfig, context, namespace, velero string
 
-	rehearser Rehearser
+	dryRunner DryRunner
 	version   string
 }
 
 // An Option gives the commands what this package must not import.
 type Option func(*options)
 
-// WithRehearser lets inspect say what a restore would do.
-func WithRehearser(r Rehearser) Option { return func(o *options) { o.rehearser = r } }
+// WithDryRunner lets inspect say what a restore would do.
+func WithDryRunner(r DryRunner) Option { return func(o *options) { o.dryRunner = r } }
 
 // WithVersion says what --version prints.
 func WithVersion(v string) Option { return func(o *options) { o.version = v } }
@@ -102,8 +102,8 @@ Results go to stdout, progress to stderr. Exit codes: 0 fine, 1 the command fail
 		Args: knownCommand,
 	}
 	root.SetIn(o.In)
-	root.SetOut(unwrapped(o.Out)) // Cobra writes help and scripts, and nothing of a cluster.
-	root.SetErr(unwrapped(o.Err))
+	root.SetOut(rawWriter(o.Out)) // Cobra writes help and scripts, and nothing of a cluster.
+	root.SetErr(rawWriter(o.Err))
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.Flags().Bool("version", false, "say which version this is, and what it was built from")
 	flags := root.PersistentFlags()

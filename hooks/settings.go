@@ -83,11 +83,11 @@ func (s *settings) run(ctx context.Context, cluster *live.Cluster) error {
 	if of != nil {
 		e.Of = of.String()
 	}
-	if err := e.print(unwrapped(s.Out), s.out.format); err != nil {
+	if err := e.print(rawWriter(s.Out), s.out.format); err != nil {
 		return err
 	}
 
-	return verdict(len(e.Faults))
+	return exitFor(len(e.Faults))
 }
 
 // of returns the Backup or Restore that is asked for; nil if none is.

@@ -17,11 +17,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// secondLook is how long after the first look at a cluster the second comes.
-const secondLook = time.Second
+// recheckAfter is how long after the first look at a cluster the second comes.
+const recheckAfter = time.Second
 
 func newValidate(o *options) *cobra.Command {
-	v := &validation{options: o, pause: secondLook}
+	v := &validation{options: o, pause: recheckAfter}
 	w := &watch{options: o}
 	var out output
 	strict := false
@@ -68,9 +68,9 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 				return err
 			}
 			if w.on {
-				return failed(w.run(c.Context(), out, strict, v.settled))
+				return failed(w.run(c.Context(), out, strict, v.validateStable))
 			}
-			r, err := v.settled(c.Context())
+			r, err := v.validateStable(c.Context())
 			if err != nil {
 				return failed(err)
 			}
@@ -78,7 +78,7 @@ the cluster at all; a kind that may not be read is a warning. docs/validate.md s
 				return failed(err)
 			}
 
-			return verdict(r.Failing(strict))
+			return exitFor(r.Failing(strict))
 		},
 	}
 	c.Flags().StringVar(&v.restore, "restore", "", "only the trees that this Restore of Velero's has brought something back of")
@@ -98,7 +98,7 @@ type validation struct {
 	*options
 
 	restore string
-	// newest is how long ago the newest Restore may have begun, which is asked for then; 0 if that is not asked for.
+	// newestRestore is how long ago the newest Restore may have begun, which is asked for then; 0 if that is not asked for.
 	newest time.Duration
 	names  []string
 	// pause is how long after the first look the second comes.
@@ -134,11 +134,11 @@ func (o *options) parseNames(args []string) ([]string, error) {
 	return names, nil
 }
 
-// settled validates the cluster, and if it finds what can pass in a moment it looks again and keeps only what is still so: lists of several kinds are not of
-// one moment, and Crossplane writes what an XR composes into the XR before it makes it.
-func (v *validation) settled(ctx context.Context) (*report.Report, error) {
+// validateStable validates the cluster, and if it finds what can pass in a moment it looks again and keeps only what is still so: lists of several kinds are not of
+// exchange moment, and Crossplane writes what an XR composes into the XR before it makes it.
+func (v *validation) validateStable(ctx context.Context) (*report.Report, error) {
 	first, err := v.validate(ctx)
-	if err != nil || !slices.ContainsFunc(first.Problems, isFleeting) {
+	if err != nil || !slices.ContainsFunc(first.Problems, isTransient) {
 		return first, err
 	}
 	select {
@@ -150,19 +150,19 @@ func (v *validation) settled(ctx context.Context) (*report.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := map[told]bool{}
+	before := map[reportedProblem]bool{}
 	for _, p := range first.Problems {
-		before[told{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}] = true
+		before[reportedProblem{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}] = true
 	}
 	second.Assemble(second.Trees, slices.DeleteFunc(second.Problems, func(p report.Problem) bool {
-		return isFleeting(p) && !before[told{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}]
+		return isTransient(p) && !before[reportedProblem{code: p.Code, object: p.Object.APIVersion + " " + p.Object.String()}]
 	}))
 
 	return second, nil
 }
 
-// isFleeting tells whether a problem can come from looking at objects one after the other.
-func isFleeting(p report.Problem) bool {
+// isTransient tells whether a problem can come from looking at objects one after the other.
+func isTransient(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are told from one object.
 	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind,
 		report.Duplicated:
@@ -183,21 +183,21 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 		if s.Unread != nil {
 			return nil, fmt.Errorf("cannot find out which Restore is the newest: %w", s.Unread)
 		}
-		restore, late = newest(s.Restores, v.velero, s.Situation.Now, v.newest)
+		restore, late = newestRestore(s.Restores, v.velero, s.Situation.Now, v.newest)
 	}
 	if restore != "" && s.Unread != nil {
 		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
 	}
 	late = append(late, v.platform(ctx, s)...)
 	problems := diagnosis.Validate(s.Objects, s.Situation)
-	choice := diagnosis.Choice{Namespace: v.namespace, Names: v.names}
+	choice := diagnosis.Selection{Namespace: v.namespace, Names: v.names}
 	if restore != "" {
 		// Velero makes label values of longer names.
 		choice.Restore, choice.Label = v.velero+"/"+restore, label.GetValidName(restore)
 		_, there := s.Restores[choice.Restore]
 		choice.Gone = !there && s.Unread == nil
 	}
-	trees, problems := s.Choose(choice, s.Trees(), problems)
+	trees, problems := s.Select(choice, s.Trees(), problems)
 	s.Situation.Explain(trees)
 	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.Situation.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(trees, s, choice.Restore)

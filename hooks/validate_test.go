@@ -58,7 +58,7 @@ func TestValidateLooksAgain(t *testing.T) {
 
 				return false, nil, nil
 			})
-			r, err := s.validation().settled(context.Background())
+			r, err := s.validation().validateStable(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -98,7 +98,7 @@ type wait struct {
 	look           func(ctx context.Context) (live.Roots, error)
 	// busy returns the Restores that have to be over, too; nil if that does not matter.
 	busy func(ctx context.Context) []pending
-	// told is what was last said of each object.
+	// reportedProblem is what was last said of each object.
 	told map[string]string
 }
 
@@ -194,7 +194,7 @@ func (w *wait) lookAt(cluster *live.Cluster) func(ctx context.Context) (live.Roo
 func (w *wait) run(ctx context.Context) error {
 	deadline := time.Now().Add(w.timeout)
 	for {
-		look, cancel := context.WithDeadline(ctx, later(deadline, time.Now().Add(waitRequest)))
+		look, cancel := context.WithDeadline(ctx, latest(deadline, time.Now().Add(waitRequest)))
 		roots, err := w.look(look)
 		cancel()
 		if ctx.Err() != nil {
@@ -227,7 +227,7 @@ func (w *wait) run(ctx context.Context) error {
 // waitRequest is how long one look may take, also if the time is nearly over.
 const waitRequest = 30 * time.Second
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -242,7 +242,7 @@ type pending struct {
 
 func (p pending) String() string { return p.what + ": " + p.why }
 
-// judge returns what is adopted, and what is waited for.
+// conclude returns what is adopted, and what is waited for.
 func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pending) {
 	if err != nil {
 		return nil, []pending{{what: "the cluster", why: err.Error(), next: "see whether the API server can be reached"}}
@@ -300,7 +300,7 @@ func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	return left
 }
 
-// tell says what is waited for if that has changed.
+// printReport says what is waited for if that has changed.
 func (w *wait) tell(left []pending) {
 	for _, p := range left {
 		w.say(p.what, "waiting for "+p.String())

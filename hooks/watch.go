@@ -136,31 +136,31 @@ func (w *watch) view() view { //nolint:ireturn // It depends on where stderr goe
 		return newLiveView(w.Err)
 	}
 
-	return &plainView{out: w.Err, told: map[told]string{}}
+	return &plainView{out: w.Err, told: map[reportedProblem]string{}}
 }
 
-// A told is a problem that was told of.
-type told struct {
+// A reportedProblem is a problem that was told of.
+type reportedProblem struct {
 	code   report.Code
 	object string
 }
 
-// tellable returns the problems of a report by what they are, as a person reads them in one line.
-func tellable(r *report.Report) (order []told, lines map[told]string) {
-	lines = map[told]string{}
+// reportable returns the problems of a report by what they are, as a person reads them in one line.
+func reportable(r *report.Report) (order []reportedProblem, lines map[reportedProblem]string) {
+	lines = map[reportedProblem]string{}
 	for _, p := range r.Problems {
-		t := told{code: p.Code, object: printer.Clean(p.Object.String())}
+		t := reportedProblem{code: p.Code, object: printer.Clean(p.Object.String())}
 		if _, again := lines[t]; !again {
 			order = append(order, t)
 		}
-		lines[t] = printer.Clean(gist(p))
+		lines[t] = printer.Clean(problemText(p))
 	}
 
 	return order, lines
 }
 
-// gist is what is wrong, of a hold only what it waits for: that changes, and is what a person watches.
-func gist(p report.Problem) string {
+// problemText is what is wrong, of a hold only what it waits for: that changes, and is what a person watches.
+func problemText(p report.Problem) string {
 	if p.Code == report.HeldBack || p.Code == report.LeakedHold {
 		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {
 			return p.Reason[at:]
@@ -170,8 +170,8 @@ func gist(p report.Problem) string {
 	return p.Reason
 }
 
-// howFar says in one line how far it is.
-func howFar(r *report.Report) string {
+// progressText says in one line how far it is.
+func progressText(r *report.Report) string {
 	s := r.Summary
 
 	return fmt.Sprintf("%d of %d composed resources adopted, %d held; %d problems, %d warnings", s.Adopted, s.Composed, s.Held, s.Problems, s.Warnings)

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// mostPinned is how many problems a live view shows: what is above the terminal's first line can't be drawn again.
-	mostPinned = 8
-	// frame is the time between two frames.
-	frame = 100 * time.Millisecond
+	// maxShown is how many problems a live view shows: what is above the terminal's first line can't be drawn again.
+	maxShown = 8
+	// frameInterval is the time between two frames.
+	frameInterval = 100 * time.Millisecond
 	// barWidth is how wide a bar is on a terminal of usual width, and narrow which terminal has no place for it.
 	barWidth, narrow = 30, 84
 	// messageWidth is how wide what is beside a bar is.
@@ -34,11 +34,11 @@ type liveView struct {
 }
 
 func newLiveView(out io.Writer) *liveView {
-	out = unwrapped(out)
+	out = rawWriter(out)
 	v := &liveView{out: out, writer: progress.NewWriter()}
 	v.composed, v.free = &progress.Tracker{AutoStopDisabled: true}, &progress.Tracker{AutoStopDisabled: true}
 	v.writer.SetOutputWriter(out)
-	v.writer.SetUpdateFrequency(frame)
+	v.writer.SetUpdateFrequency(frameInterval)
 	v.writer.SetSortBy(progress.SortByNone)
 	v.writer.SetTrackerPosition(progress.PositionRight)
 	v.writer.SetMessageLength(messageWidth)
@@ -78,7 +78,7 @@ func (v *liveView) stop() {
 		select {
 		case <-v.ended:
 			return
-		case <-time.After(frame):
+		case <-time.After(frameInterval):
 		}
 	}
 }
@@ -100,12 +100,12 @@ func (v *liveView) show(r *report.Report) {
 		v.writer.AppendTrackers([]*progress.Tracker{v.free, v.composed})
 	}
 	roots, held := r.Summary.Claims+r.Summary.XRs, heldRoots(r.Trees)
-	set(v.free, roots-held, roots, "claims and XRs are free")
-	set(v.composed, r.Summary.Adopted, r.Summary.Composed, "composed resources adopted")
-	order, lines := tellable(r)
+	setTracker(v.free, roots-held, roots, "claims and XRs are free")
+	setTracker(v.composed, r.Summary.Adopted, r.Summary.Composed, "composed resources adopted")
+	order, lines := reportable(r)
 	var pinned []string
 	for n, t := range order {
-		if n == mostPinned {
+		if n == maxShown {
 			pinned = append(pinned, fmt.Sprintf("and %d more", len(order)-n))
 
 			break
@@ -147,8 +147,8 @@ func bar(value, total int64, width int) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
 }
 
-// set is for a total that changes, and a value that may become less.
-func set(t *progress.Tracker, value, total int, of string) {
+// setTracker is for a total that changes, and a value that may become less.
+func setTracker(t *progress.Tracker, value, total int, of string) {
 	t.UpdateMessage(fmt.Sprintf("%d of %d %s", value, total, of))
 	t.UpdateTotal(int64(total))
 	t.SetValue(int64(value))

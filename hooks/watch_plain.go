@@ -14,15 +14,15 @@ type plainView struct {
 	out io.Writer
 	// last is the last line of how far it is, or the last error.
 	last string
-	told map[told]string
+	told map[reportedProblem]string
 }
 
 func (v *plainView) show(r *report.Report) {
-	if line := howFar(r); line != v.last {
+	if line := progressText(r); line != v.last {
 		v.say(line)
 		v.last = line
 	}
-	order, lines := tellable(r)
+	order, lines := reportable(r)
 	for _, t := range order {
 		before, known := v.told[t]
 		v.told[t] = lines[t]

@@ -232,7 +232,7 @@ func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := slices.IndexFunc(fates, func(f report.Fate) bool { return f.Item.Kind == mr.GetKind() })
+		n := slices.IndexFunc(fates, func(f report.ItemResult) bool { return f.Item.Kind == mr.GetKind() })
 		said := strings.Contains(fates[n].Outcome.Reason, "Secret infra/password, which its provider reads")
 		if fates[n].Outcome.Action != tc.want || said != (tc.want == report.Keep) {
 			t.Errorf("%s\ngot %+v", reason, fates[n])

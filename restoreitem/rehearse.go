@@ -27,7 +27,7 @@ import (
 // Rehearse tells what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
 // would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
 // backup has. It fails if the cluster can't be read.
-func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore, tell func(report.Fate)) error {
+func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	r := &rehearsal{
 		backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: make([]bool, len(b.Items)),
 		actions: map[schema.GroupResource][]casting{}, tell: tell,
@@ -69,7 +69,7 @@ type rehearsal struct {
 	said    *record
 	// done are the items of the backup that the rehearsal came to.
 	done []bool
-	tell func(report.Fate)
+	tell func(report.ItemResult)
 }
 
 // A casting is an action with what it is for.
@@ -185,7 +185,7 @@ func (r *rehearsal) enter(path []*visit, n int, asker *xp.Ref) []*visit {
 
 // leave says what becomes of an item.
 func (r *rehearsal) leave(v *visit) {
-	fate := report.Fate{Item: v.self, Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
+	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, r.restore); to != v.item.Namespace {
 		fate.Namespace = to
 	}

@@ -77,14 +77,14 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 }
 
 // rehearsed is what becomes of all items.
-func rehearsed(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) (fates []report.Fate, err error) {
-	err = Rehearse(ctx, b, cluster, restore, func(f report.Fate) { fates = append(fates, f) })
+func rehearsed(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) (fates []report.ItemResult, err error) {
+	err = Rehearse(ctx, b, cluster, restore, func(f report.ItemResult) { fates = append(fates, f) })
 
 	return fates, err
 }
 
 // told is what a rehearsal says of each item, in its order.
-func told(fates []report.Fate) []string {
+func told(fates []report.ItemResult) []string {
 	var all []string
 	for _, f := range fates {
 		s := string(f.Outcome.Action) + " " + f.Item.String()

@@ -55,7 +55,7 @@ func servedAsIn(b *archive.Backup) ResourceMapperFn {
 	}
 }
 
-func testFates(t *testing.T, b *archive.Backup, fates []report.Fate) {
+func testFates(t *testing.T, b *archive.Backup, fates []report.ItemResult) {
 	t.Helper()
 	held, composed := 0, 0
 	came := map[xp.ID]bool{}

@@ -17,7 +17,7 @@ var kindCRD = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResou
 func (d *diagnosis) checkActivations() {
 	var policies []*unstructured.Unstructured
 	for _, o := range d.byID[xp.KindActivationPolicy.GroupKind()] {
-		policies = append(policies, o.whole())
+		policies = append(policies, o.full())
 	}
 	groups := map[string]bool{}
 	kinds := map[schema.GroupKind]bool{}
@@ -30,7 +30,7 @@ func (d *diagnosis) checkActivations() {
 		if _, group, _ := strings.Cut(o.Name, "."); !groups[group] {
 			continue
 		}
-		crd := o.whole()
+		crd := o.full()
 		name, defined := definedBy(crd)
 		if !defined || !kinds[xp.ManagedKind(crd)] ||
 			slices.ContainsFunc(policies, func(u *unstructured.Unstructured) bool { return xp.Activates(u, name) }) {

@@ -15,7 +15,7 @@ func (d *diagnosis) checkSecrets() {
 		if !u.is(isPublishing) {
 			continue
 		}
-		r, _ := xp.SecretRef(u.whole())
+		r, _ := xp.SecretRef(u.full())
 		if d.get(r) != nil || d.IsUnread(r) {
 			continue
 		}
@@ -55,10 +55,10 @@ func (d *diagnosis) checkInputs() {
 // checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a package: another revision has one of another name.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.sortedAll() {
-		if !o.is(isTuned) {
+		if !o.is(isCustomizedAccount) {
 			continue
 		}
-		u := o.whole()
+		u := o.full()
 		revision, _ := xp.Controller(u)
 		d.add(report.SettingsMisplaced, report.Warning, o.Ref, "it is that of the package revision "+revision.Name+", and somebody has put on it: "+
 			strings.Join(xp.AddedSettings(u), ", "), "a restore brings that back, but only this revision runs with it; to have it with each, put labels and "+
@@ -71,14 +71,14 @@ func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {
 		if o.is(isNewer) {
-			d.add(report.Malformed, report.Grave, o.Ref, xp.CheckFormat(o.whole()).Error(), refuses)
+			d.add(report.Malformed, report.Grave, o.Ref, xp.CheckFormat(o.full()).Error(), refuses)
 
 			continue
 		}
 		if !o.is(isMarked) {
 			continue
 		}
-		u := o.whole()
+		u := o.full()
 		h, err := adoption.HoldOf(u)
 		switch {
 		case errors.Is(err, adoption.ErrNewer):

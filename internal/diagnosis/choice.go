@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Choice is what of the objects is asked for. All of it must hold; the zero value is everything.
-type Choice struct {
+// A Selection is what of the objects is asked for. All of it must hold; the zero value is everything.
+type Selection struct {
 	// Namespace is one in which the trees have something.
 	Namespace string
 	// Restore is the one that created something of the trees, as namespace/name, and Label what Velero writes on that.
@@ -23,12 +23,12 @@ type Choice struct {
 	Names []string
 }
 
-// Choose returns those of the trees that are asked for, and the problems that are about them. What is asked for and is not there is a problem too.
-func (o *Objects) Choose(c Choice, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
+// Select returns those of the trees that are asked for, and the problems that are about them. What is asked for and is not there is a problem too.
+func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
 	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
 		return trees, problems
 	}
-	s := choosing{Objects: o, Choice: c, kept: map[xp.ID]bool{}, found: map[string]bool{}}
+	s := selector{Objects: o, Selection: c, kept: map[xp.ID]bool{}, found: map[string]bool{}}
 	chosen := map[*report.Node]bool{}
 	for _, n := range trees {
 		if s.wants(n) {
@@ -47,9 +47,9 @@ func (o *Objects) Choose(c Choice, trees []*report.Node, problems []report.Probl
 	return trees, append(problems, s.missing()...)
 }
 
-type choosing struct {
+type selector struct {
 	*Objects
-	Choice
+	Selection
 
 	kept map[xp.ID]bool
 	// found are the Names that there are.
@@ -58,7 +58,7 @@ type choosing struct {
 }
 
 // wants tells whether a tree is asked for.
-func (s *choosing) wants(tree *report.Node) bool {
+func (s *selector) wants(tree *report.Node) bool {
 	named, restored, here := len(s.Names) == 0, s.Restore == "", s.Namespace == ""
 	var visit func(n *report.Node)
 	visit = func(n *report.Node) {
@@ -91,7 +91,7 @@ func isNamed(r xp.Ref, name string) bool {
 }
 
 // isRestored tells whether the Restore that is asked for has created an object, or holds it.
-func (s *choosing) isRestored(n *report.Node) bool {
+func (s *selector) isRestored(n *report.Node) bool {
 	if n.Hold != nil && n.Hold.Restore == s.Restore {
 		return true
 	}
@@ -100,7 +100,7 @@ func (s *choosing) isRestored(n *report.Node) bool {
 	return u != nil && u.GetLabels()[xp.LabelRestore] == s.Label
 }
 
-func (s *choosing) keep(n *report.Node) {
+func (s *selector) keep(n *report.Node) {
 	s.kept[n.ID()] = true
 	for _, child := range n.Children {
 		s.keep(child)
@@ -108,7 +108,7 @@ func (s *choosing) keep(n *report.Node) {
 }
 
 // concerns tells whether a problem is about what was chosen. What is not known and what goes on with a whole kind may be.
-func (s *choosing) concerns(p report.Problem) bool {
+func (s *selector) concerns(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are about one object.
 	case report.NotRead, report.DefinitionDying:
 		return true
@@ -118,7 +118,7 @@ func (s *choosing) concerns(p report.Problem) bool {
 }
 
 // missing are the problems with what is asked for and is not there.
-func (s *choosing) missing() []report.Problem {
+func (s *selector) missing() []report.Problem {
 	var problems []report.Problem
 	for _, name := range s.Names {
 		if s.found[name] {
@@ -130,7 +130,7 @@ func (s *choosing) missing() []report.Problem {
 		}
 		problems = append(problems, report.Problem{
 			Code: report.NotFound, Severity: report.Grave, Object: xp.Ref{Kind: "*", Namespace: namespace, Name: bare},
-			Reason: "there is no claim, XR or managed resource of this name", Next: s.alike(bare),
+			Reason: "there is no claim, XR or managed resource of this name", Next: s.similarNames(bare),
 		})
 	}
 	if s.Restore != "" && !s.restored {
@@ -149,8 +149,8 @@ func (s *choosing) missing() []report.Problem {
 	return problems
 }
 
-// alike says where there is something of a name.
-func (s *choosing) alike(bare string) string {
+// similarNames says where there is something of a name.
+func (s *selector) similarNames(bare string) string {
 	var names []string
 	for _, u := range sorted(slices.Concat(s.claims, s.composites)) {
 		if u.Name == bare {
@@ -165,7 +165,7 @@ func (s *choosing) alike(bare string) string {
 }
 
 // Explain writes what held objects wait for onto the nodes of trees.
-func (s Situation) Explain(trees []*report.Node) {
+func (s ClusterState) Explain(trees []*report.Node) {
 	for _, n := range trees {
 		if plan, ok := s.Plans[n.ID()]; ok && n.Hold != nil {
 			n.Hold.Waiting = slices.Clone(plan.Waiting)

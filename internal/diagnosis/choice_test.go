@@ -31,7 +31,7 @@ func TestChoose(t *testing.T) {
 	leaked := "problem LeakedHold Order team-a/o"
 	cases := map[string]struct {
 		reason   string
-		choice   Choice
+		choice   Selection
 		trees    []string
 		problems []string
 	}{
@@ -40,36 +40,36 @@ func TestChoose(t *testing.T) {
 			problems: append([]string{leaked, "warning NotReady Bucket duplicate", "warning NotReady Bucket far"}, of...),
 		},
 		"Claim": {
-			reason: "With a tree comes what was left by it, and what manages the same as something of it.", choice: Choice{Names: []string{"team-a/c"}},
+			reason: "With a tree comes what was left by it, and what manages the same as something of it.", choice: Selection{Names: []string{"team-a/c"}},
 			trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"Nested": {
-			reason: "An XR in the middle stands for its tree.", choice: Choice{Names: []string{"n"}}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
+			reason: "An XR in the middle stands for its tree.", choice: Selection{Names: []string{"n"}}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"Restore": {
-			reason: "What a Restore created anything of.", choice: Choice{Restore: "velero/monday", Label: "monday"}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
+			reason: "What a Restore created anything of.", choice: Selection{Restore: "velero/monday", Label: "monday"}, trees: []string{"team-a/c", "duplicate", "orphan"}, problems: of,
 		},
 		"RestoreHolds": {
-			reason: "What it holds is its, too.", choice: Choice{Restore: "velero/r", Label: "r"}, trees: []string{"team-a/o"}, problems: []string{leaked},
+			reason: "What it holds is its, too.", choice: Selection{Restore: "velero/r", Label: "r"}, trees: []string{"team-a/o"}, problems: []string{leaked},
 		},
 		"RestoreOfNothing": {
-			reason: "That nothing of a Restore is there is a problem.", choice: Choice{Restore: "velero/tuesday", Label: "tuesday"},
+			reason: "That nothing of a Restore is there is a problem.", choice: Selection{Restore: "velero/tuesday", Label: "tuesday"},
 			problems: []string{"problem NotFound Restore velero/tuesday"},
 		},
 		"Namespace": {
-			reason: "A tree is in each namespace that it has something in.", choice: Choice{Namespace: xptest.Namespace},
+			reason: "A tree is in each namespace that it has something in.", choice: Selection{Namespace: xptest.Namespace},
 			trees: []string{"team-a/c", "team-a/o", "duplicate", "orphan"}, problems: append([]string{leaked}, of...),
 		},
 		"Nobody": {
-			reason: "What is named and not there is a problem.", choice: Choice{Names: []string{"team-b/c", "nobody"}},
+			reason: "What is named and not there is a problem.", choice: Selection{Names: []string{"team-b/c", "nobody"}},
 			problems: []string{"problem NotFound * team-b/c", "problem NotFound * nobody"},
 		},
-		"Both": {reason: "All that is asked for must hold.", choice: Choice{Namespace: xptest.Namespace, Names: []string{"far"}}},
+		"Both": {reason: "All that is asked for must hold.", choice: Selection{Namespace: xptest.Namespace, Names: []string{"far"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := objectsOf(objects...)
-			trees, problems := o.Choose(tc.choice, o.Trees(), Validate(o, Situation{Now: now}))
+			trees, problems := o.Select(tc.choice, o.Trees(), Validate(o, ClusterState{Now: now}))
 			got := []string{}
 			for _, n := range trees {
 				got = append(got, n.Path())
@@ -89,11 +89,11 @@ func TestChoose(t *testing.T) {
 
 func TestChooseSaysWhatElseThereIs(t *testing.T) {
 	o := objectsOf(xptest.Claim("c", xptest.Reconciled()))
-	_, problems := o.Choose(Choice{Names: []string{"c"}}, o.Trees(), nil)
+	_, problems := o.Select(Selection{Names: []string{"c"}}, o.Trees(), nil)
 	if len(problems) != 1 || problems[0].Next != "did you mean team-a/c?" {
 		t.Errorf("got %+v", problems)
 	}
-	_, problems = o.Choose(Choice{Restore: "velero/gone", Label: "gone", Gone: true}, o.Trees(), nil)
+	_, problems = o.Select(Selection{Restore: "velero/gone", Label: "gone", Gone: true}, o.Trees(), nil)
 	if len(problems) != 1 || problems[0].Next != "see which there are: velero restore get" {
 		t.Errorf("got %+v", problems)
 	}
@@ -103,7 +103,7 @@ func TestExplain(t *testing.T) {
 	waits, fails := held(xptest.XR("x")), held(xptest.XR("y"))
 	o := objectsOf(waits, fails, xptest.XR("z"))
 	trees := o.Trees()
-	Situation{Plans: map[xp.ID]adoption.Plan{
+	ClusterState{Plans: map[xp.ID]adoption.Plan{
 		xp.RefTo(waits).ID(): {Waiting: []string{"a", "b"}}, xp.RefTo(fails).ID(): {Failed: "no", Waiting: []string{"c"}},
 	}}.Explain(trees)
 	got := map[string][]string{}

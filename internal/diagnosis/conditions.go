@@ -22,13 +22,13 @@ const (
 
 // checkConditions finds what Crossplane or a provider has not reconciled, or can't.
 func (d *diagnosis) checkConditions() {
-	for _, u := range wholes(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
-		if isHeld(u) || isAtRest(u) || u.GetDeletionTimestamp() != nil {
+	for _, u := range fullObjects(sorted(slices.Concat(d.claims, d.composites, d.managed))) {
+		if isHeld(u) || isPausedByPerson(u) || u.GetDeletionTimestamp() != nil {
 			continue
 		}
 		r := xp.RefTo(u)
-		if why, severity := d.stuck(u); why != "" {
-			d.add(report.Stuck, severity, r, why, d.cure(u))
+		if why, severity := d.whyStuck(u); why != "" {
+			d.add(report.Stuck, severity, r, why, d.nextStep(u))
 
 			continue // What it said before is not about what it is now.
 		}
@@ -55,9 +55,9 @@ func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
 	return "mend that; its events tell more: kubectl describe"
 }
 
-// isAtRest tells whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
+// isPausedByPerson tells whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
 // (crossplane-runtime pkg/reconciler/managed/policies.go).
-func isAtRest(u *unstructured.Unstructured) bool {
+func isPausedByPerson(u *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(u)
 
 	return xp.IsPaused(u) || ok && len(policies) == 0 && isOnlyManaged(u)
@@ -67,8 +67,8 @@ func isOnlyManaged(u *unstructured.Unstructured) bool {
 	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }
 
-// stuck says why nothing seems to reconcile an object, "" if something does, or may yet.
-func (d *diagnosis) stuck(u *unstructured.Unstructured) (why string, severity report.Severity) {
+// whyStuck says why nothing seems to reconcile an object, "" if something does, or may yet.
+func (d *diagnosis) whyStuck(u *unstructured.Unstructured) (why string, severity report.Severity) {
 	synced, told := xp.ConditionOf(u, xp.ConditionSynced)
 	age := d.Now.Sub(lastChange(u))
 	ago := age.Round(time.Second)
@@ -91,8 +91,8 @@ func (d *diagnosis) stuck(u *unstructured.Unstructured) (why string, severity re
 	return why, report.Grave
 }
 
-// cure says what to do about an object that nothing reconciles.
-func (d *diagnosis) cure(u *unstructured.Unstructured) string {
+// nextStep says what to do about an object that nothing reconciles.
+func (d *diagnosis) nextStep(u *unstructured.Unstructured) string {
 	switch {
 	case isOnlyManaged(u):
 		if name := d.inactive(u.GroupVersionKind().GroupKind()); name != "" {

@@ -19,7 +19,7 @@ func (d *diagnosis) checkControl() {
 		if d.isInBetween(xr) {
 			continue // What is being deleted may be gone before its XR.
 		}
-		whole := sync.OnceValue(xr.whole)
+		whole := sync.OnceValue(xr.full)
 		noted := sync.OnceValue(func() map[xp.ID]bool { return danglingOf(whole()) })
 		for _, r := range d.refs[xr.uid] {
 			switch u := d.get(r); {
@@ -84,7 +84,7 @@ func (d *diagnosis) checkController(xr, u *object) {
 		return
 	}
 	r := u.Ref
-	c, ok := xp.Controller(u.whole())
+	c, ok := xp.Controller(u.full())
 	switch {
 	case u.is(isDeleting) && (!ok || d.byUID[c.UID] != nil): // It goes whoever controls it.
 	case !ok && d.of == Backup:
@@ -110,7 +110,7 @@ func (d *diagnosis) checkController(xr, u *object) {
 // checkClaims finds claims and XRs of which only one names the other.
 func (d *diagnosis) checkClaims() {
 	for _, o := range sorted(d.claims) {
-		claim := o.whole()
+		claim := o.full()
 		r, ok := xp.ClaimFrom(claim).CompositeRef()
 		if !ok || d.isInBetween(o) {
 			continue
@@ -126,7 +126,7 @@ func (d *diagnosis) checkClaims() {
 		}
 	}
 	for _, o := range sorted(d.composites) {
-		xr := o.whole()
+		xr := o.full()
 		r, ok := xp.CompositeFrom(xr).ClaimRef()
 		if !ok || d.IsUnread(r) || d.isInBetween(o) {
 			continue
@@ -163,7 +163,7 @@ func (d *diagnosis) checkOrphans() {
 		if !o.is(isComposed) || o.is(isUsage) || o.is(isClaim) || len(d.listers(o)) > 0 {
 			continue
 		}
-		u := o.whole()
+		u := o.full()
 		c, controlled := xp.Controller(u)
 		owner := d.byUID[c.UID]
 		switch {
@@ -196,7 +196,7 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	}
 	if restore := xp.Label(u, xp.LabelRestore); restore != "" {
 		p.Reason += "; the restore " + restore + " brought it back"
-		if xr, r, ok := d.inPlaceOf(u, owner); ok {
+		if xr, r, ok := d.replacementOf(u, owner); ok {
 			p.Reason += ", and " + xr.String() + " lists " + r.String() + " in its place, which was made after that: the XR was reconciled without its hold"
 			p.Next = `choose which of the two is to stay, before anything is deleted: docs/gitops.md, "The hold was taken off"`
 		}
@@ -226,8 +226,8 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	d.found = append(d.found, p)
 }
 
-// inPlaceOf returns what an XR lists in the place of something that a restore has brought back: no restore has created it, and it is younger.
-func (d *diagnosis) inPlaceOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
+// replacementOf returns what an XR lists in the place of something that a restore has brought back: no restore has created it, and it is younger.
+func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
 	xrs := []*object{owner}
 	if owner == nil {
 		xrs = d.roots[xp.Label(u, xp.LabelComposite)]
@@ -241,7 +241,7 @@ func (d *diagnosis) inPlaceOf(u *unstructured.Unstructured, owner *object) (xr *
 			if other == nil || r.GroupVersionKind().GroupKind() != u.GroupVersionKind().GroupKind() {
 				continue
 			}
-			if adoption.TookPlaceOf(other.whole(), u) {
+			if adoption.TookPlaceOf(other.full(), u) {
 				return xr, r, true
 			}
 		}

@@ -29,7 +29,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 	for b.Loop() {
 		o := objectsOf(objects...)
-		problems := Validate(o, Situation{Now: now, Restores: map[string]string{"velero/r": "InProgress"}})
+		problems := Validate(o, ClusterState{Now: now, Restores: map[string]string{"velero/r": "InProgress"}})
 		trees := o.Trees()
 		if len(problems) != 2000 || len(trees) != 2000 {
 			b.Fatalf("got %d problems, %d trees", len(problems), len(trees))

@@ -24,5 +24,5 @@ func Defects(of Subject, i adoption.Installation) []report.Problem {
 
 // RanOn is the Crossplane whose Deployment is among the objects; the zero value is none.
 func (o *Objects) RanOn() adoption.Installation {
-	return adoption.FindInstallation(wholes(sorted(o.deployments)))
+	return adoption.FindInstallation(fullObjects(sorted(o.deployments)))
 }

@@ -19,8 +19,8 @@ const (
 	Cluster Subject = "cluster"
 )
 
-// A Situation is what there is besides the objects of a cluster.
-type Situation struct {
+// A ClusterState is what there is besides the objects of a cluster.
+type ClusterState struct {
 	Now time.Time
 	// Plans are for what is held, by the object.
 	Plans map[xp.ID]adoption.Plan
@@ -33,7 +33,7 @@ type Situation struct {
 }
 
 // inactive is Inactive, whether somebody can be asked or not.
-func (s Situation) inactive(gk schema.GroupKind) string {
+func (s ClusterState) inactive(gk schema.GroupKind) string {
 	if s.Inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
 	}
@@ -58,8 +58,8 @@ func Inspect(o *Objects) []report.Problem {
 }
 
 // Validate returns what is wrong with the objects of a cluster, the gravest first.
-func Validate(o *Objects, s Situation) []report.Problem {
-	d := &diagnosis{Objects: o, of: Cluster, Situation: s}
+func Validate(o *Objects, s ClusterState) []report.Problem {
+	d := &diagnosis{Objects: o, of: Cluster, ClusterState: s}
 	d.checkBoth()
 	d.checkDuplicates()
 	d.checkHolds()
@@ -71,7 +71,7 @@ func Validate(o *Objects, s Situation) []report.Problem {
 
 type diagnosis struct {
 	*Objects
-	Situation
+	ClusterState
 
 	of    Subject
 	found []report.Problem

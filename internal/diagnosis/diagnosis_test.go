@@ -169,7 +169,7 @@ func TestNothingWrong(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff([]string(nil), said(Validate(objectsOf(tc.objects...), Situation{Now: now}))); diff != "" {
+			if diff := cmp.Diff([]string(nil), said(Validate(objectsOf(tc.objects...), ClusterState{Now: now}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -198,7 +198,7 @@ func TestHolds(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(Validate(objectsOf(x), Situation{Restores: tc.restores}))); diff != "" {
+			if diff := cmp.Diff(tc.want, said(Validate(objectsOf(x), ClusterState{Restores: tc.restores}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -17,21 +17,21 @@ type name struct {
 	group, kind, config, external string
 }
 
-// crowd is from how many MRs on an external-name that they share is none that is to tell them apart, such as that of a subnet "default". Of those only what
+// maxShared is from how many MRs on an external-name that they share is none that is to tell them apart, such as that of a subnet "default". Of those only what
 // their provider calls them tells. It also bounds how many of them are compared with one another.
-const crowd = 16
+const maxShared = 16
 
 // checkDuplicates finds MRs that manage one external resource, each of which updates it, and the first of which to be deleted deletes it.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
-	for _, mr := range wholes(sorted(d.managed)) {
+	for _, mr := range fullObjects(sorted(d.managed)) {
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		if external == "" || !changesOutside(mr) {
 			continue
 		}
 		n := name{group: xp.GroupFamily(mr.GroupVersionKind().Group), kind: mr.GetKind(), config: configOf(mr), external: external}
 		others := named[n]
-		if len(others) < crowd {
+		if len(others) < maxShared {
 			named[n] = append(others, mr)
 		}
 		if other := identify(identified, n, mr); other != nil && !differ(mr, other) {
@@ -39,7 +39,7 @@ func (d *diagnosis) checkDuplicates() {
 
 			continue
 		}
-		if len(others) == crowd {
+		if len(others) == maxShared {
 			continue
 		}
 		at := slices.IndexFunc(others, func(other *unstructured.Unstructured) bool { return !differ(mr, other) })

@@ -13,7 +13,7 @@ func (d *diagnosis) checkExchanges() {
 		if o.is(isMarked) {
 			continue
 		}
-		u := o.whole()
+		u := o.full()
 		if !xp.HasAnnotation(u, xp.AnnotationExchange) || !xp.IsPaused(u) {
 			continue
 		}

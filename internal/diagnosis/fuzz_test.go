@@ -28,7 +28,7 @@ func FuzzDiagnose(f *testing.F) {
 			o.Add(each)
 		}
 		var problems []report.Problem
-		s := Situation{Now: now, Restores: map[string]string{"velero/monday": "Completed"}}
+		s := ClusterState{Now: now, Restores: map[string]string{"velero/monday": "Completed"}}
 		if live {
 			problems = Validate(o, s)
 		} else {
@@ -43,7 +43,7 @@ func FuzzDiagnose(f *testing.F) {
 		}
 		_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
 		depth(t, trees, 0)
-		_, _ = o.Choose(Choice{Names: []string{u.GetName()}}, trees, problems)
+		_, _ = o.Select(Selection{Names: []string{u.GetName()}}, trees, problems)
 	})
 }
 

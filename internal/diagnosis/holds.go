@@ -15,7 +15,7 @@ import (
 // checkHolds finds what is held: by a Restore that works on it, or by none.
 func (d *diagnosis) checkHolds() {
 	for _, o := range d.sortedAll() {
-		u := o.whole()
+		u := o.full()
 		if !o.is(isMarked) {
 			d.checkLeft(u)
 
@@ -64,12 +64,12 @@ func (d *diagnosis) held(u *unstructured.Unstructured, h *adoption.Hold) {
 		d.add(report.LeakedHold, report.Grave, xp.RefTo(u), reason+"; that Restore has ended as "+phase, releaseIt(u, h))
 	default:
 		d.add(report.HeldBack, report.Grave, xp.RefTo(u), reason,
-			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(bare(h.Restore)).String())
+			"the restore goes on by itself when that is there; see: "+xp.DescribeRestore(restoreName(h.Restore)).String())
 	}
 }
 
-// bare is the name of a Restore without its namespace, as the velero command takes it.
-func bare(restore string) string {
+// restoreName is the name of a Restore without its namespace, as the velero command takes it.
+func restoreName(restore string) string {
 	_, name, _ := strings.Cut(restore, "/")
 
 	return name

@@ -85,7 +85,7 @@ func TestRings(t *testing.T) {
 			if diff := cmp.Diff(tc.trees, trees); diff != "" {
 				t.Errorf("%s: %s trees: -want, +got:\n%s", name, tc.reason, diff)
 			}
-			for _, p := range slices.Concat(Inspect(o), Validate(o, Situation{Now: now})) {
+			for _, p := range slices.Concat(Inspect(o), Validate(o, ClusterState{Now: now})) {
 				if p.Code == report.Malformed && !slices.Contains(forged, p.Object.String()) {
 					forged = append(forged, p.Object.String())
 				}
@@ -94,14 +94,14 @@ func TestRings(t *testing.T) {
 				t.Errorf("%s: %s named: -want, +got:\n%s", name, tc.reason, diff)
 			}
 			_, _, _, _ = o.Missing(), o.Controllers(), o.Composed(), o.Versions()
-			_, _ = o.Choose(Choice{Names: []string{"team-a/a"}, Namespace: xptest.Namespace}, all, nil)
+			_, _ = o.Select(Selection{Names: []string{"team-a/a"}, Namespace: xptest.Namespace}, all, nil)
 		}
 	}
 }
 
 // reads counts how often all of an object is asked for.
 type reads struct {
-	given
+	memorySource
 
 	wholes *int
 }
@@ -111,7 +111,7 @@ func (r reads) Part(shape *pack.Shape) *unstructured.Unstructured {
 		*r.wholes++
 	}
 
-	return r.given.Part(shape)
+	return r.memorySource.Part(shape)
 }
 
 // What an XR lists costs no more than its length: one is not read for each that it lists.
@@ -129,9 +129,9 @@ func TestLongLists(t *testing.T) {
 				o.Add(mr)
 			}
 		}
-		o.AddFrom(reads{given: given{xptest.With(x, xptest.Refs(composed...))}, wholes: &wholes})
+		o.AddFrom(reads{memorySource: memorySource{xptest.With(x, xptest.Refs(composed...))}, wholes: &wholes})
 		began := time.Now()
-		for _, problems := range [][]report.Problem{Inspect(o), Validate(o, Situation{Now: now})} {
+		for _, problems := range [][]report.Problem{Inspect(o), Validate(o, ClusterState{Now: now})} {
 			if len(problems) < long {
 				t.Errorf("%s: there are %d problems", name, len(problems))
 			}

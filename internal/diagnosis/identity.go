@@ -15,7 +15,7 @@ func (d *diagnosis) checkIdentities() {
 		if !o.is(isUnsure) {
 			continue
 		}
-		mr := o.whole()
+		mr := o.full()
 		identity := xp.IdentityOf(mr)
 		code := report.IdentityMissing
 		switch identity {
@@ -74,7 +74,7 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 	default:
 		next += ". A restore holds it until then; if the source cluster is alive, do it there, and back up again"
 	}
-	if severity := d.gravity(mr, code); severity != "" {
+	if severity := d.identitySeverity(mr, code); severity != "" {
 		d.add(code, severity, xp.RefTo(mr), reason, next)
 	}
 }
@@ -100,7 +100,7 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 		if o.GroupVersionKind().GroupKind() != gk {
 			continue
 		}
-		mr := o.whole()
+		mr := o.full()
 		external := mr.GetAnnotations()[xp.AnnotationExternalName]
 		id, _ := xp.ProviderID(mr)
 		by[id]++
@@ -116,9 +116,9 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 	return by
 }
 
-// gravity says how grave it is that an MR has no sure identity; "" if it is as it should be. In a cluster that is alive it may just be being created: a
+// identitySeverity says how grave it is that an MR has no sure identity; "" if it is as it should be. In a cluster that is alive it may just be being created: a
 // provider says so before it asks the cloud, and one that creates asynchronously writes the name when that is over, which can take very long.
-func (d *diagnosis) gravity(mr *unstructured.Unstructured, code report.Code) report.Severity {
+func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.Code) report.Severity {
 	if d.of == Backup {
 		return report.Grave
 	}

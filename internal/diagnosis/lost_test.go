@@ -59,7 +59,7 @@ func TestValidateNamesWhatARestoreLost(t *testing.T) {
 				o.Add(u)
 			}
 			var got []string
-			for _, p := range Validate(o, Situation{Now: time.Now()}) {
+			for _, p := range Validate(o, ClusterState{Now: time.Now()}) {
 				if p.Code == report.Orphaned && p.Object == xp.RefTo(tc.lost) && len(p.Others) == 1 && p.Others[0] == xp.RefTo(x) {
 					got = append(got, p.Reason)
 				}

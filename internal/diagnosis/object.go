@@ -19,10 +19,10 @@ type Source interface {
 	Part(shape *pack.Shape) *unstructured.Unstructured
 }
 
-// given is a Source that has its object.
-type given struct{ u *unstructured.Unstructured }
+// memorySource is a Source that has its object.
+type memorySource struct{ u *unstructured.Unstructured }
 
-func (g given) Part(*pack.Shape) *unstructured.Unstructured { return g.u }
+func (g memorySource) Part(*pack.Shape) *unstructured.Unstructured { return g.u }
 
 // An object is what a diagnosis asks of each one, and where the rest is, of which it asks little.
 type object struct {
@@ -92,16 +92,16 @@ const (
 	isPublishing
 	isNative
 	isModern
-	// isTuned is the ServiceAccount of one revision of a package that somebody has put something on.
-	isTuned
+	// isCustomizedAccount is the ServiceAccount of one revision of a package that somebody has put something on.
+	isCustomizedAccount
 	// isOfRights is what Rights are made of.
 	isOfRights
 	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
 	isNewer
 )
 
-// learn looks at an object.
-func learn(s Source, u *unstructured.Unstructured) *object {
+// newObject looks at an object.
+func newObject(s Source, u *unstructured.Unstructured) *object {
 	o := &object{Ref: xp.RefTo(u), uid: u.GetUID(), source: s}
 	c, controlled := xp.Controller(u)
 	o.controller = c.UID
@@ -123,7 +123,7 @@ func learn(s Source, u *unstructured.Unstructured) *object {
 	o.note(isModern, xp.NeedsV2(u))
 	o.note(isNewer, xp.CheckFormat(u) != nil)
 	o.note(isOfRights, concernsRights(u))
-	o.note(isTuned, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
+	o.note(isCustomizedAccount, xp.IsNamedAfterRevision(u) && len(xp.AddedSettings(u)) > 0)
 
 	return o
 }
@@ -177,10 +177,10 @@ func (b byID) all() iter.Seq[*object] {
 
 func (o *object) is(t trait) bool { return o.traits&t != 0 }
 
-func (o *object) whole() *unstructured.Unstructured { return o.source.Part(nil) }
+func (o *object) full() *unstructured.Unstructured { return o.source.Part(nil) }
 
-// wholes returns objects with all that they have.
-func wholes(objects []*object) []*unstructured.Unstructured { return parts(objects, nil) }
+// fullObjects returns objects with all that they have.
+func fullObjects(objects []*object) []*unstructured.Unstructured { return parts(objects, nil) }
 
 // parts returns what of objects has a shape, or more.
 func parts(objects []*object, shape *pack.Shape) []*unstructured.Unstructured {

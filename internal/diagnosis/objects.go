@@ -62,12 +62,12 @@ func NewObjects() *Objects {
 }
 
 // Add adds an object, unless it was added before.
-func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(given{u}) }
+func (o *Objects) Add(u *unstructured.Unstructured) { o.AddFrom(memorySource{u}) }
 
 // AddFrom adds the object of a Source, unless it was added before.
 func (o *Objects) AddFrom(s Source) {
 	u := s.Part(shapeKnown)
-	self := learn(s, u)
+	self := newObject(s, u)
 	if !o.byID.add(self) {
 		return
 	}
@@ -122,7 +122,7 @@ func isNew(u *unstructured.Unstructured) bool {
 // AddWitness adds an XR that is no subject itself, and of which only counts what it lists.
 func (o *Objects) AddWitness(xr *unstructured.Unstructured) {
 	if o.byUID[xr.GetUID()] == nil {
-		self := learn(given{xr}, xr)
+		self := newObject(memorySource{xr}, xr)
 		o.byUID[self.uid] = self
 		refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
 		o.addLists(self, refs)
@@ -187,13 +187,13 @@ func (o *Objects) Get(r xp.Ref) *unstructured.Unstructured {
 		return nil
 	}
 
-	return u.whole()
+	return u.full()
 }
 
 func (o *Objects) get(r xp.Ref) *object { return o.byID.get(r) }
 
 // All returns the objects in a stable order.
-func (o *Objects) All() []*unstructured.Unstructured { return wholes(o.sortedAll()) }
+func (o *Objects) All() []*unstructured.Unstructured { return fullObjects(o.sortedAll()) }
 
 func (o *Objects) sortedAll() []*object {
 	if o.all == nil {
@@ -217,10 +217,10 @@ func (o *Objects) Missing() []xp.Ref {
 		}
 	}
 	for _, claim := range o.claims {
-		need(xp.ClaimFrom(claim.whole()).CompositeRef())
+		need(xp.ClaimFrom(claim.full()).CompositeRef())
 	}
 	for _, xr := range o.composites {
-		need(xp.CompositeFrom(xr.whole()).ClaimRef())
+		need(xp.CompositeFrom(xr.full()).ClaimRef())
 	}
 
 	return missing
@@ -235,7 +235,7 @@ func (o *Objects) Controllers() []schema.GroupVersionKind {
 		if !u.is(isComposed) && len(o.listers(u)) == 0 {
 			continue
 		}
-		c, ok := xp.Controller(u.whole())
+		c, ok := xp.Controller(u.full())
 		gvk := schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)
 		if ok && o.byUID[c.UID] == nil && !seen[gvk] {
 			seen[gvk] = true

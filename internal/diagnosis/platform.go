@@ -11,9 +11,9 @@ import (
 
 // checkPlatform finds XRs whose CompositionRevision or XRD is not in the backup.
 func (d *diagnosis) checkPlatform() {
-	definitions := wholes(d.definitions)
+	definitions := fullObjects(d.definitions)
 	for _, xr := range sorted(d.composites) {
-		c := xp.CompositeFrom(xr.whole())
+		c := xp.CompositeFrom(xr.full())
 		revision := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: c.Revision()}
 		if revision.Name != "" && d.get(revision) == nil {
 			d.add(report.RevisionMissing, report.Grave, xr.Ref, "it runs on "+revision.String()+", which is not in the backup",
@@ -31,13 +31,13 @@ func (d *diagnosis) checkPlatform() {
 func (d *diagnosis) checkReadings() {
 	told := map[xp.Ref]bool{}
 	for _, xr := range sorted(d.composites) {
-		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.whole()).Revision()}
+		r := xp.Ref{APIVersion: xp.GroupAPIExtensions + "/v1", Kind: "CompositionRevision", Name: xp.CompositeFrom(xr.full()).Revision()}
 		revision := d.get(r)
 		if revision == nil || told[r] {
 			continue
 		}
 		told[r] = true
-		reads := xp.PipelineInputsOf(revision.whole())
+		reads := xp.PipelineInputsOf(revision.full())
 		for _, name := range reads.Environments {
 			environment := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
 			if d.get(environment) == nil && !d.IsUnread(environment) {
@@ -54,7 +54,7 @@ func (d *diagnosis) checkReadings() {
 
 // checkDefinitions finds XRDs that are being deleted, which is over only when the last XR is.
 func (d *diagnosis) checkDefinitions() {
-	for _, xrd := range wholes(sorted(d.definitions)) {
+	for _, xrd := range fullObjects(sorted(d.definitions)) {
 		if deleted := xrd.GetDeletionTimestamp(); deleted != nil && (d.Now.Sub(deleted.Time) >= patience || d.hasAnyOf(xrd)) {
 			d.add(report.DefinitionDying, report.Grave, xp.RefTo(xrd), "it is being deleted", xp.XRDTerminating(xrd))
 		}

@@ -115,7 +115,7 @@ func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
 	for _, o := range d.sortedAll() {
 		if o.is(isOfRights) {
-			r.Add(o.whole())
+			r.Add(o.full())
 		}
 	}
 	d.found = append(d.found, r.Misplaced(Backup)...)

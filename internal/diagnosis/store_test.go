@@ -28,7 +28,7 @@ func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var next []string
-			for _, p := range Validate(objectsOf(xptest.XR("x", xptest.UID("new"), refused, tc.option)), Situation{Now: now}) {
+			for _, p := range Validate(objectsOf(xptest.XR("x", xptest.UID("new"), refused, tc.option)), ClusterState{Now: now}) {
 				next = append(next, p.Next)
 			}
 			if diff := cmp.Diff([]string{tc.want}, next); diff != "" {

@@ -14,22 +14,22 @@ import (
 // Trees returns the trees that the objects make, in a stable order: claims with their XRs, XRs without a claim or a parent, and MRs that belong to no XR.
 // Links are followed only if they hold both ways.
 func (o *Objects) Trees() []*report.Node {
-	f := &forest{objects: o, placed: map[*object]bool{}}
+	f := &treeBuilder{objects: o, placed: map[*object]bool{}}
 	for _, claim := range sorted(o.claims) {
-		f.plant(f.claim(claim))
+		f.addTree(f.claim(claim))
 	}
 	for _, xr := range sorted(o.composites) {
 		if !f.placed[xr] && o.parent(xr) == nil {
-			f.plant(f.composite(xr))
+			f.addTree(f.composite(xr))
 		}
 	}
 	for _, u := range sorted(o.forged) {
-		f.plant(f.node(u, u.source.Part(shapeNode)))
+		f.addTree(f.node(u, u.source.Part(shapeNode)))
 	}
 	// What is left is a ring of XRs, each listed by another.
 	for _, u := range sorted(slices.Concat(o.composites, o.managed)) {
 		if !f.placed[u] {
-			f.plant(f.any(u))
+			f.addTree(f.any(u))
 		}
 	}
 
@@ -64,7 +64,7 @@ func (o *Objects) isComposedBy(xr, u *object) bool {
 	return xp.Composed(owner, u.source.Part(shapeOwner))
 }
 
-type forest struct {
+type treeBuilder struct {
 	objects *Objects
 	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs list, must not come twice.
 	placed map[*object]bool
@@ -77,8 +77,8 @@ type forest struct {
 // deepest is how many XRs are below one another in a tree: what is printed of one grows with the square of that.
 const deepest = 100
 
-// plant adds a tree, and what was too deep for it.
-func (f *forest) plant(root *report.Node) {
+// addTree adds a tree, and what was too deep for it.
+func (f *treeBuilder) addTree(root *report.Node) {
 	f.roots = append(f.roots, root)
 	for len(f.deeper) > 0 {
 		next := f.deeper[0]
@@ -89,7 +89,7 @@ func (f *forest) plant(root *report.Node) {
 	}
 }
 
-func (f *forest) any(o *object) *report.Node {
+func (f *treeBuilder) any(o *object) *report.Node {
 	if o.is(isComposite) {
 		return f.composite(o)
 	}
@@ -97,8 +97,8 @@ func (f *forest) any(o *object) *report.Node {
 	return f.node(o, o.source.Part(shapeNode))
 }
 
-func (f *forest) claim(o *object) *report.Node {
-	u := o.whole()
+func (f *treeBuilder) claim(o *object) *report.Node {
+	u := o.full()
 	n := f.node(o, u)
 	claim := xp.ClaimFrom(u)
 	n.Composition, n.Revision = claim.Composition(), claim.Revision()
@@ -110,15 +110,15 @@ func (f *forest) claim(o *object) *report.Node {
 	switch {
 	case xr == nil && !f.objects.IsUnread(r):
 		n.Children = append(n.Children, &report.Node{Ref: r, Role: report.RoleComposite, State: report.Missing})
-	case xr != nil && !xr.is(isClaim) && xp.Bound(claim, xp.CompositeFrom(xr.whole())):
+	case xr != nil && !xr.is(isClaim) && xp.Bound(claim, xp.CompositeFrom(xr.full())):
 		n.Children = append(n.Children, f.composite(xr))
 	}
 
 	return n
 }
 
-func (f *forest) composite(o *object) *report.Node {
-	u := o.whole()
+func (f *treeBuilder) composite(o *object) *report.Node {
+	u := o.full()
 	n := f.node(o, u)
 	xr := xp.CompositeFrom(u)
 	n.Composition, n.Revision = xr.Composition(), xr.Revision()
@@ -144,7 +144,7 @@ func (f *forest) composite(o *object) *report.Node {
 }
 
 // node returns what a resource says of itself.
-func (f *forest) node(o *object, u *unstructured.Unstructured) *report.Node {
+func (f *treeBuilder) node(o *object, u *unstructured.Unstructured) *report.Node {
 	f.placed[o] = true
 	n := &report.Node{
 		Ref: o.Ref, Role: roleOf(o), State: f.state(o), ExternalName: xp.Annotation(u, xp.AnnotationExternalName), Paused: xp.IsPaused(u),
@@ -156,14 +156,14 @@ func (f *forest) node(o *object, u *unstructured.Unstructured) *report.Node {
 	if !o.is(isMarked) {
 		return n
 	}
-	if h, err := adoption.HoldOf(o.whole()); err == nil && h != nil {
+	if h, err := adoption.HoldOf(o.full()); err == nil && h != nil {
 		n.Hold = &report.Hold{Restore: h.Restore, Since: parsed(h.Since), Unpaused: parsed(h.Unpaused)}
 	}
 
 	return n
 }
 
-func (f *forest) state(u *object) report.State {
+func (f *treeBuilder) state(u *object) report.State {
 	switch {
 	case u.is(isDeleting):
 		return report.Deleting

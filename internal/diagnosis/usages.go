@@ -11,7 +11,7 @@ import (
 // checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody uses.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
-	for _, u := range wholes(sorted(d.usages)) {
+	for _, u := range fullObjects(sorted(d.usages)) {
 		if u.GetLabels()[xp.LabelComposite] != "" {
 			composed = append(composed, u)
 		}

@@ -40,7 +40,7 @@ func TestUsages(t *testing.T) {
 				refs = append(refs, usage)
 			}
 			o := objectsOf(xptest.With(x, xptest.Refs(refs...)), of, tc.by, tc.usage)
-			problems := Validate(o, Situation{Now: now})
+			problems := Validate(o, ClusterState{Now: now})
 			if diff := cmp.Diff(tc.want, said(problems)); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

@@ -218,7 +218,7 @@ func TestValidate(t *testing.T) {
 			if tc.change != nil {
 				tc.change(o)
 			}
-			if diff := cmp.Diff(tc.want, said(Validate(o, Situation{Now: now}))); diff != "" {
+			if diff := cmp.Diff(tc.want, said(Validate(o, ClusterState{Now: now}))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -227,14 +227,14 @@ func TestValidate(t *testing.T) {
 
 // What each has is no name, and to compare all of them would take for ever.
 func TestCrowdsAreNotCompared(t *testing.T) {
-	for _, n := range []int{crowd, crowd + 1, crowd + 9} {
+	for _, n := range []int{maxShared, maxShared + 1, maxShared + 9} {
 		var objects []*unstructured.Unstructured
 		for i := range n {
 			objects = append(objects, xptest.MR(fmt.Sprint("b", i), xptest.Annotated(xp.AnnotationExternalName, "default"), ready("True")))
 		}
 		// The first is no duplicate of another.
-		if got := len(Validate(objectsOf(objects...), Situation{Now: now})); got != crowd-1 {
-			t.Errorf("of %d MRs with one name %d are told of, not %d", n, got, crowd-1)
+		if got := len(Validate(objectsOf(objects...), ClusterState{Now: now})); got != maxShared-1 {
+			t.Errorf("of %d MRs with one name %d are told of, not %d", n, got, maxShared-1)
 		}
 	}
 }

@@ -17,13 +17,13 @@ func (o *Objects) Versions() []report.Version {
 	if i := o.RanOn(); i.Version != "" {
 		versions = append(versions, report.Version{Name: "Crossplane that ran", Version: i.Version})
 	}
-	for _, u := range wholes(sorted(o.platform)) {
+	for _, u := range fullObjects(sorted(o.platform)) {
 		switch {
 		case u.GroupVersionKind().Group == xp.GroupPackage:
 			image, _, _ := unstructured.NestedString(u.Object, "spec", "package")
 			versions = append(versions, report.Version{Name: xp.String(u), Version: image})
 		case xp.IsDefinition(u):
-			versions = append(versions, report.Version{Name: "XRD " + u.GetName(), Version: define(u)})
+			versions = append(versions, report.Version{Name: "XRD " + u.GetName(), Version: definedKinds(u)})
 		}
 	}
 
@@ -61,8 +61,8 @@ func some(list []string) string {
 	return list[0]
 }
 
-// define says what an XRD defines.
-func define(xrd *unstructured.Unstructured) string {
+// definedKinds says what an XRD defines.
+func definedKinds(xrd *unstructured.Unstructured) string {
 	var kinds, served []string
 	for _, k := range xp.DefinitionKinds(xrd) {
 		kinds = append(kinds, k.Kind)

@@ -36,7 +36,7 @@ type Scope struct {
 type Survey struct {
 	*diagnosis.Objects
 
-	Situation diagnosis.Situation
+	Situation diagnosis.ClusterState
 	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could not be read; nil if they were, or Velero is not there.
 	Restores map[string]report.Restore
 	Unread   error
@@ -83,7 +83,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 
 	return &Survey{
 		Objects: s.objects, Restores: restores, Unread: unread, surveyor: s,
-		Situation: diagnosis.Situation{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
+		Situation: diagnosis.ClusterState{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
 	}, ctx.Err()
 }
 

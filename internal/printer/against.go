@@ -16,9 +16,9 @@ var actions = []report.Action{ //nolint:gochecknoglobals // It is a constant lis
 	report.Refuse, report.Clone, report.Keep, report.Skip, report.Exists, report.Create,
 }
 
-// against says what a restore would do, item by item as far as that is not what one expects.
-func (s *sheet) against() string {
-	a := s.report.Against
+// dryRun says what a restore would do, item by item as far as that is not what one expects.
+func (s *textReport) dryRun() string {
+	a := s.report.DryRun
 	if a == nil {
 		return ""
 	}
@@ -32,7 +32,7 @@ func (s *sheet) against() string {
 			continue
 		}
 		action := fmt.Sprintf("%-*s", width, f.Outcome.Action)
-		line := s.hanging(action+"  "+fate(f), width+gap)
+		line := s.hanging(action+"  "+itemResult(f), width+gap)
 		lines = append(lines, s.paint(action, actionColours(f.Outcome.Action)...)+strings.TrimPrefix(line, action))
 	}
 
@@ -40,7 +40,7 @@ func (s *sheet) against() string {
 }
 
 // outcomes counts what would become of the items.
-func outcomes(a *report.Against) string {
+func outcomes(a *report.DryRunResult) string {
 	var counts []string
 	for _, action := range actions {
 		if n := a.Counts[action]; n > 0 {
@@ -51,8 +51,8 @@ func outcomes(a *report.Against) string {
 	return cmp.Or(strings.Join(counts, ", "), "It has nothing to restore.")
 }
 
-// fate says of an item what it is, where it goes and why.
-func fate(f report.Fate) string {
+// itemResult says of an item what it is, where it goes and why.
+func itemResult(f report.ItemResult) string {
 	what := f.Item.String()
 	if f.Namespace != "" && f.Namespace != f.Item.Namespace {
 		what += " into " + f.Namespace

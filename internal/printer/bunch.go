@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// alike is how many resources without children have to be alike and well to be one line, and alikeTrees how many with children.
-	alike      = 3
-	alikeTrees = 6
+	// minGroup is how many resources without children have to be alike and well to be one line, and minTreeGroup how many with children.
+	minGroup     = 3
+	minTreeGroup = 6
 )
 
-// A bunch is a resource, or several siblings that are alike and well.
-type bunch struct {
+// A group is a resource, or several siblings that are alike and well.
+type group struct {
 	*report.Node
 
 	count int
@@ -22,8 +22,8 @@ type bunch struct {
 	rest bool
 }
 
-// likeness is what siblings have in common that are one bunch.
-type likeness struct {
+// groupKey is what siblings have in common that are one bunch.
+type groupKey struct {
 	kind          xp.ID
 	state         report.State
 	synced, ready string
@@ -31,44 +31,44 @@ type likeness struct {
 	leaf          bool
 }
 
-// bunches returns the siblings in their order, with those that are alike and well in one line: they are not what a person looks for.
-func (s *sheet) bunches(siblings []*report.Node) []bunch {
-	count := map[likeness]int{}
+// groups returns the siblings in their order, with those that are alike and well in one line: they are not what a person looks for.
+func (s *textReport) groups(siblings []*report.Node) []group {
+	count := map[groupKey]int{}
 	if !s.all {
 		for _, n := range siblings {
-			if isWell(n) {
-				count[likenessOf(n)]++
+			if isHealthy(n) {
+				count[groupKeyOf(n)]++
 			}
 		}
 	}
-	var all []bunch
-	told := map[likeness]bool{}
+	var all []group
+	told := map[groupKey]bool{}
 	for _, n := range siblings {
 		if n == nil {
 			continue
 		}
-		l := likenessOf(n)
-		least := alike
+		l := groupKeyOf(n)
+		least := minGroup
 		if !l.leaf {
-			least = alikeTrees
+			least = minTreeGroup
 		}
 		switch {
-		case count[l] < least || !isWell(n):
-			all = append(all, bunch{Node: n, count: 1})
+		case count[l] < least || !isHealthy(n):
+			all = append(all, group{Node: n, count: 1})
 		case !told[l]:
 			told[l] = true
-			all = append(all, bunch{Node: n, count: count[l]})
+			all = append(all, group{Node: n, count: count[l]})
 		}
 	}
 
 	return all
 }
 
-func likenessOf(n *report.Node) likeness {
+func groupKeyOf(n *report.Node) groupKey {
 	if n == nil {
-		return likeness{}
+		return groupKey{}
 	}
-	l := likeness{kind: n.ID(), state: n.State, synced: statusOf(n.Synced), ready: statusOf(n.Ready), leaf: len(n.Children) == 0}
+	l := groupKey{kind: n.ID(), state: n.State, synced: statusOf(n.Synced), ready: statusOf(n.Ready), leaf: len(n.Children) == 0}
 	l.kind.Name = ""
 	if n.Restore != nil {
 		l.outcome = *n.Restore
@@ -85,8 +85,8 @@ func statusOf(c *report.Condition) string {
 	return c.Status
 }
 
-// isWell tells whether there is nothing to say about a resource and all that it is made of. What is neither an XR nor an MR has no conditions.
-func isWell(n *report.Node) bool {
+// isHealthy tells whether there is nothing to say about a resource and all that it is made of. What is neither an XR nor an MR has no conditions.
+func isHealthy(n *report.Node) bool {
 	if n == nil || len(n.Problems) > 0 || n.Hold != nil || n.Paused || n.State != report.Adopted && n.State != report.Alone {
 		return false
 	}
@@ -96,5 +96,5 @@ func isWell(n *report.Node) bool {
 		}
 	}
 
-	return isExpected(n.Restore) && !slices.ContainsFunc(n.Children, func(child *report.Node) bool { return !isWell(child) })
+	return isExpected(n.Restore) && !slices.ContainsFunc(n.Children, func(child *report.Node) bool { return !isHealthy(child) })
 }

@@ -11,7 +11,7 @@ import (
 
 // Colours of a graph's nodes: what is wrong stands out also where red and green look alike.
 const (
-	fillWell    = "#e6f4ea"
+	fillHealthy = "#e6f4ea"
 	fillWarning = "#fff1c2"
 	fillProblem = "#f8c9c4"
 )
@@ -21,7 +21,7 @@ func graph(r *report.Report) string {
 	g := dot.NewGraph(dot.Directed)
 	g.Attr("rankdir", "LR")
 	g.NodeInitializer(func(n dot.Node) {
-		n.Attrs("shape", "box", "style", "filled,rounded", "fontname", "sans-serif", "fillcolor", fillWell)
+		n.Attrs("shape", "box", "style", "filled,rounded", "fontname", "sans-serif", "fillcolor", fillHealthy)
 	})
 	wrong := map[xp.ID][]report.Problem{}
 	for _, p := range r.Problems {
@@ -66,7 +66,7 @@ func graph(r *report.Report) string {
 }
 
 func label(n *report.Node, r *report.Report, names names) string {
-	lines := []string{names.title(bunch{Node: n, count: 1}, nil), word(r, n.State)}
+	lines := []string{names.title(group{Node: n, count: 1}, nil), word(r, n.State)}
 	if n.Restore != nil {
 		lines[1] += ", restore: " + string(n.Restore.Action)
 	}
@@ -82,7 +82,7 @@ func label(n *report.Node, r *report.Report, names names) string {
 
 func paintNode(node dot.Node, n *report.Node, problems []report.Problem) {
 	var said []string
-	fill := fillWell
+	fill := fillHealthy
 	if n.State == report.Held || n.Paused || len(problems)+len(n.Problems) > 0 {
 		fill = fillWarning
 	}

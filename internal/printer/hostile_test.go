@@ -36,7 +36,7 @@ func saysAnywhere(s string) *report.Report {
 	v.Restores = []report.Restore{{Name: s, Phase: s, Backup: s, Started: before(1)}}
 	v.Order = []report.Step{{Resource: s, Why: s}}
 	v.Versions = []report.Version{{Name: s, Version: s}}
-	v.Against = &report.Against{Cluster: s, Counts: map[report.Action]int{report.Action(s): 1}, Items: []report.Fate{{Item: r, Resource: s, Namespace: s, Outcome: *n.Restore, For: &r}}}
+	v.DryRun = &report.DryRunResult{Cluster: s, Counts: map[report.Action]int{report.Action(s): 1}, Items: []report.ItemResult{{Item: r, Resource: s, Namespace: s, Outcome: *n.Restore, For: &r}}}
 	v.Releases = []report.Release{{Object: r, Restore: s, Phase: s, Result: report.Result(s), Steps: []string{s}, Settings: []string{s}, Risks: []string{s}, Reason: s, Next: s}}
 
 	return v

@@ -24,7 +24,7 @@ var pageScript string
 
 // Levels say how bad something is; they are classes of the page's style.
 const (
-	levelWell    = "well"
+	levelHealthy = "well"
 	levelWarning = "warning"
 	levelProblem = "problem"
 	levelPlain   = "plain"
@@ -88,10 +88,10 @@ func html(r *report.Report) ([]byte, error) {
 }
 
 func newPage(r *report.Report) *page {
-	s := newSheet(r, true, Options{})
-	f := &forest{sheet: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
+	s := newTextReport(r, true, Options{})
+	f := &treeList{textReport: s, names: namesOf(r.Trees), anchors: map[xp.ID]string{}}
 	p := &page{
-		Report: r, Title: "Validation", Level: levelWell, Time: stampOf(&r.Time), Trees: f.grow(r.Trees, nil),
+		Report: r, Title: "Validation", Level: levelHealthy, Time: stampOf(&r.Time), Trees: f.grow(r.Trees, nil),
 		Style:  template.HTML("<style>" + pageStyle + "</style>"),    //nolint:gosec // It is ours.
 		Script: template.HTML("<script>" + pageScript + "</script>"), //nolint:gosec // As above.
 	}
@@ -112,10 +112,10 @@ func newPage(r *report.Report) *page {
 	p.Counts = countsOf(r)
 	p.Findings = f.findings(r.Problems)
 	p.Timings, p.Span = timingsOf(r)
-	if a := r.Against; a != nil {
+	if a := r.DryRun; a != nil {
 		p.Outcomes = outcomes(a)
 		for _, f := range a.Items {
-			p.Fates = append(p.Fates, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: fate(f)})
+			p.Fates = append(p.Fates, named{badge: badge{Text: string(f.Outcome.Action), Level: levelOfAction(f.Outcome.Action)}, Name: itemResult(f)})
 		}
 	}
 

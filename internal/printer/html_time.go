@@ -54,7 +54,7 @@ func timingsOf(r *report.Report) ([]timing, string) {
 
 // timingOf returns how long it took until a resource was Ready, or how long it has been held; nothing if it does not say when it began.
 func timingOf(n *report.Node, r *report.Report) []timing {
-	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelWell}
+	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
 	began, ended := n.Created, (*time.Time)(nil)
 	switch {
 	case n.Hold != nil:
@@ -121,7 +121,7 @@ func draw(all []timing) string {
 func levelOfPhase(phase string) string {
 	switch {
 	case phase == "Completed":
-		return levelWell
+		return levelHealthy
 	case strings.HasSuffix(phase, "Failed") || strings.HasPrefix(phase, "Failed"):
 		return levelProblem
 	default:

@@ -20,16 +20,16 @@ type badge struct {
 	Text, Level string
 }
 
-// A forest makes branches of nodes.
-type forest struct {
-	*sheet
+// A treeList makes branches of nodes.
+type treeList struct {
+	*textReport
 
 	names   names
 	anchors map[xp.ID]string
 	count   int
 }
 
-func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
+func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
 	var all []*branch
 	for k, n := range nodes {
 		if n == nil {
@@ -39,11 +39,11 @@ func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
 			return append(all, &branch{Title: others(len(nodes) - k)})
 		}
 		f.count++
-		b := &branch{Anchor: "r" + number(f.count), Title: f.names.title(bunch{Node: n, count: 1}, parent), Well: isWell(n), Badges: f.badges(n), Detail: f.detail(n)}
+		b := &branch{Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent), Well: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n)}
 		if f.anchors[n.ID()] == "" {
 			f.anchors[n.ID()] = b.Anchor
 		}
-		if status := f.status(bunch{Node: n, count: 1}); n.Ready == nil || status != n.Ready.Reason {
+		if status := f.status(group{Node: n, count: 1}); n.Ready == nil || status != n.Ready.Reason {
 			b.Status = status
 		}
 		b.Open = !b.Well
@@ -54,9 +54,9 @@ func (f *forest) grow(nodes []*report.Node, parent *report.Node) []*branch {
 	return all
 }
 
-func (f *forest) badges(n *report.Node) []badge {
+func (f *treeList) badges(n *report.Node) []badge {
 	first := badge{Text: word(f.report, n.State), Level: levelOf(n.State)}
-	if first.Level == levelWell && len(n.Problems) > 0 {
+	if first.Level == levelHealthy && len(n.Problems) > 0 {
 		first.Level = levelPlain // Nothing is louder than what is wrong.
 	}
 	all := []badge{first}
@@ -94,7 +94,7 @@ func levelOfAction(a report.Action) string {
 func levelOf(s report.State) string {
 	switch s { //nolint:exhaustive // The others are told by their words.
 	case report.Adopted:
-		return levelWell
+		return levelHealthy
 	case report.Alone:
 		return levelPlain
 	case report.Missing, report.Foreign:
@@ -105,7 +105,7 @@ func levelOf(s report.State) string {
 }
 
 // detail is what the table has in columns of their own when it is wide.
-func (f *forest) detail(n *report.Node) string {
+func (f *treeList) detail(n *report.Node) string {
 	var words []string
 	if n.ExternalName != "" {
 		words = append(words, "external-name "+n.ExternalName)
@@ -137,7 +137,7 @@ type place struct {
 	Name, Anchor string
 }
 
-func (f *forest) findings(problems []report.Problem) []entry {
+func (f *treeList) findings(problems []report.Problem) []entry {
 	var all []entry
 	for _, each := range findings(problems) {
 		shown := entry{Problem: each.Problem, Level: levelWarning}

@@ -61,7 +61,7 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	c := cleaned(r)
 	switch f { //nolint:exhaustive // As above.
 	case Table, Wide:
-		return newSheet(c, f == Wide, o).render(), nil
+		return newTextReport(c, f == Wide, o).render(), nil
 	case DOT:
 		return []byte(graph(c)), nil
 	case JUnit:

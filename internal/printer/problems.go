@@ -58,7 +58,7 @@ const (
 )
 
 // shown returns the objects of a finding that are named, and of how many more there are.
-func (s *sheet) shown(f *finding) (objects []xp.Ref, more int) {
+func (s *textReport) shown(f *finding) (objects []xp.Ref, more int) {
 	limit := mostListed
 	if !s.all && s.Width > 0 {
 		limit = most
@@ -69,7 +69,7 @@ func (s *sheet) shown(f *finding) (objects []xp.Ref, more int) {
 }
 
 // named returns the objects of a finding.
-func (s *sheet) named(f *finding) string {
+func (s *textReport) named(f *finding) string {
 	shown, more := s.shown(f)
 	rest := ""
 	if more > 0 {
@@ -83,7 +83,7 @@ func (s *sheet) named(f *finding) string {
 	return strings.Join(all, ", ") + rest
 }
 
-func (s *sheet) problems() string {
+func (s *textReport) problems() string {
 	all := findings(s.report.Problems)
 	blocks := make([]string, 0, len(all))
 	for _, f := range all {
@@ -111,7 +111,7 @@ func colourOf(severity report.Severity) text.Color {
 var commandAtEnd = regexp.MustCompile(`: ((?:kubectl|velero|` + regexp.QuoteMeta(xp.Program) + `) .*)$`)
 
 // next returns a next step. On a terminal a command in its end has a line of its own, however long that is: what is broken into lines can't be copied.
-func (s *sheet) next(step string) string {
+func (s *textReport) next(step string) string {
 	at := commandAtEnd.FindStringSubmatchIndex(step)
 	if s.Width == 0 || at == nil {
 		return s.wrapped("Next: "+step, "  ")
@@ -121,14 +121,14 @@ func (s *sheet) next(step string) string {
 }
 
 // hanging returns a text in lines as wide as the terminal. All but the first are indented as far as the first bytes of that reach.
-func (s *sheet) hanging(t string, first int) string {
+func (s *textReport) hanging(t string, first int) string {
 	columns := text.StringWidthWithoutEscSequences(t[:first])
 
 	return t[:first] + s.wrapped(t[first:], strings.Repeat(" ", columns))[columns:]
 }
 
 // wrapped returns a text in lines as wide as the terminal, each with the indent.
-func (s *sheet) wrapped(t, indent string) string {
+func (s *textReport) wrapped(t, indent string) string {
 	if s.Width > 0 {
 		t = text.WrapSoft(t, max(s.Width-len(indent), 2*shortest))
 	}

@@ -11,11 +11,11 @@ import (
 )
 
 // releases says what became of holds, in the order in which they are lifted. What stays held is a problem and told as one.
-func (s *sheet) releases() string {
+func (s *textReport) releases() string {
 	if len(s.report.Releases) == 0 {
 		return ""
 	}
-	g := &grid{sheet: s, columns: []column{
+	g := &grid{textReport: s, columns: []column{
 		{title: "RESULT"},
 		{title: "OBJECT", weight: weightName, middle: true},
 		{title: "RESTORE", weight: weightDetail, middle: true},
@@ -83,7 +83,7 @@ func whatOf(r report.Release) string {
 }
 
 // risks is what can come of one.
-func (s *sheet) risks(r report.Release) string {
+func (s *textReport) risks(r report.Release) string {
 	lines := []string{s.paint(strings.ToUpper(string(r.Result)), resultColour(r.Result), text.Bold) + " " + r.Object.String()}
 	for _, risk := range r.Risks {
 		lines = append(lines, s.hanging("  - "+risk, len("  - ")))
@@ -93,7 +93,7 @@ func (s *sheet) risks(r report.Release) string {
 }
 
 // besides is why some were left alone, or are not all as they were, and what to do about them, said once for all that it is said of.
-func (s *sheet) besides() []string {
+func (s *textReport) besides() []string {
 	var blocks []string
 	for _, result := range []report.Result{report.Released, report.Forced, report.WouldRelease, report.WouldForce, report.LeftAlone} {
 		blocks = append(blocks, s.besidesOf(result)...)
@@ -102,7 +102,7 @@ func (s *sheet) besides() []string {
 	return blocks
 }
 
-func (s *sheet) besidesOf(result report.Result) []string {
+func (s *textReport) besidesOf(result report.Result) []string {
 	var some []report.Problem
 	for _, r := range s.report.Releases {
 		if r.Result == result && r.Next != "" {

@@ -153,9 +153,9 @@ func againstReport() *report.Report {
 	bad.Children[0].Children[1].Restore = &report.Outcome{Action: report.Clone, Reason: "the original is alive in team-a"}
 	r := validation([]*report.Node{good, bad})
 	r.Kind, r.Source = report.KindInspection, "nightly.tar.gz"
-	r.Against = &report.Against{
+	r.DryRun = &report.DryRunResult{
 		Cluster: "kind-standby", Counts: map[report.Action]int{report.Create: 14, report.Keep: 2, report.Exists: 3, report.Refuse: 1, report.Clone: 1, report.Skip: 1},
-		Items: []report.Fate{
+		Items: []report.ItemResult{
 			{Item: good.Ref, Resource: "orderclaims.example.org", Outcome: *good.Restore},
 			{Item: bad.Children[0].Children[0].Ref, Resource: "buckets.cloud.example.org", Outcome: *bad.Children[0].Children[0].Restore, For: &bad.Children[0].Ref},
 			{Item: bad.Children[0].Children[1].Ref, Resource: "buckets.cloud.example.org", Namespace: "team-b", Outcome: *bad.Children[0].Children[1].Restore},

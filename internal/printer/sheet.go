@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A sheet is a report as a person reads it: what is wrong, the trees, what belongs to them, and in the end what to do.
-type sheet struct {
+// A textReport is a report as a person reads it: what is wrong, the trees, what belongs to them, and in the end what to do.
+type textReport struct {
 	Options
 
 	report *report.Report
@@ -24,12 +24,12 @@ type sheet struct {
 	grave map[xp.ID]bool
 }
 
-func newSheet(r *report.Report, all bool, o Options) *sheet {
-	return &sheet{Options: o, report: r, all: all}
+func newTextReport(r *report.Report, all bool, o Options) *textReport {
+	return &textReport{Options: o, report: r, all: all}
 }
 
-func (s *sheet) render() []byte {
-	sections := []string{s.problems(), s.releases(), s.trees(), s.against()}
+func (s *textReport) render() []byte {
+	sections := []string{s.problems(), s.releases(), s.trees(), s.dryRun()}
 	if s.all {
 		sections = append(sections, s.order(), s.versions())
 	}
@@ -43,7 +43,7 @@ func (s *sheet) render() []byte {
 	return []byte(strings.Join(parts, "\n\n") + "\n")
 }
 
-func (s *sheet) order() string {
+func (s *textReport) order() string {
 	if len(s.report.Order) == 0 {
 		return ""
 	}
@@ -57,7 +57,7 @@ func (s *sheet) order() string {
 	return strings.Join(lines, "\n")
 }
 
-func (s *sheet) versions() string {
+func (s *textReport) versions() string {
 	if len(s.report.Versions) == 0 {
 		return ""
 	}
@@ -75,7 +75,7 @@ func (s *sheet) versions() string {
 }
 
 // paint gives a text colours, if the sheet may have some.
-func (s *sheet) paint(t string, colours ...text.Color) string {
+func (s *textReport) paint(t string, colours ...text.Color) string {
 	if !s.Colour || t == "" || len(colours) == 0 {
 		return t
 	}
@@ -110,7 +110,7 @@ type column struct {
 
 // A grid is a table without lines, as kubectl prints one.
 type grid struct {
-	*sheet
+	*textReport
 
 	columns []column
 	rows    [][]cell

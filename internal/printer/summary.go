@@ -13,7 +13,7 @@ import (
 )
 
 // summary says what there is, how it is, and what to do: on a terminal that is what one sees first.
-func (s *sheet) summary() string {
+func (s *textReport) summary() string {
 	var lines []string
 	for _, r := range s.report.Restores {
 		lines = append(lines, s.wrapped(restoreLine(r), ""))

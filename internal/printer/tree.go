@@ -14,11 +14,11 @@ import (
 )
 
 // trees shows each resource below what it belongs to, in the columns that "crossplane resource trace" has, and then what only a restore knows.
-func (s *sheet) trees() string {
+func (s *textReport) trees() string {
 	if len(s.report.Trees) == 0 {
 		return ""
 	}
-	g := &grid{sheet: s, columns: []column{
+	g := &grid{textReport: s, columns: []column{
 		{title: "NAME", weight: weightName, middle: true},
 		{title: "SYNCED"},
 		{title: "READY"},
@@ -32,7 +32,7 @@ func (s *sheet) trees() string {
 	}}
 	names := namesOf(s.report.Trees)
 	summed := false
-	for _, b := range s.bunches(s.report.Trees) {
+	for _, b := range s.groups(s.report.Trees) {
 		lines := list.NewWriter()
 		lines.SetStyle(list.Style{
 			CharItemSingle: "└─", CharItemTop: "├─", CharItemFirst: "├─", CharItemMiddle: "├─", CharItemBottom: "└─", CharItemVertical: "│  ", CharNewline: "\n",
@@ -54,12 +54,12 @@ func (s *sheet) trees() string {
 }
 
 // descend appends what is below a bunch to the lines of a tree. It returns all that is shown, itself first.
-func (s *sheet) descend(lines list.Writer, b bunch, names names) []bunch {
-	shown := []bunch{b}
+func (s *textReport) descend(lines list.Writer, b group, names names) []group {
+	shown := []group{b}
 	if b.count > 1 {
 		return shown
 	}
-	siblings := s.bunches(b.Children)
+	siblings := s.groups(b.Children)
 	limit := mostSiblings
 	if s.all {
 		limit = mostSiblingsWide
@@ -77,7 +77,7 @@ func (s *sheet) descend(lines list.Writer, b bunch, names names) []bunch {
 			count += m.count
 		}
 		lines.AppendItem(others(count))
-		shown = append(shown, bunch{Node: &report.Node{}, rest: true})
+		shown = append(shown, group{Node: &report.Node{}, rest: true})
 	}
 
 	return shown
@@ -93,7 +93,7 @@ const (
 func others(n int) string { return "and " + number(n) + " more, which -o json has" }
 
 // line adds the line of a bunch to the grid.
-func (s *sheet) line(g *grid, drawn string, b bunch) {
+func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
 		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
 
@@ -160,7 +160,7 @@ func outcome(n *report.Node) cell {
 }
 
 // severity is that of the gravest problem of a resource.
-func (s *sheet) severity(n *report.Node) report.Severity {
+func (s *textReport) severity(n *report.Node) report.Severity {
 	if s.grave == nil {
 		s.grave = map[xp.ID]bool{}
 		for _, p := range s.report.Problems {
@@ -175,7 +175,7 @@ func (s *sheet) severity(n *report.Node) report.Severity {
 }
 
 // status says in a few words what is remarkable about a resource.
-func (s *sheet) status(b bunch) string {
+func (s *textReport) status(b group) string {
 	var words []string
 	if b.Restore != nil {
 		words = append(words, about(b.Ref, b.Restore.Reason))
@@ -222,7 +222,7 @@ func complaints(n *report.Node) []string {
 const reasonPaused = "ReconcilePaused"
 
 // held says for how long a resource has been held, and what for; the problem says more.
-func (s *sheet) held(n *report.Node) string {
+func (s *textReport) held(n *report.Node) string {
 	h := n.Hold
 	var words []string
 	if h.Since != nil && !s.report.Time.IsZero() {
@@ -258,7 +258,7 @@ func namesOf(trees []*report.Node) names {
 func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
 
 // title is what a bunch is called below its parent. It has a namespace only if its parent is not in that.
-func (all names) title(b bunch, parent *report.Node) string {
+func (all names) title(b group, parent *report.Node) string {
 	kind := b.Kind
 	if len(all[b.Kind]) > 1 {
 		kind = schema.GroupKind{Group: groupOf(b.Node), Kind: b.Kind}.String()

@@ -34,8 +34,8 @@ type Report struct {
 	Order []Step `json:"order,omitempty"`
 	// Versions are what the backup says of the versions in it.
 	Versions []Version `json:"versions,omitempty"`
-	// Against says what a restore of the backup would do, if that was asked.
-	Against *Against `json:"against,omitempty"`
+	// DryRun says what a restore of the backup would do, if that was asked.
+	DryRun *DryRunResult `json:"against,omitempty"`
 }
 
 // A Summary counts.
@@ -147,18 +147,18 @@ type Outcome struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Against is what a restore of a backup into a cluster would do.
-type Against struct {
+// DryRunResult is what a restore of a backup into a cluster would do.
+type DryRunResult struct {
 	// Cluster is the context of the kubeconfig, or the address of the API server.
 	Cluster string `json:"cluster"`
 	// Counts are how many items each Action is for.
 	Counts map[Action]int `json:"counts"`
 	// Items are those of which somebody wants to know, in the order of the restore: all but what is created as one expects, or exists and is in no tree.
-	Items []Fate `json:"items,omitempty"`
+	Items []ItemResult `json:"items,omitempty"`
 }
 
-// A Fate is what becomes of an item of a backup.
-type Fate struct {
+// An ItemResult is what becomes of an item of a backup.
+type ItemResult struct {
 	// Item is what it is called in the backup, and Resource what Velero calls its kind.
 	Item     xp.Ref `json:"item"`
 	Resource string `json:"resource"`

@@ -26,8 +26,8 @@ type Place struct {
 // String names the place.
 func (p Place) String() string { return p.Kind + " " + p.Namespace + "/" + p.Name }
 
-// hears returns what settings must be for to be heard of what has them in its annotations; "" for a ConfigMap, which has settings for everything.
-func (p Place) hears() string {
+// purpose returns what settings must be for to be heard of what has them in its annotations; "" for a ConfigMap, which has settings for everything.
+func (p Place) purpose() string {
 	switch p.Kind {
 	case KindBackup:
 		return ForBackup
@@ -68,7 +68,7 @@ func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
 	}
 	what := ""
 	if of != nil {
-		places, what = append(places, *of), of.hears()
+		places, what = append(places, *of), of.purpose()
 	}
 	var all []Effective
 	for _, d := range Definitions() {
@@ -141,10 +141,10 @@ func (e entry) fault(p Place) (f Fault, bad bool) {
 		err = d.set(&Settings{}, e.value)
 	}
 	switch {
-	case err == nil && d.IsFor(p.hears()):
+	case err == nil && d.IsFor(p.purpose()):
 		return Fault{}, false
 	case err == nil:
-		f.Reason = fmt.Sprintf("%s is for a %s, and a %s does not hear it", e.name, d.For[0], p.hears())
+		f.Reason = fmt.Sprintf("%s is for a %s, and a %s does not hear it", e.name, d.For[0], p.purpose())
 		f.Next = fmt.Sprintf("remove it, and set it for the %s that it is meant for", d.For[0])
 
 		return f, true

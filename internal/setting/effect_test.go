@@ -76,7 +76,7 @@ func TestEffect(t *testing.T) {
 			var got want
 			for _, s := range all {
 				d, err := definitionOf(s.Name)
-				if err != nil || tc.of != nil && !d.IsFor(tc.of.hears()) {
+				if err != nil || tc.of != nil && !d.IsFor(tc.of.purpose()) {
 					t.Errorf("%s is not heard", s.Name)
 				}
 				if s.Source == SourceDefault && s.Value == d.Default {
