@@ -56,9 +56,9 @@ func TestMadeUpKindsCostABackupNothing(t *testing.T) {
 	const mostRequests, mostBytes = 10, 20 << 20
 	served := &catalogue{}
 	client := fake.NewSimpleDynamicClient(kruntime.NewScheme())
-	links := backupitem.NewLinks(live.NewCluster(client, served))
+	links := backupitem.NewResolver(live.NewCluster(client, served))
 	log, hook := logtest.NewNullLogger()
-	tree, block := backupitem.NewTree(links, log), backupitem.NewBlock(links, log)
+	tree, block := backupitem.NewTree(links, log), backupitem.NewItemBlock(links, log)
 	before := heap()
 	for x := range xrs {
 		refs := make([]any, kinds)

@@ -38,8 +38,8 @@ func run() int {
 // rehearse rehearses a restore into the cluster, or into an empty one if that is nil.
 func rehearse(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	if c == nil {
-		return restoreitem.Rehearse(ctx, b, nil, restore, tell)
+		return restoreitem.DryRun(ctx, b, nil, restore, tell)
 	}
 
-	return restoreitem.Rehearse(ctx, b, c, restore, tell)
+	return restoreitem.DryRun(ctx, b, c, restore, tell)
 }

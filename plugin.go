@@ -28,20 +28,20 @@ func serve() {
 	debug.SetGCPercent(collectAt)
 	// All actions of a backup or restore run in one process and share what they have asked the API server.
 	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
-	links := sync.OnceValues(func() (*backupitem.Links, error) {
+	links := sync.OnceValues(func() (*backupitem.Resolver, error) {
 		cluster, err := connect()
 		if err != nil {
 			return nil, err
 		}
 
-		return backupitem.NewLinks(cluster), nil
+		return backupitem.NewResolver(cluster), nil
 	})
 	// The log of each backup and restore says once what handled it. That of 2-adopt would say it every ten seconds: Velero starts a process to ask after
 	// an operation, which makes no other action.
 	var once sync.Once
 	introduce := func(log logrus.FieldLogger) { once.Do(func() { log.Info(hooks.Name + " " + version()) }) }
-	asks := &restoreitem.Asks{}
-	doom := restoreitem.NewDoom(restoreitem.DefinerFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	asks := &restoreitem.RequestedItems{}
+	doom := restoreitem.NewXRDCheck(restoreitem.XRDReaderFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 		cluster, err := connect()
 		if err != nil {
 			return nil, err
@@ -66,18 +66,18 @@ func serve() {
 			}
 			r, err := ready()
 
-			return restoreitem.NewOrder(selector, cluster, asks, log).Sparing(cluster).Minding(doom).Awaiting(r), err
+			return restoreitem.NewOrder(selector, cluster, asks, log).WithClaimKinds(cluster).WithXRDCheck(doom).WithReadiness(r), err
 		}
 	}
 	modifiers := modifiersOf(pflag.CommandLine)
-	standDown := restoreitem.NewStandDown(featuresOf(pflag.CommandLine))
+	standDown := restoreitem.NewVeleroFeatures(featuresOf(pflag.CommandLine))
 	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
 		return func(log logrus.FieldLogger) (any, error) {
 			cluster, err := connect()
 
 			adopter := live.NewAdopter(cluster, log).OnStep(asks.Lifted)
 
-			return restoreitem.NewAdopt(selector, cluster, adopter, log).Minding(doom).Knowing(asks).LeavingTo(standDown).ModifiedBy(modifiers), err
+			return restoreitem.NewAdopt(selector, cluster, adopter, log).WithXRDCheck(doom).WithRequestedItems(asks).WithVeleroFeatures(standDown).ModifiedBy(modifiers), err
 		}
 	}
 	server := framework.NewServer().
@@ -96,7 +96,7 @@ func serve() {
 		RegisterItemBlockAction("velero.crossplane.io/block", func(log logrus.FieldLogger) (any, error) {
 			l, err := links()
 
-			return backupitem.NewBlock(l, log), err
+			return backupitem.NewItemBlock(l, log), err
 		})
 	for _, r := range restoreitem.Orders() {
 		server.RegisterRestoreItemActionV2(r.Name, order(r.Selector))

@@ -20,7 +20,7 @@ type activation struct {
 
 // activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the platform's: which of it there is follows from the kinds that the API
 // server serves, and nothing that a tenant writes names any.
-func (l *Links) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
+func (l *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
 	seen := map[schema.GroupKind]bool{}
 	for _, mr := range mrs {
 		gk := mr.GroupVersionKind().GroupKind()
@@ -31,7 +31,7 @@ func (l *Links) activations(ctx context.Context, f *found, mrs ...*unstructured.
 		a := l.activation(ctx, mr.GroupVersionKind())
 		// No MR is lost without it, and thousands are of one kind.
 		if a.err != nil && l.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
-			f.lose(a.ref, a.err)
+			f.addUnreadable(a.ref, a.err)
 		}
 		for _, u := range a.objects {
 			r := xp.ResourceManagedDefinition
@@ -47,7 +47,7 @@ func (l *Links) activations(ctx context.Context, f *found, mrs ...*unstructured.
 }
 
 // activation finds what has a kind served, once.
-func (l *Links) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+func (l *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
 	l.mu.Lock()
 	a, known := l.active[gvk.GroupKind()]
 	l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *Links) activation(ctx context.Context, gvk schema.GroupVersionKind) act
 	return a
 }
 
-func (l *Links) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+func (l *Resolver) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
 	own, served, err := l.served(xp.KindManagedDefinition.GroupKind())
 	ref := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}
 	if err != nil || !served {
@@ -87,7 +87,7 @@ func (l *Links) findActivation(ctx context.Context, gvk schema.GroupVersionKind)
 }
 
 // policiesFor returns the policies that activate the MRD of a name. There are few.
-func (l *Links) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
+func (l *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
 	gvk, served, err := l.served(xp.KindActivationPolicy.GroupKind())
 	if err != nil || !served {
 		return nil, err

@@ -95,7 +95,7 @@ func TestActivationCosts(t *testing.T) {
 	c := clusterOf(mrd, xptest.ActivationPolicy("all", xptest.Activating("*")))
 	c.activates = true
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	backup := &velerov1.Backup{Spec: velerov1.BackupSpec{IncludeClusterResources: ptr.To(false)}}
 	for n := range 100 {
 		if _, _, _, _, err := tree.Execute(xptest.MR(fmt.Sprint("b", n)), backup); err != nil {

@@ -26,7 +26,7 @@ func BenchmarkTree(b *testing.B) {
 			cluster.modern = true
 			b.ReportAllocs()
 			for b.Loop() {
-				tree := NewTree(NewLinks(cluster), log)
+				tree := NewTree(NewResolver(cluster), log)
 				for _, item := range items {
 					if _, _, _, _, err := tree.Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {
 						b.Fatal(err)

@@ -16,29 +16,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Block is the ItemBlockAction that keeps a tree in one block, so that it is backed up at one time. It also makes Velero add the CRDs of
+// ItemBlock is the ItemBlockAction that keeps a tree in one block, so that it is backed up at one time. It also makes Velero add the CRDs of
 // the tree's kinds, which it doesn't for what only a BackupItemAction names (velero pkg/backup/backup.go, backupItemBlock).
-type Block struct {
-	links *Links
-	log   logrus.FieldLogger
+type ItemBlock struct {
+	resolver *Resolver
+	log      logrus.FieldLogger
 }
 
-var _ ibav1.ItemBlockAction = &Block{}
+var _ ibav1.ItemBlockAction = &ItemBlock{}
 
-// NewBlock returns the action. Velero uses it for one backup.
-func NewBlock(links *Links, log logrus.FieldLogger) *Block {
-	return &Block{links: links, log: log}
+// NewItemBlock returns the action. Velero uses it for one backup.
+func NewItemBlock(links *Resolver, log logrus.FieldLogger) *ItemBlock {
+	return &ItemBlock{resolver: links, log: log}
 }
 
 // Name is not called by Velero.
-func (b *Block) Name() string { return "tree" }
+func (b *ItemBlock) Name() string { return "tree" }
 
 // AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only they bring others of its kind. Velero asks when the backup
 // begins. If the XRDs can't be read, it selects all that Tree does.
-func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
+func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 	// Velero takes none for all, and there is one of these for each of the others.
 	include := []string{xp.ResourceXRD.String()}
-	err := b.links.reader.Each(context.Background(), xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
+	err := b.resolver.reader.Each(context.Background(), xp.KindDefinition, "", metav1.ListOptions{}, func(xrd *unstructured.Unstructured) {
 		for _, r := range xp.DefinitionResources(xrd) {
 			include = append(include, r.String())
 		}
@@ -55,8 +55,8 @@ func (b *Block) AppliesTo() (velero.ResourceSelector, error) {
 
 // GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it would make
 // one block of all. The warnings are the BackupItemAction's to give, also of what can't be read: it asks for the same.
-func (b *Block) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
-	found := b.links.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
+func (b *ItemBlock) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
+	found := b.resolver.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
 
 	return identifiers(found.items), nil
 }

@@ -47,7 +47,7 @@ func TestBlock(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := tc.item.DeepCopy()
-			items, err := NewBlock(NewLinks(tc.cluster), nil).GetRelatedItems(tc.item, &velerov1.Backup{})
+			items, err := NewItemBlock(NewResolver(tc.cluster), nil).GetRelatedItems(tc.item, &velerov1.Backup{})
 			if diff := cmp.Diff(tc.want, want{Items: items}); err != nil || diff != "" {
 				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
@@ -91,7 +91,7 @@ func TestBlockAppliesTo(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			got, err := NewBlock(NewLinks(tc.cluster), log).AppliesTo()
+			got, err := NewItemBlock(NewResolver(tc.cluster), log).AppliesTo()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,10 +117,10 @@ func TestBlockAndTreeAskOnce(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine))
 	runsOn, _ := platform()
 	c := clusterOf(append(runsOn, mine, xr, claim)...)
-	links := NewLinks(c)
+	links := NewResolver(c)
 	log, _ := logtest.NewNullLogger()
 	for _, item := range []*unstructured.Unstructured{claim, xr} {
-		if _, err := NewBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+		if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {

@@ -102,10 +102,10 @@ func TestBrokenKindsAreAskedForOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := tc.broken
 			c.cluster = clusterOf(slices.Concat(objects, items, []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")})...)
-			links := NewLinks(&c)
+			links := NewResolver(&c)
 			log, hook := logtest.NewNullLogger()
 			for _, item := range items {
-				if _, err := NewBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+				if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 					t.Fatal(err)
 				}
 				stored, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
@@ -137,7 +137,7 @@ func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
 	long := strings.Repeat("l", longestName+1)
 	log, hook := logtest.NewNullLogger()
 	xr := xptest.XR("x", xptest.Refs(xptest.MR("refused"), xptest.MR(long), mine))
-	_, items, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{})
+	_, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
 	if err != nil || !slices.Contains(items, bucket("b")) {
 		t.Errorf("what comes after it is found: got %v, error %v", items, err)
 	}
@@ -173,7 +173,7 @@ func TestKindsThatHaveNoObjects(t *testing.T) {
 	runsOn, _ := platform()
 	log, hook := logtest.NewNullLogger()
 	xr := xptest.XR("x", xptest.Refs(xptest.MR("a"), xptest.MR("b")))
-	stored, _, _, _, err := NewTree(NewLinks(writeOnly{clusterOf(runsOn...)}), log).Execute(xr, &velerov1.Backup{})
+	stored, _, _, _, err := NewTree(NewResolver(writeOnly{clusterOf(runsOn...)}), log).Execute(xr, &velerov1.Backup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestBrokenKindsAreNamedOnce(t *testing.T) {
 	objects, _ := platform()
 	c := &halfBroken{cluster: clusterOf(objects...), kinds: xptest.ManagedKind}
 	log, hook := logtest.NewNullLogger()
-	if _, _, _, _, err := NewTree(NewLinks(c), log).Execute(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{}); err != nil {
+	if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xptest.XR("x", xptest.Refs(refs...)), &velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}
 	want := "Not all of what belongs to XOrder x is known: Bucket b0 and 999 more of its kind could not be looked at: " + errAPI.Error() +
@@ -236,7 +236,7 @@ func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
 	mr.SetAPIVersion("cloud.example.org/v1beta1")
 	xr = xptest.With(xr, xptest.Refs(mr))
 	log, hook := logtest.NewNullLogger()
-	links := NewLinks(twoVersions{clusterOf(append(runsOn, mr)...)})
+	links := NewResolver(twoVersions{clusterOf(append(runsOn, mr)...)})
 	stored, items, _, _, err := NewTree(links, log).Execute(xr, &velerov1.Backup{})
 	if err != nil || stored == nil {
 		t.Fatalf("The XR is stored: %v", err)
@@ -287,7 +287,7 @@ func TestWhatIsListedFromMemoryIsTriedOnce(t *testing.T) {
 			c := &listedOnly{cluster: clusterOf(append(runsOn, a, b)...)}
 			c.versions = tc.versions
 			log, hook := logtest.NewNullLogger()
-			stored, items, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{})
+			stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
 			if err != nil || stored == nil {
 				t.Fatalf("%s: the XR is stored: %v", tc.reason, err)
 			}

@@ -10,7 +10,7 @@ import (
 
 // ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
 // only if something in the namespace asks for them.
-func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
+func (l *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	l.secret(ctx, f, claim.Unstructured)
 	ref, ok := claim.CompositeRef()
 	if !ok {
@@ -18,7 +18,7 @@ func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	}
 	u, err := l.get(ctx, ref)
 	if err != nil {
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 
 		return
 	}
@@ -42,13 +42,13 @@ func (l *Links) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 }
 
 // below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
-func (l *Links) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
+func (l *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
 		return nil
 	}
 	seen[xp.RefTo(xr.Unstructured).ID()] = true
 	list := l.withSecret(ctx, f, xr.Unstructured)
-	for _, u := range l.composed(ctx, f.apart(), xr) {
+	for _, u := range l.composed(ctx, f.separate(), xr) {
 		if xp.IsComposite(u) {
 			list = append(list, l.below(ctx, f, xp.CompositeFrom(u), seen)...)
 
@@ -61,8 +61,8 @@ func (l *Links) below(ctx context.Context, f *found, xr xp.Composite, seen map[x
 }
 
 // withSecret lists an object and its connection secret, if it has one. The object's own backup warns of what is wrong with it.
-func (l *Links) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
-	f := of.apart()
+func (l *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
+	f := of.separate()
 	if item, ok := l.item(f, u); ok {
 		f.items = append(f.items, item)
 	}
@@ -76,7 +76,7 @@ func leavesOut(u *unstructured.Unstructured) string {
 	switch {
 	case u.GetDeletionTimestamp() != nil:
 		return "it is being deleted, so Velero does not back it up"
-	case isKeptOut(u):
+	case isExcluded(u):
 		return "its label " + excludeLabel + " keeps it out of backups; if a restore needs it, take that label off, then back up again"
 	default:
 		return ""

@@ -11,7 +11,7 @@ import (
 )
 
 // ofComposite finds what an XR composes, what it runs on, its claim and its connection secret.
-func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
+func (l *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
 	l.platform(ctx, f, xr)
 	f.composed = l.composed(ctx, f, xr)
 	l.activations(ctx, f, f.composed...)
@@ -33,7 +33,7 @@ func (l *Links) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
 }
 
 // platform adds the CompositionRevision, Composition and XRD, of which each says itself that it is for this kind of XR.
-func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
+func (l *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	const version = xp.GroupAPIExtensions + "/v1"
 	for _, p := range []struct {
 		ref  xp.Ref
@@ -48,7 +48,7 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
 		u, err := l.get(ctx, p.ref)
 		switch {
 		case err != nil:
-			f.lose(p.ref, err)
+			f.addUnreadable(p.ref, err)
 		case u == nil || !xp.Composes(u, xr):
 			f.skip(xr.Unstructured, p.ref, "it does not exist, or is for another kind of XR")
 		default:
@@ -69,7 +69,7 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
 	ref := xp.Ref{APIVersion: version, Kind: "CompositeResourceDefinition", Name: gvr.GroupResource().String()}
 	switch u, err := l.get(ctx, ref); {
 	case err != nil:
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 	case u == nil:
 		f.skip(xr.Unstructured, ref, "it does not exist, so a restore has nothing that reconciles the XR")
 	default:
@@ -79,7 +79,7 @@ func (l *Links) platform(ctx context.Context, f *found, xr xp.Composite) {
 
 // share adds what others need too, unless a label keeps it out of backups.
 func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
-	if isKeptOut(u) {
+	if isExcluded(u) {
 		f.skip(of, xp.RefTo(u), leavesOut(u))
 
 		return false
@@ -91,7 +91,7 @@ func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
 
 // composed returns what the XR references and controls. What it references and does not find, or what another owner controls, was no part of it
 // when it was backed up either, and is remembered as dangling. Refs that can't be read lead nowhere: the XR itself would be missing in the backup otherwise.
-func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
+func (l *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil // The XR's own backup warns of it.
@@ -105,11 +105,11 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unst
 		kind, ok, err := l.resolve(r.GroupVersionKind())
 		switch {
 		case err == nil && !ok:
-			f.dangle(xr, r, "it does not exist")
+			f.addUnresolved(xr, r, "it does not exist")
 
 			continue
 		case err == nil && xr.GetNamespace() != "" && !kind.namespaced:
-			f.dangle(xr, r, "its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it")
+			f.addUnresolved(xr, r, "its kind is cluster-scoped, and an XR in a namespace composes nothing outside of it")
 
 			continue
 		case !f.follows(r.GroupVersionKind().GroupKind()):
@@ -120,10 +120,10 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unst
 			u, err = l.listed(ctx, kind.at(r), options)
 		}
 		if err == nil && u != nil {
-			err = l.prove(ctx, kind.at(r))
+			err = l.checkReadable(ctx, kind.at(r))
 		}
 		if err != nil {
-			f.lose(r, err)
+			f.addUnreadable(r, err)
 
 			continue
 		}
@@ -135,8 +135,8 @@ func (l *Links) composed(ctx context.Context, f *found, xr xp.Composite) []*unst
 	return composed
 }
 
-// dangle remembers a ref of an XR of which nothing is composed.
-func (f *found) dangle(xr xp.Composite, r xp.Ref, why string) {
+// addUnresolved remembers a ref of an XR of which nothing is composed.
+func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why string) {
 	f.dangling = append(f.dangling, r)
 	f.skipListed(xr.Unstructured, r, why)
 }
@@ -147,9 +147,9 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 	out := r.Namespace != xr.GetNamespace()
 	switch {
 	case u == nil && out:
-		f.dangle(xr, r, "it does not exist, or is not controlled by this XR")
+		f.addUnresolved(xr, r, "it does not exist, or is not controlled by this XR")
 	case u == nil:
-		f.dangle(xr, r, "it does not exist")
+		f.addUnresolved(xr, r, "it does not exist")
 	case !xp.Composed(xr, u):
 		if _, ok := xp.Controller(u); ok || u.GetDeletionTimestamp() != nil {
 			f.dangling = append(f.dangling, r)
@@ -160,8 +160,8 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 		}
 		f.skipListed(xr.Unstructured, r, why)
 	case u.GetDeletionTimestamp() != nil:
-		f.dangle(xr, r, leavesOut(u))
-	case isKeptOut(u):
+		f.addUnresolved(xr, r, leavesOut(u))
+	case isExcluded(u):
 		f.skipListed(xr.Unstructured, r, "its label "+excludeLabel+" keeps it out of backups; a restored XR waits for it")
 	default:
 		return true
@@ -171,7 +171,7 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 }
 
 // claim adds an XR's claim. An XR can name any claim, so nothing tells one that is not there from another's.
-func (l *Links) claim(ctx context.Context, f *found, xr xp.Composite) {
+func (l *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
 	ref, ok := xr.ClaimRef()
 	if !ok {
 		return
@@ -179,10 +179,10 @@ func (l *Links) claim(ctx context.Context, f *found, xr xp.Composite) {
 	u, err := l.get(ctx, ref)
 	switch {
 	case err != nil:
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 	case u == nil || !xp.Bound(xp.ClaimFrom(u), xr):
 		f.skip(xr.Unstructured, ref, "it does not exist, or is bound to another XR")
-	case isKeptOut(u):
+	case isExcluded(u):
 		f.skip(xr.Unstructured, ref, leavesOut(u))
 	default:
 		if item, ok := l.item(f, u); ok {

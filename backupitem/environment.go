@@ -16,7 +16,7 @@ import (
 
 // environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names, which whoever writes Compositions says. A function that
 // finds one missing that it may do without sees less than it did, and Crossplane deletes what it leaves out then.
-func (l *Links) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
+func (l *Resolver) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
 	reads := xp.PipelineInputsOf(revision)
 	if len(reads.Others) > 0 {
 		f.reads = append(f.reads, reading{of: revision, what: reads})
@@ -27,7 +27,7 @@ func (l *Links) environments(ctx context.Context, f *found, revision *unstructur
 		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
 		switch {
 		case err != nil:
-			f.lose(ref, err)
+			f.addUnreadable(ref, err)
 		case u != nil:
 			f.share(revision, u, item)
 		case l.isFirst(item):
@@ -48,9 +48,9 @@ func (r reading) warn(log logrus.FieldLogger) {
 			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
 }
 
-// untold leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that
+// unwarned leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that
 // there is.
-func (l *Links) untold(readings []reading, backup *velerov1.Backup) []reading {
+func (l *Resolver) unwarned(readings []reading, backup *velerov1.Backup) []reading {
 	if ptr.Deref(backup.Spec.IncludeClusterResources, false) && len(backup.Spec.IncludedNamespaces) == 0 && len(backup.Spec.ExcludedNamespaces) == 0 {
 		return nil
 	}

@@ -78,14 +78,14 @@ func TestMissingEnvironmentConfigsAreAskedForAFewTimes(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"step":"env","input":{"environmentConfigs":[{"ref":{"name":"e"}}]}}]}}`))
 	c := clusterOf(revision, xptest.Composition(xptest.CompositionName, x), xptest.XRD("xorders.example.org"))
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
-	for n := range 2 * patience {
+	tree := NewTree(NewResolver(c), log)
+	for n := range 2 * maxSingleReads {
 		if _, _, _, _, err := tree.Execute(xptest.XR(fmt.Sprint("x", n), xptest.Refs()), &velerov1.Backup{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	asked := c.asked[xp.ID{Group: xp.GroupAPIExtensions, Kind: "EnvironmentConfig", Name: "e"}]
-	if asked > patience || len(hook.AllEntries()) != 1 {
+	if asked > maxSingleReads || len(hook.AllEntries()) != 1 {
 		t.Errorf("asked %d times, warned %d times", asked, len(hook.AllEntries()))
 	}
 }

@@ -16,11 +16,11 @@ import (
 // excludeLabel keeps an object out of backups, or all that is in a namespace.
 const excludeLabel = velerov1.ExcludeFromBackupLabel
 
-// leaveOut takes off what the backup's filters leave out, which Velero would drop without a word, and warns of it. A connection secret belongs to what
+// applyFilters takes off what the backup's filters leave out, which Velero would drop without a word, and warns of it. A connection secret belongs to what
 // published it wherever that was told to write it, and a password may be nowhere else: it is taken from any namespace that is not
 // excluded, unless the backup is of some resources only. It tells whether there is one, for which Velero must be told to look beyond its filters. Velero then
 // looks at no label either, so what has the one that keeps it out of backups must not be among the items.
-func (l *Links) leaveOut(ctx context.Context, f *found, backup *velerov1.Backup) bool {
+func (l *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond, of := false, f.of
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
 		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
@@ -57,14 +57,14 @@ func (l *Links) leaveOut(ctx context.Context, f *found, backup *velerov1.Backup)
 }
 
 // leftOut tells why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
-func (l *Links) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
+func (l *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
 	}
 	reached := published && reaches(backup, i.Namespace)
 	// Velero adds the namespaces with the label to those that are excluded (velero pkg/controller/backup_controller.go, prepareBackupRequest).
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
-		switch kept, err := l.isKeptOut(ctx, i.Namespace); {
+		switch kept, err := l.isExcluded(ctx, i.Namespace); {
 		case kept:
 			return "the label " + excludeLabel + " of its namespace keeps it out of backups; take that label off " + i.Namespace +
 				", then back up again, if it can't be made anew"
@@ -80,23 +80,23 @@ func (l *Links) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item,
 	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
 }
 
-// isKeptOut tells whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
-func (l *Links) isKeptOut(ctx context.Context, namespace string) (bool, error) {
-	if kept, ok := l.keptOut.Get(namespace); ok {
+// isExcluded tells whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
+func (l *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
+	if kept, ok := l.excludedNamespaces.Get(namespace); ok {
 		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	u, err := l.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 	if err != nil {
 		return false, err
 	}
-	kept := u != nil && isKeptOut(u)
-	l.keptOut.Add(namespace, kept)
+	kept := u != nil && isExcluded(u)
+	l.excludedNamespaces.Add(namespace, kept)
 
 	return kept, nil
 }
 
-// isKeptOut tells whether a label says that an object is to be in no backup.
-func isKeptOut(u *unstructured.Unstructured) bool {
+// isExcluded tells whether a label says that an object is to be in no backup.
+func isExcluded(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[excludeLabel] == "true"
 }
 

@@ -210,7 +210,7 @@ func TestNamespacesAreReadOnce(t *testing.T) {
 	}
 	c := clusterOf(append(objects, space)...)
 	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	for n := 0; n < len(objects); n += 2 {
 		_, items, _, _, err := tree.Execute(objects[n].DeepCopy(), &velerov1.Backup{Spec: velerov1.BackupSpec{IncludedNamespaces: []string{"team-a"}}})
 		if err != nil || len(items) != 1 {
@@ -305,7 +305,7 @@ func TestTreeWarnsOfResourcesThatAreLeftOut(t *testing.T) {
 func TestLeftOutSharedItemsAreToldOnce(t *testing.T) {
 	c := clusterOf(xptest.XRD("xorders.example.org"))
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	for _, name := range []string{"a", "b", "c"} {
 		xr := xptest.XR(name, xptest.NeverComposed(), xptest.Without("spec", "compositionRef"), xptest.Without("spec", "compositionRevisionRef"), xptest.Refs())
 		if _, _, _, _, err := tree.Execute(xr, &velerov1.Backup{Spec: velerov1.BackupSpec{ExcludedResources: []string{"compositeresourcedefinitions"}}}); err != nil {

@@ -52,7 +52,7 @@ type found struct {
 	left []warning
 	// unknown is what could not be found out, and is not worth to lose the item for; lost are the kinds of what could not be read.
 	unknown []gap
-	lost    map[schema.GroupKind]*loss
+	lost    map[schema.GroupKind]*readFailure
 	// followed are the kinds of what an XR lists that are looked at, and beyond those that are not.
 	followed, beyond map[schema.GroupKind]bool
 }
@@ -60,12 +60,12 @@ type found struct {
 func newFound(of *unstructured.Unstructured) *found {
 	return &found{
 		of: of, published: map[xp.Item]bool{}, activating: map[xp.Item]bool{},
-		lost: map[schema.GroupKind]*loss{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
+		lost: map[schema.GroupKind]*readFailure{}, followed: map[schema.GroupKind]bool{}, beyond: map[schema.GroupKind]bool{},
 	}
 }
 
-// apart returns one for what has a backup of its own, which warns of it. What could not be read is the same for both.
-func (f *found) apart() *found {
+// separate returns one for what has a backup of its own, which warns of it. What could not be read is the same for both.
+func (f *found) separate() *found {
 	other := newFound(f.of)
 	other.published, other.lost = f.published, f.lost
 
@@ -78,8 +78,8 @@ type gap struct {
 	what, why string
 }
 
-// A loss is what could not be read of a kind.
-type loss struct {
+// A readFailure is what could not be read of a kind.
+type readFailure struct {
 	first  xp.Ref
 	others map[xp.ID]bool
 	err    error
@@ -115,12 +115,12 @@ func (f *found) skipListed(of *unstructured.Unstructured, to xp.Ref, why string)
 	f.listed.add(warning{of: xp.RefTo(of), to: to, why: why})
 }
 
-// lose says that what is named could not be read.
-func (f *found) lose(r xp.Ref, err error) {
+// addUnreadable says that what is named could not be read.
+func (f *found) addUnreadable(r xp.Ref, err error) {
 	gk := r.GroupVersionKind().GroupKind()
 	switch l := f.lost[gk]; {
 	case l == nil:
-		f.lost[gk] = &loss{first: r, others: map[xp.ID]bool{}, err: err}
+		f.lost[gk] = &readFailure{first: r, others: map[xp.ID]bool{}, err: err}
 	case r.ID() != l.first.ID():
 		l.others[r.ID()] = true
 	}

@@ -53,8 +53,8 @@ func FuzzTree(f *testing.F) {
 		c.modern = u.GetNamespace() != ""
 		before := u.DeepCopy()
 		log, _ := logtest.NewNullLogger()
-		links := NewLinks(c)
-		if _, err := NewBlock(links, nil).GetRelatedItems(u.DeepCopy(), nil); err != nil {
+		links := NewResolver(c)
+		if _, err := NewItemBlock(links, nil).GetRelatedItems(u.DeepCopy(), nil); err != nil {
 			t.Error(err)
 		}
 		stored, items, _, _, err := NewTree(links, log).Execute(u, hostileBackup(backup))

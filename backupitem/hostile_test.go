@@ -31,7 +31,7 @@ func TestManyMissingAreNotAskedForOneByOne(t *testing.T) {
 	objects, _ := platform()
 	c := clusterOf(append(objects, xr, last)...)
 	log, _ := logtest.NewNullLogger()
-	_, items, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{})
+	_, items, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,9 +59,9 @@ func TestFewMissingAreAskedForOneByOne(t *testing.T) {
 		// lists are those of Buckets.
 		lists []string
 	}{
-		"Few":     {reason: "To list all costs more than to ask for so many.", missing: patience, lists: []string{"Bucket  crossplane.io/composite"}},
-		"OneMore": {reason: "It costs less than to ask for more.", missing: patience + 1, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
-		"AnyMore": {reason: "It is done once.", missing: patience + 9, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+		"Few":     {reason: "To list all costs more than to ask for so many.", missing: maxSingleReads, lists: []string{"Bucket  crossplane.io/composite"}},
+		"OneMore": {reason: "It costs less than to ask for more.", missing: maxSingleReads + 1, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
+		"AnyMore": {reason: "It is done once.", missing: maxSingleReads + 9, lists: []string{"Bucket  ", "Bucket  crossplane.io/composite"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestFewMissingAreAskedForOneByOne(t *testing.T) {
 					asked++
 				}
 			}
-			if asked != min(tc.missing, patience) {
+			if asked != min(tc.missing, maxSingleReads) {
 				t.Errorf("%s\n%d were asked for", tc.reason, asked)
 			}
 		})
@@ -137,7 +137,7 @@ func TestKindsOfOneXRAreBounded(t *testing.T) {
 	c := vast{clusterOf(objects...)}
 	log, hook := logtest.NewNullLogger()
 	xr := listing("x", many)
-	if _, _, _, _, err := NewTree(NewLinks(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
+	if _, _, _, _, err := NewTree(NewResolver(c), log).Execute(xr, &velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(c.lists) > mostKinds {
@@ -160,7 +160,7 @@ func TestWarningsAreSummedUp(t *testing.T) {
 	objects, _ := platform()
 	log, hook := logtest.NewNullLogger()
 	xr := listing("x", many)
-	if _, _, _, _, err := NewTree(NewLinks(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{}); err != nil {
+	if _, _, _, _, err := NewTree(NewResolver(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}
 	const want = "References are not followed into the backup: XOrder x names 13980 more like the 20 before. To see all that it lists, run: " +
@@ -184,7 +184,7 @@ func TestNotesLeaveRoom(t *testing.T) {
 		}
 		xr := xptest.XR("x", xptest.Field(refs, "spec", "resourceRefs"))
 		log, hook := logtest.NewNullLogger()
-		stored, _, _, _, err := NewTree(NewLinks(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{})
+		stored, _, _, _, err := NewTree(NewResolver(clusterOf(objects...)), log).Execute(xr, &velerov1.Backup{})
 		if err != nil {
 			t.Fatal(err)
 		}

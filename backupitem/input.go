@@ -40,21 +40,21 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 // inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in another cluster.
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
-	s, err := t.links.input(ctx, f, r)
-	stored := included(backup, r.Namespace) && !t.links.filteredOut(ctx, f, item, backup)
+	s, err := t.resolver.input(ctx, f, r)
+	stored := included(backup, r.Namespace) && !t.resolver.filteredOut(ctx, f, item, backup)
 	comes := stored && !selective(backup)
 	switch {
 	case s == nil && xp.IsReleaseSecret(r.Name):
-	case credentials && err == nil && !isBeyond(f.of, r):
+	case credentials && err == nil && !isInOtherNamespace(f.of, r):
 		f.takeInput(r, s, item)
 		if !comes && xp.IsReleaseSecret(r.Name) {
-			t.links.takeRevisions(ctx, f)
+			t.resolver.takeRevisions(ctx, f)
 		}
-	case !stored && t.links.isFirst(item):
-		f.skip(f.of, r, withoutInput(f.of, r))
+	case !stored && t.resolver.isFirst(item):
+		f.skip(f.of, r, missingInputText(f.of, r))
 	}
 	if err == nil {
-		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isKeptOut(s)})
+		f.inputs = append(f.inputs, xp.Input{Ref: r, Exists: s != nil, Stored: s != nil && comes && !isExcluded(s)})
 	}
 }
 
@@ -62,19 +62,19 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
 }
 
-// isBeyond tells whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
+// isInOtherNamespace tells whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
 // of who manages the release, and whoever makes a Release can name any.
-func isBeyond(mr *unstructured.Unstructured, r xp.Ref) bool {
+func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
 }
 
-// withoutInput is what comes of it that a backup does not have a Secret that the provider of an MR reads, and what to do.
-func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
+// missingInputText is what comes of it that a backup does not have a Secret that the provider of an MR reads, and what to do.
+func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 	switch {
 	case !xp.IsReleaseSecret(r.Name):
 		return "its provider reads that and the backup does not have it: restored without it, the provider fails, or makes another password than the one that " +
 			"is in use; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
-	case isBeyond(mr, r):
+	case isInOtherNamespace(mr, r):
 		return installedAgain + "; add " + r.Namespace + " to --include-namespaces"
 	default:
 		return installedAgain + "; add " + r.Namespace + " to --include-namespaces, or set " + setting.NameCredentials + " to include"
@@ -85,7 +85,7 @@ func withoutInput(mr *unstructured.Unstructured, r xp.Ref) string {
 const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, " + xp.InstalledAgain
 
 // takeRevisions adds what Helm keeps of a release beside its newest revision.
-func (l *Links) takeRevisions(ctx context.Context, f *found) {
+func (l *Resolver) takeRevisions(ctx context.Context, f *found) {
 	for _, older := range xp.RevisionSecrets(f.of) {
 		if s, err := l.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
 			f.takeInput(older, s, secretItem(older))
@@ -93,24 +93,24 @@ func (l *Links) takeRevisions(ctx context.Context, f *found) {
 	}
 }
 
-// someNamespaces is in how many namespaces Secrets that MRs have their providers read are listed one after the other. What is in others is listed at once.
-const someNamespaces = 16
+// maxNamespaceLists is in how many namespaces Secrets that MRs have their providers read are listed one after the other. What is in others is listed at once.
+const maxNamespaceLists = 16
 
 // input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a namespace are listed once, since each MR can have one of its
 // own, and what is not among them is not asked for.
-func (l *Links) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
+func (l *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
 	in := r.Namespace
 	l.mu.Lock()
-	if len(l.inputsIn) < someNamespaces {
+	if len(l.inputsIn) < maxNamespaceLists {
 		l.inputsIn[in] = true
 	}
 	if !l.inputsIn[in] {
 		in = ""
 	}
 	l.mu.Unlock()
-	s, err := l.onShelf(ctx, r, in, metav1.ListOptions{})
+	s, err := l.findInList(ctx, r, in, metav1.ListOptions{})
 	if err != nil {
-		f.lose(r, err)
+		f.addUnreadable(r, err)
 	}
 
 	return s, err

@@ -156,7 +156,7 @@ func TestTreeTakesReleases(t *testing.T) {
 				xptest.Secret(name+"1", xptest.In("web")), xptest.Secret(name+"3", xptest.In("team-a")), xptest.Object("v1", "Namespace", "", "web"))
 			c.settings = tc.config
 			log, hook := logtest.NewNullLogger()
-			stored, items, _, _, err := NewTree(NewLinks(c), log).Execute(tc.item, &velerov1.Backup{Spec: tc.spec})
+			stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(tc.item, &velerov1.Backup{Spec: tc.spec})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +188,7 @@ func TestInputSecretsOfManyNamespacesAreReadAtOnce(t *testing.T) {
 		c.objects[xp.RefTo(s).ID()] = s
 	}
 	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	for range 2 {
 		for n := range many {
 			mr := xptest.MR("db", xptest.Field(map[string]any{"namespace": fmt.Sprint("n", n), "name": "s"}, "spec", "forProvider", "passwordSecretRef"))
@@ -198,7 +198,7 @@ func TestInputSecretsOfManyNamespacesAreReadAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if len(c.lists) != someNamespaces+1 {
+	if len(c.lists) != maxNamespaceLists+1 {
 		t.Errorf("%d lists: %v", len(c.lists), c.lists)
 	}
 }
@@ -208,7 +208,7 @@ func TestInputSecretsAreReadAtOnce(t *testing.T) {
 	c := clusterOf(xptest.Secret("a", xptest.In("infra")), xptest.Secret("b", xptest.In("infra")), xptest.Object("v1", "Namespace", "", "infra"))
 	c.settings = map[string]string{"provider-credentials": "include"}
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	for _, name := range []string{"a", "b", "a"} {
 		mr := xptest.MR("db-"+name, xptest.Field(map[string]any{"namespace": "infra", "name": name}, "spec", "forProvider", "passwordSecretRef"))
 		if _, items, _, _, err := tree.Execute(mr, &velerov1.Backup{}); err != nil || len(items) != 1 {

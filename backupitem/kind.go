@@ -24,7 +24,7 @@ type group string
 
 // failure returns why what the key stands for (a group, a GroupVersion or a GroupKind) could not be read. It is asked for once in a backup, since what does not
 // answer is waited for: thousands of objects can have a kind of which the webhook is down.
-func (l *Links) failure(key any) error {
+func (l *Resolver) failure(key any) error {
 	err, _ := l.failed.Get(key)
 	failed, _ := err.(error)
 
@@ -32,14 +32,14 @@ func (l *Links) failure(key any) error {
 }
 
 // failing takes note of why what the key stands for can't be read.
-func (l *Links) failing(key any, err error) error {
+func (l *Resolver) failing(key any, err error) error {
 	l.failed.Add(key, err)
 
 	return err
 }
 
 // served returns the version in which a kind is served; ok is false if it is not.
-func (l *Links) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
+func (l *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
 	if err := l.failure(group(gk.Group)); err != nil {
 		return gvk, false, err
 	}
@@ -51,7 +51,7 @@ func (l *Links) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok boo
 }
 
 // resource returns what a kind is called. It fails with an error that meta.IsNoMatchError knows if the kind is not served.
-func (l *Links) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+func (l *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if err := l.failure(gvk.GroupVersion()); err != nil {
 		return schema.GroupVersionResource{}, false, err
 	}
@@ -73,7 +73,7 @@ type readable struct {
 // resolve returns in which version a kind can be read: in that which its group prefers, in which Velero reads what it is asked for. If the kind can't be
 // converted to that, Velero fails, and leaves the item out that has asked. A kind that is served in none was never asked for by itself, since a tenant can name
 // any number of them; ok is false for it.
-func (l *Links) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
+func (l *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
 	preferred, ok, unknown := l.served(gvk.GroupKind())
 	switch {
 	case unknown != nil:
@@ -103,7 +103,7 @@ func (r readable) at(ref xp.Ref) xp.Ref {
 }
 
 // each does what a Reader's Each does, and asks no more for a kind that can't be listed.
-func (l *Links) each(
+func (l *Resolver) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
 	if err := l.failure(gvk.GroupKind()); err != nil {
@@ -118,7 +118,7 @@ func (l *Links) each(
 }
 
 // fetch does what a Reader's Get does, and asks no more for a kind that can't be read.
-func (l *Links) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+func (l *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gk := r.GroupVersionKind().GroupKind()
 	if err := l.failure(gk); err != nil {
 		return nil, err
@@ -131,18 +131,18 @@ func (l *Links) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return u, err
 }
 
-// prove fails if Velero can't read what r names, which exists, by itself: an API server lists from memory what it can't convert any more. It is tried once for
+// checkReadable fails if Velero can't read what r names, which exists, by itself: an API server lists from memory what it can't convert any more. It is tried once for
 // each kind that a webhook converts.
-func (l *Links) prove(ctx context.Context, r xp.Ref) error {
+func (l *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	gvk := r.GroupVersionKind()
 	gk := gvk.GroupKind()
 	if err := l.failure(gk); err != nil {
 		return err
 	}
-	if _, tried := l.proven.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
+	if _, tried := l.checkedKinds.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return nil
 	}
-	l.proven.Add(gk, true)
+	l.checkedKinds.Add(gk, true)
 	v, err := l.reader.Versions(ctx, gk)
 	if err != nil || !v.Converts(gvk.Version) {
 		return nil //nolint:nilerr // It is as good as what was listed.

@@ -110,7 +110,7 @@ func TestTreeKnowsKinds(t *testing.T) {
 			c := clusterOf(append(tc.others, tc.mr)...)
 			c.settings = tc.settings
 			log, hook := logtest.NewNullLogger()
-			stored, _, _, _, err := NewTree(NewLinks(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{})
+			stored, _, _, _, err := NewTree(NewResolver(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{})
 			if err != nil {
 				t.Fatal(err)
 			}

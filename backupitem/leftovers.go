@@ -13,7 +13,7 @@ import (
 
 // leftovers names the Usages of an XR that a restore would not bring back: those that it does not list any more, and those that are being deleted, of
 // which Velero says in its log that there is one, but not which. That they can't be listed is a warning too: the XR would be missing in the backup otherwise.
-func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
+func (l *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return // Which ones it does not list any more can't be told.
@@ -33,9 +33,9 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	for _, u := range usages.controlled[xr.GetUID()] {
 		switch {
 		case u.GetDeletionTimestamp() != nil:
-			f.leave(xr, u, "it is being deleted, so Velero does not back it up")
+			f.addLeftover(xr, u, "it is being deleted, so Velero does not back it up")
 		case !listed[xp.RefTo(u).ID()]:
-			f.leave(xr, u, "the XR composed it and does not list it any more, so a restore leaves it out")
+			f.addLeftover(xr, u, "the XR composed it and does not list it any more, so a restore leaves it out")
 		}
 	}
 	if _, composed := xp.Controller(xr.Unstructured); composed {
@@ -43,7 +43,7 @@ func (l *Links) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 	for _, u := range usages.lost[xr.GetName()] {
 		if u.GetDeletionTimestamp() != nil {
-			f.leave(xr, u, "it is being deleted, so Velero does not back it up")
+			f.addLeftover(xr, u, "it is being deleted, so Velero does not back it up")
 		}
 	}
 }
@@ -73,9 +73,9 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 }
 
 // usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once, whether that succeeds or not.
-func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
-	key := shelf{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
-	if all, ok := l.shelves.Get(key); ok {
+func (l *Resolver) usages(ctx context.Context, namespace string) composedUsages {
+	key := listKey{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
+	if all, ok := l.lists.Get(key); ok {
 		return all.(composedUsages) //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
@@ -84,12 +84,12 @@ func (l *Links) usages(ctx context.Context, namespace string) composedUsages {
 			all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
 		}
 	}
-	l.shelves.Add(key, all)
+	l.lists.Add(key, all)
 
 	return all
 }
 
-func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
+func (l *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
 	gvk, ok, err := l.served(gk)
 	if err != nil || !ok {
 		return err
@@ -101,8 +101,8 @@ func (l *Links) usagesOf(ctx context.Context, gk schema.GroupKind, namespace str
 	return l.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
-// leave remembers a Usage to warn of.
-func (f *found) leave(xr xp.Composite, usage *unstructured.Unstructured, why string) {
+// addLeftover remembers a Usage to warn of.
+func (f *found) addLeftover(xr xp.Composite, usage *unstructured.Unstructured, why string) {
 	f.left = append(f.left, warning{of: xp.RefTo(xr.Unstructured), to: xp.RefTo(usage), why: why + ". It protects " + xp.Protected(usage) +
 		"; if that is not in use any more, clear it with: " + xp.ClearUsage(usage)})
 }

@@ -73,7 +73,7 @@ func TestLeftovers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{tc.usage}}
-			links, f := NewLinks(p), &found{}
+			links, f := NewResolver(p), &found{}
 			for range 2 {
 				links.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr))
 			}
@@ -87,7 +87,7 @@ func TestLeftovers(t *testing.T) {
 		})
 	}
 	p, namespaced := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{usage(xptest.Deleting())}}, &found{}
-	NewLinks(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x")))
+	NewResolver(p).leftovers(t.Context(), namespaced, xp.CompositeFrom(xptest.ModernXR("x")))
 	if p.lists+len(namespaced.left)+len(namespaced.unknown) > 0 {
 		t.Errorf("a namespaced XR composes no cluster-scoped Usage; after %d lists: %v, %v", p.lists, namespaced.left, namespaced.unknown)
 	}
@@ -99,7 +99,7 @@ func TestLeftoversThatCannotBeListed(t *testing.T) {
 	objects, items := platform()
 	p := &protected{cluster: clusterOf(objects...), refusal: errAPI}
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(p), log)
+	tree := NewTree(NewResolver(p), log)
 	for range 2 {
 		stored, with, _, _, err := tree.Execute(x.DeepCopy(), &velerov1.Backup{})
 		if diff := cmp.Diff(items, with); err != nil || stored == nil || diff != "" {

@@ -35,18 +35,18 @@ type Kinds interface {
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
 }
 
-// Links finds what belongs to an item. It remembers what it has read for a while: the action for item blocks and the one that backs up
+// Resolver finds what belongs to an item. It remembers what it has read for a while: the action for item blocks and the one that backs up
 // ask for the same, one right after the other.
-type Links struct {
-	reader  Reader
-	read    *memory
-	shelves *lru.Cache
+type Resolver struct {
+	reader Reader
+	read   *objectCache
+	lists  *lru.Cache
 	// missed counts what was not on a shelf.
 	missed *lru.Cache
-	// failed is why something could not be read, and keptOut tells of namespaces whether they have the label that keeps what is in them out of backups.
-	failed, keptOut *lru.Cache
-	// proven are the kinds of which it was tried whether one object can be read by itself.
-	proven *lru.Cache
+	// failed is why something could not be read, and excludedNamespaces tells of namespaces whether they have the label that keeps what is in them out of backups.
+	failed, excludedNamespaces *lru.Cache
+	// checkedKinds are the kinds of which it was tried whether one object can be read by itself.
+	checkedKinds *lru.Cache
 	// asked counts how often Velero was asked for what many objects run on.
 	asked map[xp.Item]int
 	// begun are the items that Velero has begun to back up.
@@ -72,28 +72,28 @@ type Links struct {
 
 // Objects and lists of them that are remembered. It bounds the memory for a backup of any size, whatever names are in it.
 const (
-	remembered = 256
-	shelves    = 64
-	counted    = 4096
-	// patience is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
-	patience = 50
-	// often is how often Velero is asked for what many objects run on. An item that it fails to get costs it the object that asked, so one time is
+	maxObjects  = 256
+	maxLists    = 64
+	maxCounters = 4096
+	// maxSingleReads is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
+	maxSingleReads = 50
+	// maxRequests is how often Velero is asked for what many objects run on. An item that it fails to get costs it the object that asked, so one time is
 	// not enough.
-	often = 3
+	maxRequests = 3
 )
 
-// NewLinks returns Links that read from the cluster that is backed up.
-func NewLinks(reader Reader) *Links {
-	return &Links{
-		reader: reader, read: newMemory(remembered), shelves: lru.New(shelves), missed: lru.New(counted), failed: lru.New(failures),
-		proven: lru.New(failures), keptOut: lru.New(counted),
+// NewResolver returns Links that read from the cluster that is backed up.
+func NewResolver(reader Reader) *Resolver {
+	return &Resolver{
+		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
+		checkedKinds: lru.New(failures), excludedNamespaces: lru.New(maxCounters),
 		asked: map[xp.Item]int{}, begun: map[xp.Item]bool{}, told: map[xp.Item]bool{}, inputsIn: map[string]bool{},
 		packer: pack.New(), active: map[schema.GroupKind]activation{},
 	}
 }
 
 // of returns what belongs to an item. What can't be found out is part of it: the item itself is backed up in any case, as Velero alone would.
-func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) *found {
+func (l *Resolver) of(ctx context.Context, u *unstructured.Unstructured) *found {
 	f := newFound(u)
 	switch {
 	case xp.IsClaim(u):
@@ -112,7 +112,7 @@ func (l *Links) of(ctx context.Context, u *unstructured.Unstructured) *found {
 }
 
 // get returns nil if the object does not exist, or its kind is not served.
-func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+func (l *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	kind, ok, err := l.resolve(r.GroupVersionKind())
 	if err != nil || !ok {
 		return nil, err
@@ -138,7 +138,7 @@ func (l *Links) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, 
 
 // remember keeps an object for those that ask for it next, without what none of them does: data, who manages which field, and of its status all but how well
 // it is.
-func (l *Links) remember(u *unstructured.Unstructured) {
+func (l *Resolver) remember(u *unstructured.Unstructured) {
 	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
 		delete(kept.Object, unread)
@@ -152,8 +152,8 @@ func (l *Links) remember(u *unstructured.Unstructured) {
 	l.read.put(kept)
 }
 
-// A shelf is what was listed at once.
-type shelf struct {
+// A listKey is what was listed at once.
+type listKey struct {
 	schema.GroupKind
 
 	namespace string
@@ -162,23 +162,23 @@ type shelf struct {
 
 // listed returns one of many objects of a kind, which are read with one list for all that the options select. What is not among them is
 // read by itself. It returns nil as get does.
-func (l *Links) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+func (l *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	if u, ok := l.read.get(r.ID()); ok {
 		return u, nil
 	}
-	u, err := l.onShelf(ctx, r, r.Namespace, options)
+	u, err := l.findInList(ctx, r, r.Namespace, options)
 	if err != nil || u != nil {
 		return u, err
 	}
-	if l.misses(shelf{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= patience {
+	if l.countMiss(listKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= maxSingleReads {
 		return l.get(ctx, r)
 	}
 
-	return l.onShelf(ctx, r, r.Namespace, metav1.ListOptions{})
+	return l.findInList(ctx, r, r.Namespace, metav1.ListOptions{})
 }
 
-// misses counts one more that was not on a shelf.
-func (l *Links) misses(key shelf) int {
+// countMiss counts one more that was not on a shelf.
+func (l *Resolver) countMiss(key listKey) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 1
@@ -190,9 +190,9 @@ func (l *Links) misses(key shelf) int {
 	return n
 }
 
-// onShelf returns an object if it is among those that the options select of its kind in a namespace or, if that is "", in all of them, or else nil.
-func (l *Links) onShelf(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	objects, err := l.shelf(ctx, r.GroupVersionKind(), namespace, options)
+// findInList returns an object if it is among those that the options select of its kind in a namespace or, if that is "", in all of them, or else nil.
+func (l *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	objects, err := l.readList(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
 	if err != nil || !ok {
 		return nil, err
@@ -203,30 +203,30 @@ func (l *Links) onShelf(ctx context.Context, r xp.Ref, namespace string, options
 	return &unstructured.Unstructured{Object: packed.Unpack(nil)}, nil
 }
 
-// shelf returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
-func (l *Links) shelf(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
+// readList returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
+func (l *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
 	map[xp.ID]pack.Object, error,
 ) {
-	key := shelf{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
-	if objects, ok := l.shelves.Get(key); ok {
+	key := listKey{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
+	if objects, ok := l.lists.Get(key); ok {
 		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := map[xp.ID]pack.Object{}
 	err := l.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
 		l.packing.Lock()
 		defer l.packing.Unlock()
-		all[xp.RefTo(u).ID()] = l.packer.Pack(trimmed(u).Object)
+		all[xp.RefTo(u).ID()] = l.packer.Pack(trim(u).Object)
 	})
 	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
-	l.shelves.Add(key, all)
+	l.lists.Add(key, all)
 
 	return all, nil
 }
 
-// trimmed returns what links need of an object: how well it is, of an XR what it says, of others where they publish.
-func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
+// trim returns what links need of an object: how well it is, of an XR what it says, of others where they publish.
+func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
 	unstructured.RemoveNestedField(t.Object, "metadata", "managedFields")
 	keepConditions(t, u)
@@ -249,7 +249,7 @@ func trimmed(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // begin takes note that Velero backs up an item, which it does once for each, if anything could ask for it. An item whose kind is not known is asked for again.
-func (l *Links) begin(u *unstructured.Unstructured) {
+func (l *Resolver) begin(u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
 		return
 	}
@@ -261,9 +261,9 @@ func (l *Links) begin(u *unstructured.Unstructured) {
 }
 
 // due returns those of the items that Velero is to be asked for: not what it has begun to back up, nor those of the shared ones that it was asked for
-// often enough. What is not in the block of the object that asks it gets from the API server each time, before it sees that it has it
+// maxRequests enough. What is not in the block of the object that asks it gets from the API server each time, before it sees that it has it
 // (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in another, which came before.
-func (l *Links) due(items, shared []xp.Item) []xp.Item {
+func (l *Resolver) due(items, shared []xp.Item) []xp.Item {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -273,15 +273,15 @@ func (l *Links) due(items, shared []xp.Item) []xp.Item {
 		}
 		l.asked[i]++
 
-		return l.asked[i] > often
+		return l.asked[i] > maxRequests
 	})
 }
 
 // item returns a live object as Velero names it; ok is false if that can't be found out, which is what f then says.
-func (l *Links) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
+func (l *Resolver) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
 	gvr, _, err := l.resource(u.GroupVersionKind())
 	if err != nil {
-		f.lose(xp.RefTo(u), err)
+		f.addUnreadable(xp.RefTo(u), err)
 
 		return xp.Item{}, false
 	}

@@ -41,11 +41,11 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		objects = append(objects, append(composed, claim, xr)...)
 	}
 	c := clusterOf(objects...)
-	links := NewLinks(c)
+	links := NewResolver(c)
 	log, _ := logtest.NewNullLogger()
 	followed := 0
 	for _, item := range items {
-		if _, err := NewBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+		if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 			t.Fatal(err)
 		}
 		_, related, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
@@ -55,7 +55,7 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		followed += len(related)
 	}
 	// An MR brings its Secret, a claim its XR, and a few XRs the XRD, the Composition and the revision. The rest has come by itself.
-	if want := xrs*(mrs+1) + often*3; followed != want {
+	if want := xrs*(mrs+1) + maxRequests*3; followed != want {
 		t.Errorf("%d were followed, not %d", followed, want)
 	}
 	c.checkCost(t)
@@ -95,15 +95,15 @@ func TestTrimmed(t *testing.T) {
 		xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]}}`))
 	want := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Without("spec"), xptest.PublishesTo("infra", "s"),
 		xptest.JSON(`{"status":{"conditions":[{"type":"Synced","status":"True"}]}}`))
-	if diff := cmp.Diff(want, trimmed(mr)); diff != "" {
+	if diff := cmp.Diff(want, trim(mr)); diff != "" {
 		t.Errorf("An MR: -want, +got:\n%s", diff)
 	}
 	xr := xptest.XR("x", xptest.Refs(mr), xptest.JSON(`{"status":{"own":"dropped","conditions":[{"type":"Ready","status":"False","message":"m"},{"type":"Other"}]}}`))
 	want = xptest.XR("x", xptest.Refs(mr), xptest.JSON(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
-	if diff := cmp.Diff(want, trimmed(xr)); diff != "" {
+	if diff := cmp.Diff(want, trim(xr)); diff != "" {
 		t.Errorf("An XR: -want, +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(xptest.Secret("s", xptest.Without("type")), trimmed(xptest.Secret("s", xptest.JSON(`{"data":{"password":"x"}}`)))); diff != "" {
+	if diff := cmp.Diff(xptest.Secret("s", xptest.Without("type")), trim(xptest.Secret("s", xptest.JSON(`{"data":{"password":"x"}}`)))); diff != "" {
 		t.Errorf("A Secret: -want, +got:\n%s", diff)
 	}
 }
@@ -112,7 +112,7 @@ func TestTrimmed(t *testing.T) {
 func TestRemember(t *testing.T) {
 	xr := xptest.XR("x", xptest.JSON(`{"metadata":{"managedFields":[{"manager":"m"}]},"status":{"own":"dropped","conditions":[{"type":"Ready","status":"True"}]}}`))
 	stored := xr.DeepCopy()
-	l := NewLinks(clusterOf())
+	l := NewResolver(clusterOf())
 	l.remember(xr)
 	if diff := cmp.Diff(stored, xr); diff != "" {
 		t.Errorf("What is stored: -want, +got:\n%s", diff)

@@ -60,7 +60,7 @@ func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured
 		return
 	}
 	if xp.MayCreate(u) {
-		t.warnOfRisk(ctx, u, nil, xp.String(u)+" has no external-name, so nothing says which external resource it manages. "+unidentified+
+		t.warnOfRisk(ctx, u, nil, xp.String(u)+" has no external-name, so nothing says which external resource it manages. "+unidentifiedText+
 			"; or, if none of its kind ever has one, add "+gk.String()+" to the setting "+setting.NameUnnamed)
 	}
 }
@@ -70,7 +70,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 	gk := u.GroupVersionKind().GroupKind()
 	why := ""
 	if !name.Chosen {
-		if why = t.mistrust(ctx, u, id, name, known); why != "" && known {
+		if why = t.whyUntrusted(ctx, u, id, name, known); why != "" && known {
 			xp.SetDoubted(u)
 		}
 		if !known {
@@ -85,19 +85,19 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 			name.External)
 	case xp.MayCreate(u):
 		t.warnOfRisk(ctx, u, logrus.Fields{"reason": why}, xp.String(u)+" has no external-name, and that its status.atProvider.id "+id+" would be it is not known: "+
-			why+". "+unidentified+"; or, if the id is the external-name of all of its kind, add "+gk.String()+" to the setting "+setting.NameFromID+
+			why+". "+unidentifiedText+"; or, if the id is the external-name of all of its kind, add "+gk.String()+" to the setting "+setting.NameFromID+
 			", or, if none of its kind ever has one, to "+setting.NameUnnamed)
 	}
 }
 
-// unidentified is what comes of an MR without a sure identity, and what to do.
-const unidentified = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
+// unidentifiedText is what comes of an MR without a sure identity, and what to do.
+const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
-// mistrust tells why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
+// whyUntrusted tells why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
 // other. If it is known how that is for the kind, there need not be others.
-func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
-	p, err := t.links.peersOf(ctx, u, known)
+func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
+	p, err := t.resolver.peerNamesOf(ctx, u, known)
 	switch {
 	case err != nil:
 		return "the others of its kind can't be read: " + err.Error()
@@ -114,8 +114,8 @@ func (t *Tree) mistrust(ctx context.Context, u *unstructured.Unstructured, id st
 	}
 }
 
-// peers are what the MRs of a kind say of the two names that each of them has.
-type peers struct {
+// peerNames are what the MRs of a kind say of the two names that each of them has.
+type peerNames struct {
 	// nameOf returns the external-name that follows from an id.
 	nameOf func(id string) string
 	// agree says that one that its provider has found has the one that follows from the other, and differ names one that has not.
@@ -128,7 +128,7 @@ type peers struct {
 }
 
 // isTaken tells whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
-func (p *peers) isTaken(id, external string, known bool) bool {
+func (p *peerNames) isTaken(id, external string, known bool) bool {
 	if !known {
 		external = id
 	}
@@ -137,7 +137,7 @@ func (p *peers) isTaken(id, external string, known bool) bool {
 	return taken && (external == id || slices.Contains(ids, id) || slices.Contains(ids, ""))
 }
 
-func (p *peers) add(mr *unstructured.Unstructured) {
+func (p *peerNames) add(mr *unstructured.Unstructured) {
 	id, ok := xp.ProviderID(mr)
 	name := mr.GetAnnotations()[xp.AnnotationExternalName]
 	if name == "" {
@@ -162,17 +162,17 @@ func (p *peers) add(mr *unstructured.Unstructured) {
 	}
 }
 
-// peersOf reads the MRs of u's kind, once. The external-name follows from the id as it is known of the kind, else it is the id.
-func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peers, error) {
+// peerNamesOf reads the MRs of u's kind, once. The external-name follows from the id as it is known of the kind, else it is the id.
+func (l *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peerNames, error) {
 	gk := u.GroupVersionKind().GroupKind()
-	key := shelf{GroupKind: gk, selector: "peers"}
+	key := listKey{GroupKind: gk, selector: "peers"}
 	if known {
 		key.selector = "known"
 	}
-	if p, ok := l.shelves.Get(key); ok {
-		return p.(peers), nil //nolint:forcetypeassert // Nothing else is put in.
+	if p, ok := l.lists.Get(key); ok {
+		return p.(peerNames), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	p := peers{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
+	p := peerNames{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
 	if known {
 		p.nameOf = func(id string) string {
 			name, _ := externalname.Known(gk, id)
@@ -181,9 +181,9 @@ func (l *Links) peersOf(ctx context.Context, u *unstructured.Unstructured, known
 		}
 	}
 	if err := l.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
-		return peers{}, err
+		return peerNames{}, err
 	}
-	l.shelves.Add(key, p)
+	l.lists.Add(key, p)
 
 	return p, nil
 }

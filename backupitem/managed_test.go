@@ -174,7 +174,7 @@ func TestTreeIdentifies(t *testing.T) {
 			c := clusterOf(append(tc.others, tc.mr)...)
 			c.settings = tc.settings
 			log, hook := logtest.NewNullLogger()
-			stored, _, _, _, err := NewTree(NewLinks(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}})
+			stored, _, _, _, err := NewTree(NewResolver(c), log).Execute(tc.mr.DeepCopy(), &velerov1.Backup{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestTreeIdentifies(t *testing.T) {
 func TestPeersAreReadOnce(t *testing.T) {
 	c := clusterOf(named("o", "vpc-2", "vpc-2"))
 	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	for _, id := range []string{"vpc-1", "vpc-3"} {
 		stored, _, _, _, err := tree.Execute(unnamed(id), &velerov1.Backup{})
 		if err != nil {
@@ -220,7 +220,7 @@ func TestPeersAreReadOnce(t *testing.T) {
 func TestTreeBacksUpWithoutPeers(t *testing.T) {
 	c := clusterOf()
 	log, hook := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	if _, err := tree.settings(&velerov1.Backup{}); err != nil {
 		t.Fatal(err)
 	}

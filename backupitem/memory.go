@@ -12,54 +12,54 @@ import (
 // Bounds of a memory, in bytes of what it holds as it is written. In memory it is several times that. The heaviest object is about as long as an XR of 3,000
 // references, which is more than can be restored.
 const (
-	heaviest = 512 << 10
-	heavy    = 6 << 20
+	maxObjectBytes = 512 << 10
+	maxCacheBytes  = 6 << 20
 )
 
-// A memory holds the objects that were read last, up to a number and a weight: a tenant's objects can be a thousand times as long as others.
-type memory struct {
+// An objectCache holds the objects that were read last, up to a number and a weight: a tenant's objects can be a thousand times as long as others.
+type objectCache struct {
 	objects *lru.Cache
-	weight  atomic.Int64
+	size    atomic.Int64
 }
 
-type weighed struct {
+type cachedObject struct {
 	*unstructured.Unstructured
 
-	weight int
+	size int
 }
 
-func newMemory(most int) *memory {
-	m := &memory{}
+func newObjectCache(most int) *objectCache {
+	m := &objectCache{}
 	m.objects = lru.NewWithEvictionFunc(most, func(_ lru.Key, value any) {
-		m.weight.Add(-int64(value.(weighed).weight)) //nolint:forcetypeassert // Nothing else is put in.
+		m.size.Add(-int64(value.(cachedObject).size)) //nolint:forcetypeassert // Nothing else is put in.
 	})
 
 	return m
 }
 
-func (m *memory) get(id xp.ID) (*unstructured.Unstructured, bool) {
+func (m *objectCache) get(id xp.ID) (*unstructured.Unstructured, bool) {
 	value, ok := m.objects.Get(id)
-	w, _ := value.(weighed)
+	w, _ := value.(cachedObject)
 
 	return w.Unstructured, ok
 }
 
 // put remembers an object, unless it is too long.
-func (m *memory) put(u *unstructured.Unstructured) {
-	id, w := xp.RefTo(u).ID(), weighed{Unstructured: u, weight: weightOf(u.Object, heaviest)}
+func (m *objectCache) put(u *unstructured.Unstructured) {
+	id, w := xp.RefTo(u).ID(), cachedObject{Unstructured: u, size: sizeOf(u.Object, maxObjectBytes)}
 	m.objects.Remove(id)
-	if w.weight > heaviest {
+	if w.size > maxObjectBytes {
 		return
 	}
-	m.weight.Add(int64(w.weight))
+	m.size.Add(int64(w.size))
 	m.objects.Add(id, w)
-	for m.weight.Load() > heavy && m.objects.Len() > 1 {
+	for m.size.Load() > maxCacheBytes && m.objects.Len() > 1 {
 		m.objects.RemoveOldest()
 	}
 }
 
-// weightOf returns about how long a value is when it is written, and something more than the most if it is longer than that.
-func weightOf(v any, most int) int {
+// sizeOf returns about how long a value is when it is written, and something more than the most if it is longer than that.
+func sizeOf(v any, most int) int {
 	const least = 4
 	weight := least
 	switch v := v.(type) {
@@ -67,13 +67,13 @@ func weightOf(v any, most int) int {
 		weight += len(v)
 	case map[string]any:
 		for key, value := range v {
-			if weight += len(key) + weightOf(value, most-weight); weight > most {
+			if weight += len(key) + sizeOf(value, most-weight); weight > most {
 				break
 			}
 		}
 	case []any:
 		for _, value := range v {
-			if weight += weightOf(value, most-weight); weight > most {
+			if weight += sizeOf(value, most-weight); weight > most {
 				break
 			}
 		}

@@ -15,7 +15,7 @@ import (
 
 // providerConfig adds the ProviderConfig that an MR is reconciled with. A cluster-scoped one is the platform's, as a Composition is, and has no credentials
 // in it.
-func (l *Links) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
+func (l *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
 	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if err != nil || ref["name"] == "" {
 		return // What is not a reference names nothing.
@@ -32,13 +32,13 @@ func (l *Links) providerConfig(ctx context.Context, f *found, mr *unstructured.U
 // config returns what configures the provider of an MR, nil if there is none; ok is false if that is not known, which is what f then says. An MR does not say
 // which group its kind is in: it is the MR's own or, in a family of providers, what is left of that without its first parts (s3.aws.upbound.io has that of
 // aws.upbound.io).
-func (l *Links) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
+func (l *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
 	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: kind}
 	for more := true; more && xp.IsCustomGroup(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
 		r := xp.Ref{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: mr.GetNamespace(), Name: name}
 		gvk, served, err := l.served(gk)
 		if err != nil {
-			f.lose(r, err)
+			f.addUnreadable(r, err)
 
 			return nil, false // It may be the one, and another of its name another's.
 		}
@@ -48,7 +48,7 @@ func (l *Links) config(ctx context.Context, f *found, mr *unstructured.Unstructu
 		r.APIVersion = gvk.GroupVersion().String()
 		u, err := l.get(ctx, r)
 		if err != nil {
-			f.lose(r, err)
+			f.addUnreadable(r, err)
 
 			return nil, false
 		}
@@ -76,7 +76,7 @@ func (t *Tree) credentials(ctx context.Context, f *found, backup *velerov1.Backu
 		return
 	}
 	if settings.Credentials {
-		t.links.credentials(ctx, f, ref)
+		t.resolver.credentials(ctx, f, ref)
 	}
 }
 
@@ -96,14 +96,14 @@ func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
 }
 
 // credentials adds the Secret with a ProviderConfig's credentials. Somebody asked for it, so it is taken wherever it is, as connection secrets are.
-func (l *Links) credentials(ctx context.Context, f *found, ref xp.Ref) {
+func (l *Resolver) credentials(ctx context.Context, f *found, ref xp.Ref) {
 	s, err := l.get(ctx, ref)
 	switch {
 	case err != nil:
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 	case s == nil:
 		f.skip(f.of, ref, "it does not exist")
-	case isKeptOut(s):
+	case isExcluded(s):
 		f.skip(f.of, ref, leavesOut(s))
 	default:
 		item := secretItem(ref)

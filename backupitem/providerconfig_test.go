@@ -93,7 +93,7 @@ func TestTreeOfAProviderConfig(t *testing.T) {
 // All MRs of a backup share what they are reconciled with, so it is in no block of theirs.
 func TestBlockLeavesProviderConfigsOut(t *testing.T) {
 	config := xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")
-	items, err := NewBlock(NewLinks(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
+	items, err := NewItemBlock(NewResolver(clusterOf(config)), nil).GetRelatedItems(xptest.MR("b", configured(map[string]any{"name": "default"})), nil)
 	if err != nil || len(items) > 0 {
 		t.Errorf("got %v, %v", items, err)
 	}
@@ -169,7 +169,7 @@ func TestTreeTakesCredentialsWhenItIsToldTo(t *testing.T) {
 func TestTreeReadsTheSettingsOnce(t *testing.T) {
 	c := clusterOf()
 	log, _ := logtest.NewNullLogger()
-	tree := NewTree(NewLinks(c), log)
+	tree := NewTree(NewResolver(c), log)
 	item := xptest.Object("m.example.org/v1", "ProviderConfig", "", "default", xptest.JSON(`{"spec":{"credentials":{"secretRef":{"namespace":"n","name":"s"}}}}`))
 	for range 3 {
 		for _, item := range []*unstructured.Unstructured{item, xptest.MR("b")} {
@@ -183,7 +183,7 @@ func TestTreeReadsTheSettingsOnce(t *testing.T) {
 	}
 	c = clusterOf()
 	c.down = true
-	tree = NewTree(NewLinks(c), log)
+	tree = NewTree(NewResolver(c), log)
 	for range 3 {
 		if _, _, _, _, err := tree.Execute(item, &velerov1.Backup{}); err != nil {
 			t.Error(err)

@@ -43,7 +43,7 @@ type resources struct {
 }
 
 // resourcesOf returns the filters of a backup, and an error if it can't read its resource policy, whose filters are not among them then.
-func (l *Links) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
+func (l *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
 	l.filtering.Do(func() {
 		s := backup.Spec
 		old := scope{included: s.IncludedResources, excluded: s.ExcludedResources}
@@ -75,7 +75,7 @@ func (l *Links) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resou
 }
 
 // policy reads the filters of a resource policy. Those that it has for single objects are not looked at.
-func (l *Links) policy(ctx context.Context, r xp.Ref) (resources, error) {
+func (l *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	u, err := l.reader.Get(ctx, r)
 	if err != nil {
 		return resources{}, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
@@ -106,7 +106,7 @@ func (l *Links) policy(ctx context.Context, r xp.Ref) (resources, error) {
 }
 
 // isFirst tells whether it is the first time that an item is to be told of which thousands of others can name too.
-func (l *Links) isFirst(i xp.Item) bool {
+func (l *Resolver) isFirst(i xp.Item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	told := l.told[i]
@@ -116,7 +116,7 @@ func (l *Links) isFirst(i xp.Item) bool {
 }
 
 // filteredOut tells whether the backup's filters by resource leave an item out.
-func (l *Links) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
+func (l *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
 	filters, err := l.resourcesOf(ctx, backup)
 	if err != nil {
 		l.toldUnfiltered.Do(func() {

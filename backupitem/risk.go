@@ -85,7 +85,7 @@ func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fie
 // warnOfOthers says how many MRs of a kind there are at a risk. All in the cluster are counted: which of them this backup has is known when it has ended.
 func (t *Tree) warnOfOthers(ctx context.Context, u *unstructured.Unstructured, key riskKey) {
 	count := 0
-	err := t.links.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, func(mr *unstructured.Unstructured) {
+	err := t.resolver.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, func(mr *unstructured.Unstructured) {
 		if riskOf(mr) == key.risk {
 			count++
 		}

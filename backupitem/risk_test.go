@@ -34,7 +34,7 @@ func TestWarnsOnceOfVeryMany(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := clusterOf(append([]*unstructured.Unstructured{unfound, xptest.MR("sound")}, mrs...)...)
 			log, hook := logtest.NewNullLogger()
-			tree := NewTree(NewLinks(c), log)
+			tree := NewTree(NewResolver(c), log)
 			if _, err := tree.settings(&velerov1.Backup{}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@ import (
 
 // secret adds the Secret that an object publishes its connection details in, which must be controlled by it. One that was not published yet
 // into the object's own namespace is nothing to warn of.
-func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
+func (l *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	l.stored(ctx, f, u)
 	ref, ok := xp.SecretRef(u)
 	if !ok {
@@ -21,7 +21,7 @@ func (l *Links) secret(ctx context.Context, f *found, u *unstructured.Unstructur
 	}
 	s, err := l.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
 	if err != nil {
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 
 		return
 	}

@@ -31,7 +31,7 @@ func TestTreeAsksForWhatIsDue(t *testing.T) {
 			want[bucket(name)] = 1
 		}
 	}
-	links := NewLinks(clusterOf(objects...))
+	links := NewResolver(clusterOf(objects...))
 	log, _ := logtest.NewNullLogger()
 	tree := NewTree(links, log)
 	for _, mr := range early {
@@ -57,7 +57,7 @@ func TestTreeAsksForWhatIsDue(t *testing.T) {
 		}
 	}
 	for _, i := range shared {
-		want[i] = often
+		want[i] = maxRequests
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("What is shared is asked for a few times, in case that Velero fails to get it once, and what Velero has begun to back up not at all: -want, +got:\n%s", diff)

@@ -13,7 +13,7 @@ import (
 
 // stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes in this cluster, the Secret, which must be labelled with
 // the object's UID. Whoever writes an object can name any Secret.
-func (l *Links) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
+func (l *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	name, store, ok := xp.StoreSecret(u)
 	if !ok {
 		return
@@ -46,11 +46,11 @@ func (l *Links) stored(ctx context.Context, f *found, u *unstructured.Unstructur
 }
 
 // storedIn adds the Secret.
-func (l *Links) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
+func (l *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
 	s, err := l.listed(ctx, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
 	switch {
 	case err != nil:
-		f.lose(ref, err)
+		f.addUnreadable(ref, err)
 	case s == nil && u.GetNamespace() != "": // It was not published yet.
 	case s == nil || !xp.OwnsStored(u, s):
 		f.skip(u, ref, "it does not exist, or its label "+xp.LabelOwnerUID+" is not the UID of this")
@@ -65,14 +65,14 @@ func (l *Links) storedIn(ctx context.Context, f *found, u *unstructured.Unstruct
 }
 
 // storeConfig returns the StoreConfig of a name with which an object publishes, as config does: that of Crossplane, or of the MR's provider.
-func (l *Links) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
+func (l *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
 	if !xp.IsComposite(u) && !xp.IsClaim(u) {
 		return l.config(ctx, f, u, xp.KindStoreConfig, name)
 	}
 	r := xp.Ref{APIVersion: xp.GroupSecrets + "/v1alpha1", Kind: xp.KindStoreConfig, Name: name}
 	config, err := l.get(ctx, r)
 	if err != nil {
-		f.lose(r, err)
+		f.addUnreadable(r, err)
 	}
 
 	return config, err == nil

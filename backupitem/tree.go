@@ -20,8 +20,8 @@ import (
 // Tree is the BackupItemAction that brings a claim's, an XR's or an MR's own into the backup with it, and writes onto their
 // stored copies what a restore must bring back before them: a restore action sees neither the backup nor other items.
 type Tree struct {
-	links *Links
-	log   logrus.FieldLogger
+	resolver *Resolver
+	log      logrus.FieldLogger
 
 	settings func(of metav1.Object) (setting.Settings, error)
 	// unsettled has one warning say for all MRs that the settings can't be read.
@@ -32,8 +32,8 @@ type Tree struct {
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. Velero uses it for one backup.
-func NewTree(links *Links, log logrus.FieldLogger) *Tree {
-	t := &Tree{links: links, log: log}
+func NewTree(links *Resolver, log logrus.FieldLogger) *Tree {
+	t := &Tree{resolver: links, log: log}
 	if links != nil {
 		t.settings = once(setting.Of(links.reader))
 	}
@@ -73,8 +73,8 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
 	ctx, u := context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()}
-	t.links.begin(u)
-	found := t.links.of(ctx, u)
+	t.resolver.begin(u)
+	found := t.resolver.of(ctx, u)
 	if xp.IsProviderConfig(u) {
 		t.credentials(ctx, found, backup)
 	}
@@ -82,8 +82,8 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 		t.inputs(ctx, found, backup)
 	}
 	found.items = slices.Concat(found.shared, found.items)
-	found.reads = t.links.untold(found.reads, backup)
-	beyond := t.links.leaveOut(ctx, found, backup)
+	found.reads = t.resolver.unwarned(found.reads, backup)
+	beyond := t.resolver.applyFilters(ctx, found, backup)
 	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
 		xp.StripBackupMetadata(u)
@@ -98,7 +98,7 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.warn(t.log)
 	t.identify(ctx, u, backup)
 
-	return u, identifiers(t.links.due(found.items, found.shared)), "", nil, nil
+	return u, identifiers(t.resolver.due(found.items, found.shared)), "", nil, nil
 }
 
 // Progress has nothing to tell: the action starts no operation.

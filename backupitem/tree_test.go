@@ -32,7 +32,7 @@ type result struct {
 
 func backUp(c *cluster, item *unstructured.Unstructured, backup *velerov1.Backup) result {
 	log, hook := logtest.NewNullLogger()
-	stored, items, _, _, err := NewTree(NewLinks(c), log).Execute(item.DeepCopy(), backup)
+	stored, items, _, _, err := NewTree(NewResolver(c), log).Execute(item.DeepCopy(), backup)
 	got := result{Items: items, Err: err}
 	for _, e := range hook.AllEntries() {
 		got.Left = append(got.Left, fmt.Sprint(e.Data["reference"], ": ", e.Data["reason"]))
@@ -139,7 +139,7 @@ func TestTreeLeavesMarksOfOthers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			stored, _, _, _, err := NewTree(NewLinks(clusterOf()), log).Execute(tc.item, &velerov1.Backup{})
+			stored, _, _, _, err := NewTree(NewResolver(clusterOf()), log).Execute(tc.item, &velerov1.Backup{})
 			if err != nil {
 				t.Fatal(err)
 			}

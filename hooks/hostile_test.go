@@ -46,7 +46,7 @@ func obeyed(t *testing.T, of, said string) {
 func markOf(t *testing.T, restore string) string {
 	t.Helper()
 	b, err := json.Marshal(adoption.Hold{
-		Restore: restore, Since: forged, Reason: forged, Told: forged, Paused: new(forged), Pinned: true, UpdatePolicy: new(forged),
+		Restore: restore, Since: forged, Reason: forged, LastReported: forged, Paused: new(forged), Pinned: true, UpdatePolicy: new(forged),
 		Refs: []xp.Ref{{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: forged}, {APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "--all"}},
 	})
 	if err != nil {

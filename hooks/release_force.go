@@ -92,8 +92,8 @@ func (l *releaseRun) roots(last plans) []*held {
 }
 
 // assessForce returns what it means to lift holds by force.
-func (r *release) assessForce(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.Forcing, error) {
-	foreseen, err := r.adopter.Foresee(ctx, r.key, selector, refsOf(some))
+func (r *release) assessForce(ctx context.Context, selector string, some []*held) (map[xp.ID]adoption.ForceAssessment, error) {
+	foreseen, err := r.adopter.AssessForce(ctx, r.key, selector, refsOf(some))
 	if err != nil || len(r.busy) == 0 {
 		return foreseen, err
 	}
@@ -115,7 +115,7 @@ func (r *release) wrapped(t string, indent int) string {
 }
 
 // warn says what lifting holds by force can cost.
-func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.Forcing) {
+func (r *release) warn(roots []*held, foreseen map[xp.ID]adoption.ForceAssessment) {
 	r.say("")
 	r.say("These are held because not all is there or known that was in the backup. Without their holds:")
 	for _, h := range roots {

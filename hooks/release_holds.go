@@ -121,11 +121,11 @@ func (f *finder) add(u *unstructured.Unstructured, named bool) *held {
 		return nil
 	}
 	h.Restore, h.Settings = hold.Restore, adoption.Settings(hold)
-	_, h.kept = hold.Kept()
+	_, h.kept = hold.AwaitsConsent()
 	if since, err := time.Parse(time.RFC3339, hold.Since); err == nil {
 		h.Since = &since
 	}
-	phase, known := f.survey.Situation.Restores[hold.Restore]
+	phase, known := f.survey.State.Restores[hold.Restore]
 	h.Phase = phase
 	if !known {
 		h.Phase = "Gone"

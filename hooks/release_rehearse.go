@@ -61,11 +61,11 @@ func expected(h *held, hold *adoption.Hold, plan adoption.Plan) []string {
 	u := h.object
 	ownPause := hold.Paused != nil && *hold.Paused == "true"
 	var steps []string
-	if step, ok := hold.Kept(); ok {
+	if step, ok := hold.AwaitsConsent(); ok {
 		steps = append(steps, step)
 	}
 	if len(plan.Waiting) > 0 && !xp.IsClaim(u) {
-		steps = append(steps, "wait for "+adoption.Few(plan.Waiting))
+		steps = append(steps, "wait for "+adoption.FirstReasons(plan.Waiting))
 	}
 	switch {
 	case xp.IsComposite(u):

@@ -152,7 +152,7 @@ func (l *releaseRun) start(ctx context.Context) error {
 	if len(schedules) == 0 {
 		return nil
 	}
-	foreseen, err := l.adopter.Foresee(ctx, l.key, xp.LabelRestore, refsOf(schedules))
+	foreseen, err := l.adopter.AssessForce(ctx, l.key, xp.LabelRestore, refsOf(schedules))
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (l *releaseRun) logWaiting(now plans) {
 			continue
 		}
 		l.told[h.Object.ID()] = what
-		l.say("%s: waiting for %s", h.Object, adoption.Few(p.Waiting))
+		l.say("%s: waiting for %s", h.Object, adoption.FirstReasons(p.Waiting))
 	}
 	if all := strings.Join(known, "\n"); all != l.known {
 		l.known, l.changed = all, time.Now()
@@ -266,7 +266,7 @@ func (l *releaseRun) conclude(ctx context.Context, last plans) error {
 			}
 			h.Next = afterMending(h)
 		case !h.schedule && !p.Done:
-			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.Few(p.Waiting)
+			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.FirstReasons(p.Waiting)
 			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
 		case l.forced[id]:
 			h.Result = report.Forced
@@ -296,7 +296,7 @@ func whyHeld(p adoption.Plan, hold *adoption.Hold) string {
 	case p.Failed != "":
 		return p.Failed
 	case len(p.Waiting) > 0:
-		return "waiting for " + adoption.Few(p.Waiting)
+		return "waiting for " + adoption.FirstReasons(p.Waiting)
 	default:
 		return hold.Reason
 	}

@@ -183,13 +183,13 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 		if s.Unread != nil {
 			return nil, fmt.Errorf("cannot find out which Restore is the newest: %w", s.Unread)
 		}
-		restore, late = newestRestore(s.Restores, v.velero, s.Situation.Now, v.newest)
+		restore, late = newestRestore(s.Restores, v.velero, s.State.Now, v.newest)
 	}
 	if restore != "" && s.Unread != nil {
 		s.AddUnread(live.KindRestore.GroupKind(), s.Unread.Error())
 	}
 	late = append(late, v.platform(ctx, s)...)
-	problems := diagnosis.Validate(s.Objects, s.Situation)
+	problems := diagnosis.Validate(s.Objects, s.State)
 	choice := diagnosis.Selection{Namespace: v.namespace, Names: v.names}
 	if restore != "" {
 		// Velero makes label values of longer names.
@@ -198,8 +198,8 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 		choice.Gone = !there && s.Unread == nil
 	}
 	trees, problems := s.Select(choice, s.Trees(), problems)
-	s.Situation.Explain(trees)
-	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.Situation.Now.UTC().Truncate(time.Second)}
+	s.State.Explain(trees)
+	r := &report.Report{Kind: report.KindValidation, Source: v.cluster.Name(), Time: s.State.Now.UTC().Truncate(time.Second)}
 	r.Restores = restoresOf(trees, s, choice.Restore)
 	r.Assemble(trees, slices.Concat(problems, late, v.guard(ctx, s)))
 
@@ -212,7 +212,7 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 	var problems []report.Problem
 	i, err := v.cluster.Installation(ctx)
 	if err == nil {
-		s.Situation.Installation = &i
+		s.State.Installation = &i
 		problems = diagnosis.Defects(diagnosis.Cluster, i)
 	}
 	if rights, err := v.cluster.Rights(ctx, i.Namespace); err == nil {
@@ -234,7 +234,7 @@ func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem
 	}
 	up := diagnosis.Guard{Policy: live.GuardPolicy(), Namespaces: g.Namespaces, By: g.By, Made: g.Made}
 
-	return []report.Problem{up.Check(restores, len(s.Situation.Plans) > 0)}
+	return []report.Problem{up.Check(restores, len(s.State.Plans) > 0)}
 }
 
 // restoresOf returns the Restores that hold something in the trees, and the one that was asked for.
@@ -257,7 +257,7 @@ func restoresOf(trees []*report.Node, s *live.Survey, asked string) []report.Res
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		r, ok := s.Restores[name]
 		if !ok {
-			r = report.Restore{Name: name, Phase: cmp.Or(s.Situation.Restores[name], "Gone")}
+			r = report.Restore{Name: name, Phase: cmp.Or(s.State.Restores[name], "Gone")}
 			if s.Unread != nil && name == asked {
 				r.Phase = diagnosis.PhaseUnread
 			}

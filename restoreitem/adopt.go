@@ -22,7 +22,7 @@ import (
 // A Cluster is the one that is restored to, as Adopt sees it.
 type Cluster interface {
 	setting.Source
-	Mender
+	LiveWriter
 	Inventory
 
 	// MarkKey returns the key that signs the marks of holds, which is in the given namespace, Velero's.
@@ -54,12 +54,12 @@ type Requests interface {
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 }
 
-// A Mender changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
-type Mender interface {
-	Successor
+// A LiveWriter changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
+type LiveWriter interface {
+	Takeover
 
 	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
-	Outrank(ctx context.Context, revision *unstructured.Unstructured) error
+	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
 	// ReturnManagers writes back who manages what of the object that r names, which is there already, as the item says, if an earlier restore was stopped before
@@ -67,8 +67,8 @@ type Mender interface {
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
 }
 
-// A Successor takes over what somebody else has made before a restore could.
-type Successor interface {
+// A Takeover takes over what somebody else has made before a restore could.
+type Takeover interface {
 	// CanTakeOver tells whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as
@@ -88,25 +88,25 @@ type Adopt struct {
 	now      func() time.Time
 
 	settings func(of metav1.Object) (setting.Settings, error)
-	// rebuilt are the kinds that were named as not restored.
-	rebuilt sync.Map
-	// lived are the kinds of which the restore was to tell that what exists is left as it is.
-	lived sync.Map
-	// toldMisread says that the restore tells that nobody can read its settings.
-	toldMisread bool
+	// skipped are the kinds that were named as not restored.
+	skipped sync.Map
+	// keptAsLive are the kinds of which the restore was to tell that what exists is left as it is.
+	keptAsLive sync.Map
+	// warnedUnreadable says that the restore tells that nobody can read its settings.
+	warnedUnreadable bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
 	// remembered are the XRs of which nothing that they compose has come back yet, as they are in the backup.
 	remembered sync.Map
-	// lacking are the Secrets of which the restore was to tell that providers read them, and that they are missing.
-	lacking sync.Map
-	// outside are the StoreConfigs of which the restore was to tell that what is published with them is not in the cluster.
-	outside sync.Map
-	doom    *Doom
-	asks    *Asks
-	// standDown says what Velero does itself.
-	standDown *StandDown
-	results   results
+	// missingSecrets are the Secrets of which the restore was to tell that providers read them, and that they are missing.
+	missingSecrets sync.Map
+	// missingStores are the StoreConfigs of which the restore was to tell that what is published with them is not in the cluster.
+	missingStores sync.Map
+	xrds          *XRDCheck
+	requested     *RequestedItems
+	// velero says what Velero does itself.
+	velero  *VeleroFeatures
+	results results
 	// rules are the resource modifiers that are for the Restore, nil until they are read, and modifiedBy names those that are for each.
 	modifying  sync.Mutex
 	rules      []modifierRule
@@ -121,22 +121,22 @@ func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter
 }
 
 // Minding has the action restore nothing that is doomed.
-func (a *Adopt) Minding(d *Doom) *Adopt {
-	a.doom = d
+func (a *Adopt) WithXRDCheck(d *XRDCheck) *Adopt {
+	a.xrds = d
 
 	return a
 }
 
 // Knowing has the action hold MRs until their connection secrets are back that the restore has come to.
-func (a *Adopt) Knowing(asks *Asks) *Adopt {
-	a.asks = asks
+func (a *Adopt) WithRequestedItems(asks *RequestedItems) *Adopt {
+	a.requested = asks
 
 	return a
 }
 
 // LeavingTo has the action leave to Velero what it does itself.
-func (a *Adopt) LeavingTo(s *StandDown) *Adopt {
-	a.standDown = s
+func (a *Adopt) WithVeleroFeatures(s *VeleroFeatures) *Adopt {
+	a.velero = s
 
 	return a
 }
@@ -154,12 +154,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 		original:     &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()},
 		restore:      input.Restore,
 	}
-	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.asks.isEarly(i.original)
+	i.namespace, i.early = targetNamespace(i.GetNamespace(), i.restore), a.requested.isEarly(i.original)
 	i.log = a.log.WithFields(logrus.Fields{"kind": i.GetKind(), "namespace": i.GetNamespace(), "name": i.GetName()})
 	out, err := a.execute(i)
 	if err == nil {
 		i.note(out)
-		a.toldMisread = a.toldMisread || i.misread
+		a.warnedUnreadable = a.warnedUnreadable || i.unreadable
 	}
 
 	return out, err
@@ -167,12 +167,12 @@ func (a *Adopt) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 // execute is Execute for an item, but for what a person has to know of it.
 func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
-	reason, err := a.whyRemade(i)
+	reason, err := a.skipReason(i)
 	if err != nil {
 		return nil, err
 	}
 	if reason != "" {
-		return a.remade(i, reason)
+		return a.skipRebuilt(i, reason)
 	}
 	forgotten := i.forgetAttempt()
 	fresh, err := a.isFresh(i)
@@ -180,7 +180,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, err
 	}
 	i.fresh = fresh
-	if !i.isCrossplanes() && !fresh {
+	if !i.isOfCrossplane() && !fresh {
 		if forgotten {
 			return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 		}
@@ -191,7 +191,7 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 		return nil, fmt.Errorf("cannot restore %s: %w; find out who has written to the backup", xp.String(i.original), err)
 	}
 	// What controls it may have been refused since 1-order was asked.
-	if err := a.doom.check(i.original, i.namespace); err != nil {
+	if err := a.xrds.check(i.original, i.namespace); err != nil {
 		return nil, err
 	}
 	if err := a.consider(i); err != nil {
@@ -230,8 +230,8 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 		return false, nil
 	}
 	settings, unread := a.settings(i.restore)
-	if isMisread(unread) {
-		settings, unread = untilRead(), nil
+	if isUnreadable(unread) {
+		settings, unread = unreadSettings(), nil
 	}
 	if unread == nil && settings.Hold != setting.HoldAll && !settings.ByHand {
 		return false, nil
@@ -254,7 +254,7 @@ func (a *Adopt) consider(i *item) error {
 		return err
 	}
 	i.settings = settings
-	if err := a.recover(i); err != nil {
+	if err := a.recoverName(i); err != nil {
 		return err
 	}
 
@@ -274,7 +274,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 		a.awaitStored(i, held)
 	}
 	a.warnOfStore(i)
-	if held == nil && i.isAsItWas() {
+	if held == nil && i.isUnchanged() {
 		a.returnManagers(i)
 
 		return &velero.RestoreItemActionExecuteOutput{}, nil
@@ -296,7 +296,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	out := velero.NewRestoreItemActionExecuteOutput(i.Unstructured)
 	out.OperationID = operation
 	if held != nil || xp.IsComposite(i.original) {
-		a.reach(i, out)
+		a.requestSecrets(i, out)
 	}
 
 	return out, nil
@@ -306,7 +306,7 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
-		err = a.rank(i)
+		err = a.raiseRevision(i)
 	case xp.IsSchedule(i.original) && !xp.IsPaused(i.original):
 		err = a.holdSchedule(i)
 	case i.isHeld():
@@ -334,7 +334,7 @@ func (a *Adopt) refuses(i *item) (bool, error) {
 func (a *Adopt) holdSchedule(i *item) error {
 	reason := "it starts Operations by itself, for a WatchOperation one for each object that it watches; to let it, run: " +
 		xp.NewCommand(xp.Program, "release").On(i.GetName()).String()
-	if err := a.put(i, adoption.Hold{Reason: reason}); err != nil {
+	if err := a.putHold(i, adoption.Hold{Reason: reason}); err != nil {
 		return err
 	}
 	i.warn(nil, "Restored paused: "+reason)
@@ -370,13 +370,13 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	return live, nil
 }
 
-// leave leaves what is live as it is, also with --existing-resource-policy=update. The resourceRefs of the backup would make an XR lose what it
+// conclude leaves what is live as it is, also with --existing-resource-policy=update. The resourceRefs of the backup would make an XR lose what it
 // composes now, the external-name of the backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
 // a restore of one namespace. What an earlier restore holds is adopted all the same.
 func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +
 		"delete it first, with the external resources of what it composes kept"
-	if _, told := a.lived.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, told := a.keptAsLive.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
 		i.log.Warn(message)
 	} else {
 		i.warn(nil, message+". So is what else exists of its kind; the log of the restore names each")

@@ -13,11 +13,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Asks are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to or the
+// RequestedItems are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to or the
 // backup is known to have, and the owners that it has found live. A nil one has none.
-type Asks struct {
+type RequestedItems struct {
 	mu      sync.Mutex
-	items   map[scopeless]*asking
+	items   map[scopeless]*requestedItem
 	secrets sync.Map // Of bool, whether the restore brings it.
 	others  sync.Map // Other Secrets that the restore has come to.
 	claimed sync.Map // Connection secrets that come before their claims.
@@ -25,7 +25,7 @@ type Asks struct {
 	live    sync.Map
 	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
 	// held are the holds that were put on.
-	held memory
+	held rememberedHolds
 	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
 	environments sync.Map
 	// required is what CompositionRevisions require that the restore has come to, by their names.
@@ -36,32 +36,32 @@ type Asks struct {
 // what is not served yet. So two kinds of a group that have an object of the same name are taken for one, and both are judged.
 type scopeless struct{ group, name string }
 
-// An asking is what is known of a name that was asked for.
-type asking struct {
+// A requestedItem is what is known of a name that was asked for.
+type requestedItem struct {
 	// by has one of each kind of those that have asked.
 	by map[schema.GroupKind]xp.Ref
-	// left are the kinds of XRs that run on an item of the name, if it was left out because none of them had asked.
+	// leftOutOutcome are the kinds of XRs that run on an item of the name, if it was left out because none of them had asked.
 	left []schema.GroupKind
 }
 
 // add takes note that an item asks for what is cluster-scoped.
-func (a *Asks) add(asker *unstructured.Unstructured, group, name string) {
+func (a *RequestedItems) add(asker *unstructured.Unstructured, group, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.items == nil {
-		a.items = map[scopeless]*asking{}
+		a.items = map[scopeless]*requestedItem{}
 	}
 	key := scopeless{group, name}
 	if a.items[key] == nil {
-		a.items[key] = &asking{by: map[schema.GroupKind]xp.Ref{}}
+		a.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
 	}
 	if gk := asker.GroupVersionKind().GroupKind(); a.items[key].by[gk].Name == "" {
 		a.items[key].by[gk] = xp.RefTo(asker)
 	}
 }
 
-// asked tells whether something has asked for a cluster-scoped item.
-func (a *Asks) asked(item *unstructured.Unstructured) bool {
+// isRequested tells whether something has asked for a cluster-scoped item.
+func (a *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 
@@ -72,8 +72,8 @@ func nameOf(item *unstructured.Unstructured) scopeless {
 	return scopeless{item.GroupVersionKind().Group, item.GetName()}
 }
 
-// unfit tells why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
-func (a *Asks) unfit(item *unstructured.Unstructured) string {
+// mismatch tells why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
+func (a *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	asking, kinds := a.items[nameOf(item)], xp.RunBy(item)
@@ -94,8 +94,8 @@ func (a *Asks) unfit(item *unstructured.Unstructured) string {
 	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
 }
 
-// leftFor tells whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
-func (a *Asks) leftFor(kind schema.GroupKind, group, name string) (by string, left bool) {
+// leftOutFor tells whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
+func (a *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	asking := a.items[scopeless{group, name}]
@@ -112,7 +112,7 @@ func (a *Asks) leftFor(kind schema.GroupKind, group, name string) (by string, le
 }
 
 // secret takes note that the backup has a connection secret, and whether the restore brings it.
-func (a *Asks) secret(r xp.Ref, brings bool) {
+func (a *RequestedItems) secret(r xp.Ref, brings bool) {
 	if brings {
 		a.secrets.Store(r.ID(), true)
 	} else {
@@ -122,7 +122,7 @@ func (a *Asks) secret(r xp.Ref, brings bool) {
 
 // secretOf tells whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
 // Secrets before custom resources, but for those that a Secret asks for.
-func (a *Asks) secretOf(r xp.Ref) (brings, known bool) {
+func (a *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	if a == nil {
 		return false, false
 	}
@@ -132,15 +132,15 @@ func (a *Asks) secretOf(r xp.Ref) (brings, known bool) {
 	return brings, known
 }
 
-// reads takes note of the EnvironmentConfigs that a CompositionRevision names.
-func (a *Asks) reads(environments []string) {
+// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names.
+func (a *RequestedItems) addEnvironments(environments []string) {
 	for _, name := range environments {
 		a.environments.Store(name, true)
 	}
 }
 
-// unread tells why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
-func (a *Asks) unread(name string) string {
+// unrequestedEnvironment tells why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
+func (a *RequestedItems) unrequestedEnvironment(name string) string {
 	if _, ok := a.environments.Load(name); ok {
 		return ""
 	}
@@ -148,8 +148,8 @@ func (a *Asks) unread(name string) string {
 	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
 }
 
-// came tells whether the restore has come to a Secret, of whatever type.
-func (a *Asks) came(secret xp.Ref) bool {
+// hasReached tells whether the restore has come to a Secret, of whatever type.
+func (a *RequestedItems) hasReached(secret xp.Ref) bool {
 	if a == nil {
 		return false
 	}
@@ -159,15 +159,15 @@ func (a *Asks) came(secret xp.Ref) bool {
 	return ok || brings
 }
 
-// found takes note of an object that is live.
-func (a *Asks) found(u *unstructured.Unstructured) {
+// addLive takes note of an object that is live.
+func (a *RequestedItems) addLive(u *unstructured.Unstructured) {
 	if a != nil {
 		a.live.Store(xp.RefTo(u).ID(), true)
 	}
 }
 
-// has tells whether an object was found live.
-func (a *Asks) has(r xp.Ref) bool {
+// isLive tells whether an object was found live.
+func (a *RequestedItems) isLive(r xp.Ref) bool {
 	_, ok := a.live.Load(r.ID())
 
 	return ok
@@ -177,14 +177,14 @@ func (a *Asks) has(r xp.Ref) bool {
 // namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
 // writes; and what XRs run on, that it is for the kind of one that has named it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
-	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.asks.asked(item) {
+	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
 		return ""
 	}
 	if xp.IsPlatform(item) {
-		return o.asks.unfit(item)
+		return o.requested.mismatch(item)
 	}
 	if item.GroupVersionKind().GroupKind() == xp.KindEnvironment.GroupKind() {
-		return o.asks.unread(item.GetName())
+		return o.requested.unrequestedEnvironment(item.GetName())
 	}
 	namespace := item.GetLabels()[xp.LabelClaimNamespace]
 	if claim, ok := xp.CompositeFrom(item).ClaimRef(); ok {

@@ -19,8 +19,8 @@ const choices = "to choose what becomes of copies, delete them, set the annotati
 // fieldOriginal is in what is logged of a copy: what it is a copy of.
 const fieldOriginal = "original"
 
-// A rival is something alive that does what an item is about to do.
-type rival struct {
+// A liveDuplicate is something alive that does what an item is about to do.
+type liveDuplicate struct {
 	xp.Ref
 
 	// foreign says that it is in another namespace than the one which the item is a copy from: then whoever may write there can have made it so. An item may
@@ -36,7 +36,7 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 			return nil, err
 		}
 
-		return a.holdBeside(i, *other)
+		return a.holdDuplicate(i, *other)
 	}
 	xp.MapNamespaces(i.Unstructured, i.restore.Spec.NamespaceMapping)
 	of, err := a.cloneOf(i)
@@ -50,7 +50,7 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 // cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
 // does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
 // MR, besides, any other that manages the same external resource.
-func (a *Adopt) cloneOf(i *item) (*rival, error) {
+func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
 	}
@@ -69,7 +69,7 @@ func (a *Adopt) cloneOf(i *item) (*rival, error) {
 			return nil, fmt.Errorf("cannot find out whether %s is a copy of something alive: %w", self, err)
 		}
 		if live {
-			return &rival{Ref: o}, nil
+			return &liveDuplicate{Ref: o}, nil
 		}
 	}
 	name := i.GetAnnotations()[xp.AnnotationExternalName]
@@ -81,22 +81,22 @@ func (a *Adopt) cloneOf(i *item) (*rival, error) {
 		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", self, err)
 	}
 
-	return i.rivalAmong(named), nil
+	return i.duplicateAmong(named), nil
 }
 
-// rivalAmong returns one of the MRs of a kind and external-name that manages the item's external resource, nil if none does. An external-name says that only in
+// duplicateAmong returns one of the MRs of a kind and external-name that manages the item's external resource, nil if none does. An external-name says that only in
 // an account, and who only observes does no harm. In the namespace that the item is a copy from it is enough: the original may have been given another name or
-// account there.
-func (i *item) rivalAmong(named []xp.Managing) *rival {
-	var found *rival
-	account := i.account()
+// providerConfig there.
+func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
+	var found *liveDuplicate
+	account := i.providerConfig()
 	for _, m := range named {
 		switch {
 		case m.ID() == i.self().ID(): // What is restored again is no copy of itself.
 		case m.Namespace == i.GetNamespace():
-			return &rival{Ref: m.Ref}
+			return &liveDuplicate{Ref: m.Ref}
 		case m.Account == account && !m.Observes && found == nil:
-			found = &rival{Ref: m.Ref, foreign: true}
+			found = &liveDuplicate{Ref: m.Ref, foreign: true}
 		}
 	}
 
@@ -114,7 +114,7 @@ func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out whether %s was restored to another namespace: %w", xp.String(i.original), err)
 	}
-	account := i.account()
+	account := i.providerConfig()
 	n := slices.IndexFunc(moved, func(m xp.Managing) bool {
 		same := m.Name == i.GetName() && m.Account.Kind == account.Kind && m.Account.Name == account.Name
 
@@ -127,8 +127,8 @@ func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	return &moved[n].Ref, nil
 }
 
-// account is the ProviderConfig of an MR where that is restored to.
-func (i *item) account() xp.Ref {
+// providerConfig is the ProviderConfig of an MR where that is restored to.
+func (i *item) providerConfig() xp.Ref {
 	account := xp.AccountOf(i.original)
 	account.Namespace = targetNamespace(account.Namespace, i.restore)
 
@@ -136,11 +136,11 @@ func (i *item) account() xp.Ref {
 }
 
 // clone restores a copy of something alive.
-func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.log = i.log.WithField(fieldOriginal, of.String())
 	switch {
 	case of.foreign:
-		return a.holdBeside(i, of.Ref)
+		return a.holdDuplicate(i, of.Ref)
 	case mode == setting.New:
 		return a.cloneNew(i, of.Ref)
 	case mode == setting.Observe && xp.IsManaged(i.original):
@@ -161,12 +161,12 @@ func (a *Adopt) clone(i *item, of rival, mode setting.Clone) (*velero.RestoreIte
 }
 
 // cloneObserving restores a copy of an MR that only observes, or one that is held where its kind can't.
-func (a *Adopt) cloneObserving(i *item, of rival) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
 		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
 			"external resource; "+choices)
 	}
-	if err := adoption.TakeOff(i.Unstructured); err != nil {
+	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
 	if err := unstructured.SetNestedStringSlice(i.Object, []string{"Observe"}, "spec", "managementPolicies"); err != nil {
@@ -187,29 +187,29 @@ func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreIte
 		}
 	}
 
-	return a.holdFor(i, of, reason)
+	return a.holdBecauseOf(i, of, reason)
 }
 
-// holdBeside restores an MR that does nothing until somebody has found out whether another, which is not of the namespace that it is a copy from, manages
+// holdDuplicate restores an MR that does nothing until somebody has found out whether another, which is not of the namespace that it is a copy from, manages
 // its external resource. In all else it is as any other.
-func (a *Adopt) holdBeside(i *item, other xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
 	}
 	i.keepGenerateName()
-	with := i.account().String()
-	if i.account().Name == "" {
+	with := i.providerConfig().String()
+	if i.providerConfig().Name == "" {
 		with = "names no ProviderConfig either"
 	}
 
-	return a.holdFor(i, other, other.String()+" has the same external-name and "+with+", so both may manage the same external resource; find out "+
+	return a.holdBecauseOf(i, other, other.String()+" has the same external-name and "+with+", so both may manage the same external resource; find out "+
 		"whose that is. If it is this one's, have the other observe only, or delete it with its external resource kept; then delete this one, which does nothing to "+
 		"the external resource, and restore again")
 }
 
-// holdFor puts a hold on an item because of something alive.
-func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := a.put(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
+// holdBecauseOf puts a hold on an item because of something alive.
+func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+	if err := a.putHold(i, adoption.Hold{Clone: of.String(), Reason: reason}); err != nil {
 		return nil, err
 	}
 	i.SetFinalizers(slices.DeleteFunc(i.GetFinalizers(), func(f string) bool {
@@ -228,7 +228,7 @@ func (a *Adopt) holdFor(i *item, of xp.Ref, reason string) (*velero.RestoreItemA
 // cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its own makes an external resource of its own, if
 // the provider does not take its name for that of the original's.
 func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
-	if err := adoption.TakeOff(i.Unstructured); err != nil {
+	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err
 	}
 	annotations := i.GetAnnotations()
@@ -259,7 +259,7 @@ func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOu
 	if !i.isQuarantined() && !i.settings.ByHand || !i.isHeld() && !i.isManaged() {
 		return out, nil
 	}
-	if err := a.put(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
+	if err := a.putHold(i, adoption.Hold{Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand}); err != nil {
 		return nil, err
 	}
 	out.OperationID = operationID(i.self())

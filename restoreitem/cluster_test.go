@@ -55,7 +55,7 @@ type cluster struct {
 	managedErr error
 	movedErr   error
 
-	// asked are the questions: which, and about what.
+	// isRequested are the questions: which, and about what.
 	asked []string
 }
 
@@ -136,7 +136,7 @@ func (c *cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (
 	return slices.Contains(c.reconciled, gvk.Kind), c.reconciledErr
 }
 
-func (c *cluster) Outrank(_ context.Context, revision *unstructured.Unstructured) error {
+func (c *cluster) RaiseRevision(_ context.Context, revision *unstructured.Unstructured) error {
 	c.asked = append(c.asked, "outrank "+xp.String(revision))
 
 	return c.rankErr
@@ -211,10 +211,10 @@ func adoptLogged(t *testing.T, c *cluster, item *unstructured.Unstructured, rest
 		operation := *out
 		id, note := cutNote(out.OperationID)
 		progress := velero.OperationProgress{}
-		if tellNote(out.OperationID, &progress) {
+		if noteText(out.OperationID, &progress) {
 			id = ""
 		} else {
-			tellNote(note, &progress)
+			noteText(note, &progress)
 		}
 		operation.OperationID, got.note, got.failed = id, progress.Description, progress.Err != ""
 		got.RestoreItemActionExecuteOutput = &operation

@@ -20,9 +20,9 @@ type definedKind struct {
 	kind schema.GroupVersionKind
 }
 
-// awaits tells whether an XR or claim has to wait until its kind is served, which Crossplane does after the restore has brought the XRD back: a restore
+// awaitKind tells whether an XR or claim has to wait until its kind is served, which Crossplane does after the restore has brought the XRD back: a restore
 // of namespaces brings no CRDs. Each kind is waited for once, for the given time at most, so that a restore into a cluster where Crossplane is down ends.
-func (o *Order) awaits(item *unstructured.Unstructured, first []velero.ResourceIdentifier, within time.Duration) bool {
+func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.ResourceIdentifier, within time.Duration) bool {
 	if !xp.IsComposite(item) && !xp.IsClaim(item) {
 		return false
 	}
@@ -53,7 +53,7 @@ func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *ve
 		if i.GroupResource != xp.ResourceXRD {
 			continue
 		}
-		ready, err := o.serves(i.Name)
+		ready, err := o.isServed(i.Name)
 		if !ready || err != nil {
 			return false, err
 		}
@@ -62,7 +62,7 @@ func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *ve
 	return true, nil
 }
 
-func (o *Order) serves(xrd string) (ready bool, err error) {
+func (o *Order) isServed(xrd string) (ready bool, err error) {
 	ready = true
 	o.awaited.Range(func(key, _ any) bool {
 		k, _ := key.(definedKind)

@@ -14,33 +14,33 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Definer knows the XRDs of the cluster that is restored to.
-type Definer interface {
+// A XRDReader knows the XRDs of the cluster that is restored to.
+type XRDReader interface {
 	// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is not.
 	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 }
 
-// A DefinerFn is a function that is a Definer.
-type DefinerFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
+// A XRDReaderFn is a function that is a Definer.
+type XRDReaderFn func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 
 // Terminating calls the function.
-func (fn DefinerFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	return fn(ctx, gk)
 }
 
-// Doom keeps from the cluster what could not live there: the controller of an XRD that is being deleted deletes every XR and claim of its kinds, and
+// XRDCheck keeps from the cluster what could not live there: the controller of an XRD that is being deleted deletes every XR and claim of its kinds, and
 // with an XR goes what it composes, in the cloud too; and what a newer version of this plugin has written to. All actions of a restore share one.
-type Doom struct {
-	definer Definer
+type XRDCheck struct {
+	definer XRDReader
 	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed too.
 	refused sync.Map
 }
 
-// NewDoom returns a Doom that knows nothing of what a restore brings yet.
-func NewDoom(definer Definer) *Doom { return &Doom{definer: definer} }
+// NewXRDCheck returns a Doom that knows nothing of what a restore brings yet.
+func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
 
 // check returns an error for what must not be restored. A nil Doom lets everything pass. The namespace is the one that the item is restored to.
-func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
+func (d *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if d == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
 	if err := d.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
 		return err
 	}
-	if why, ok := d.refusedFor(c, namespace); ok {
+	if why, ok := d.refusalFor(c, namespace); ok {
 		d.refused.Store(self.ID(), why)
 
 		return fmt.Errorf("cannot restore %s: its XR %s %s was not restored, and nothing would look after it: %s", self, c.Kind, c.Name, why)
@@ -77,7 +77,7 @@ func (d *Doom) check(item *unstructured.Unstructured, namespace string) error {
 }
 
 // checkFormats refuses what a newer version of this plugin has written to, in a format that this one can't read.
-func (d *Doom) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
+func (d *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
 	err := xp.CheckFormat(item)
 	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {
 		err = unread
@@ -92,7 +92,7 @@ func (d *Doom) checkFormats(item *unstructured.Unstructured, self xp.Ref) error 
 }
 
 // checkDefinition keeps what is in the backup from being written onto an XRD that is being deleted.
-func (d *Doom) checkDefinition(item *unstructured.Unstructured) error {
+func (d *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 	for _, kind := range xp.DefinitionKinds(item) {
 		xrd, err := d.definer.Terminating(context.Background(), kind)
 		if err != nil {
@@ -107,7 +107,7 @@ func (d *Doom) checkDefinition(item *unstructured.Unstructured) error {
 }
 
 // checkKind refuses an object if the XRD of the kind is being deleted.
-func (d *Doom) checkKind(self xp.Ref, kind schema.GroupKind) error {
+func (d *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	xrd, err := d.definer.Terminating(context.Background(), kind)
 	if err != nil {
 		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
@@ -124,8 +124,8 @@ func (d *Doom) checkKind(self xp.Ref, kind schema.GroupKind) error {
 	return fmt.Errorf("cannot restore %s: %s", self, why)
 }
 
-// refusedFor tells why the controller of an object in the namespace was refused, if it was.
-func (d *Doom) refusedFor(c metav1.OwnerReference, namespace string) (string, bool) {
+// refusalFor tells why the controller of an object in the namespace was refused, if it was.
+func (d *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
 	why, ok := d.refused.Load(r.ID())
 	if !ok {

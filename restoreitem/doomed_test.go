@@ -21,8 +21,8 @@ func dying() *unstructured.Unstructured {
 		xptest.JSON(`{"spec":{"group":"example.org","names":{"kind":"XOrder"},"claimNames":{"kind":"OrderClaim"}}}`))
 }
 
-func doomOf(xrd *unstructured.Unstructured, err error) *Doom {
-	return NewDoom(DefinerFn(func(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+func doomOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
+	return NewXRDCheck(XRDReaderFn(func(_ context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 		if err == nil && xp.Defines(xrd, gk) {
 			return xrd, nil
 		}
@@ -32,11 +32,11 @@ func doomOf(xrd *unstructured.Unstructured, err error) *Doom {
 }
 
 // wants runs both actions on an item, as Velero does, and checks that each refuses it or neither does.
-func wants(t *testing.T, reason string, d *Doom, item *unstructured.Unstructured, refused string) {
+func wants(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
-	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Minding(d).Execute(inputFor(item, restoreOf(nil)))
-	_, again := NewAdopt(Crossplane(), live(), nil, log).Minding(d).Execute(inputFor(item, restoreOf(nil)))
+	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).WithXRDCheck(d).Execute(inputFor(item, restoreOf(nil)))
+	_, again := NewAdopt(Crossplane(), live(), nil, log).WithXRDCheck(d).Execute(inputFor(item, restoreOf(nil)))
 	for name, err := range map[string]error{"1-order": err, "2-adopt": again} {
 		switch {
 		case refused == "" && err != nil:

@@ -12,8 +12,8 @@ import (
 // Velero restores Secrets, ConfigMaps and some other kinds first. What these ask for comes back before what it may need, so that a provider makes anew what it
 // does not find, and Velero leaves that as it is when it comes to it.
 
-// A placed name is that of an item in its group, whatever its kind.
-type placed struct{ group, namespace, name string }
+// An itemName name is that of an item in its group, whatever its kind.
+type itemName struct{ group, namespace, name string }
 
 // withoutClaims leaves the claim out of what a connection secret names: a claim asks for its whole tree. The Secret comes back without it, and is made its own
 // again before it is released.
@@ -26,7 +26,7 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 		if !o.isClaim(r) {
 			return false
 		}
-		o.asks.claimed.Store(xp.RefTo(item).ID(), true)
+		o.requested.claimed.Store(xp.RefTo(item).ID(), true)
 
 		return true
 	})
@@ -54,13 +54,13 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 	return items
 }
 
-// noteEarly takes note of what an item asks for, if the item comes before the turn of custom resources.
-func (o *Order) noteEarly(item *unstructured.Unstructured, asked []xp.Item) {
-	if len(asked) == 0 || !o.asks.isEarly(item) && !o.isFirst(item) {
+// addEarly takes note of what an item asks for, if the item comes before the turn of custom resources.
+func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
+	if len(asked) == 0 || !o.requested.isEarly(item) && !o.isFirst(item) {
 		return
 	}
 	for _, i := range asked {
-		o.asks.early.Store(placed{i.Group, i.Namespace, i.Name}, true)
+		o.requested.early.Store(itemName{i.Group, i.Namespace, i.Name}, true)
 	}
 }
 
@@ -79,17 +79,17 @@ func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 }
 
 // isEarly tells whether an item was asked for before the turn of custom resources.
-func (a *Asks) isEarly(item *unstructured.Unstructured) bool {
+func (a *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
 	if a == nil {
 		return false
 	}
-	_, ok := a.early.Load(placed{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
+	_, ok := a.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
 
 	return ok
 }
 
 // isBeforeClaim tells whether a connection secret comes back before its claim.
-func (a *Asks) isBeforeClaim(secret *unstructured.Unstructured) bool {
+func (a *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
 	_, ok := a.claimed.Load(xp.RefTo(secret).ID())
 
 	return ok

@@ -125,16 +125,16 @@ func TestOrderSparesClaims(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &Asks{}
+			asks := &RequestedItems{}
 			in := inputFor(tc.secret, restoreOf(nil))
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Sparing(tc.claims).Execute(in)
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).WithClaimKinds(tc.claims).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.first, out.AdditionalItems); diff != "" {
 				t.Errorf("%s\nfirst: -want, +got:\n%s", tc.reason, diff)
 			}
-			adopted, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(in)
+			adopted, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,7 +152,7 @@ func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	restore := restoreOf(nil)
 	restore.Spec = velerov1.RestoreSpec{IncludedResources: []string{"secrets"}}
 	log, _ := logtest.NewNullLogger()
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Sparing(claimKinds{}).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).WithClaimKinds(claimKinds{}).Execute(inputFor(xptest.Secret("s", xptest.ControlledBy(claim)), restore))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,11 +188,11 @@ func TestHeldWhileEarly(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks := &Asks{}
+			asks := &RequestedItems{}
 			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), asks, log).Execute(inputFor(tc.asker, restoreOf(nil))); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(inputFor(mr, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(inputFor(mr, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // requires returns what the CompositionRevision of an XR requires, if the restore has come to that.
-func (a *Asks) requires(xr *unstructured.Unstructured) []string {
+func (a *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 	if a == nil {
 		return nil
 	}
@@ -18,15 +18,15 @@ func (a *Asks) requires(xr *unstructured.Unstructured) []string {
 	return required
 }
 
-// reads takes note of the EnvironmentConfigs that a CompositionRevision names, and tells what else its functions read that the restore may not bring, "" if
+// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names, and tells what else its functions read that the restore may not bring, "" if
 // there is nothing: a restore of all brings all that the backup has.
-func (o *Order) reads(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {
+func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {
 	if !xp.IsRevision(item) {
 		return ""
 	}
 	reads := xp.PipelineInputsOf(item)
-	o.asks.reads(reads.Environments)
-	if len(reads.Others) == 0 || !ofNamespaces(restore) && !selective(restore) {
+	o.requested.addEnvironments(reads.Environments)
+	if len(reads.Others) == 0 || !ofNamespaces(restore) && !isSelective(restore) {
 		return ""
 	}
 	left = "This restore may not bring what functions of " + xp.String(item) + " read: " + reads.String() + ". See that it is there before the restore lets XRs " +

@@ -32,7 +32,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// left says that the EnvironmentConfig is left out, and told is what the restore tells.
+		// leftOutOutcome says that the EnvironmentConfig is left out, and told is what the restore tells.
 		left bool
 		told string
 	}{
@@ -48,7 +48,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log), restoreOf(nil)
+			o, restore := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), restoreOf(nil)
 			restore.Spec = tc.spec
 			var told []string
 			left := false
@@ -58,7 +58,7 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 					t.Fatal(err)
 				}
 				left = out.SkipRestore && item == environment
-				if progress := (velero.OperationProgress{}); tellNote(out.OperationID, &progress) {
+				if progress := (velero.OperationProgress{}); noteText(out.OperationID, &progress) {
 					told = append(told, progress.Description)
 				}
 			}
@@ -81,7 +81,7 @@ func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
 
 func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
-	asks, xr := &Asks{}, xptest.XR("x")
+	asks, xr := &RequestedItems{}, xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":{"requiredSchemas":[{}]}}]}}`))
 	order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
 	if _, err := order.Execute(inputFor(revision, restoreOf(nil))); err != nil {
@@ -90,7 +90,7 @@ func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	if diff := cmp.Diff([]string{"requiredSchemas of the step a"}, asks.requires(xr)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	var none *Asks
+	var none *RequestedItems
 	if got := none.requires(xr); got != nil {
 		t.Errorf("Nobody has come to its revision; got %v", got)
 	}

@@ -32,7 +32,7 @@ func BenchmarkExecute(b *testing.B) {
 		xr := xptest.XR("x", xptest.UID("new"), xptest.Refs(mrs...))
 		claim := xptest.Claim("o", xptest.OfXR(xr))
 		secret := xptest.Secret("s")
-		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, &Asks{}, log)
+		order := NewOrder(velero.ResourceSelector{}, plainMapper{}, &RequestedItems{}, log)
 		adopt := NewAdopt(velero.ResourceSelector{}, live(xr), nil, log)
 		for _, action := range []struct {
 			name    string

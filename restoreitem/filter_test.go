@@ -60,7 +60,7 @@ func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log)
+			o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log)
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
 			var got []string
@@ -70,7 +70,7 @@ func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
 					t.Fatal(err)
 				}
 				progress := velero.OperationProgress{}
-				if !tellNote(out.OperationID, &progress) {
+				if !noteText(out.OperationID, &progress) {
 					continue
 				}
 				_, left, _ := strings.Cut(progress.Description, "(items: ")
@@ -89,7 +89,7 @@ func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	restore := restoreOf(nil)
 	restore.Spec.ResourcePolicy = &corev1.TypedLocalObjectReference{Kind: "configmap", Name: "p"}
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.Tree()), restore))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(xptest.XR("x", xptest.Refs(mr), xptest.Tree()), restore))
 	if err != nil {
 		t.Fatal(err)
 	}

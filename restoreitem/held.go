@@ -11,18 +11,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A memory has the holds that this process has put on items and not lifted. Velero asks after the operations of a restore first in the process that has
+// A rememberedHolds has the holds that this process has put on items and not lifted. Velero asks after the operations of a restore first in the process that has
 // restored it: then what has come back without its hold can be told from what had none. Most holds are alike, so tens of thousands take a few megabytes.
-type memory struct {
+type rememberedHolds struct {
 	mu   sync.Mutex
 	by   map[uint64]*adoption.Hold
 	same map[string]*adoption.Hold
 }
 
-var memorySeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is a constant of the process.
+var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is a constant of the process.
 
 // add remembers a hold as it was asked for, and as it is. Of that of an XR or claim the rest is in what it says itself.
-func (m *memory) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
+func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
 	if of.Clone != "" {
 		return // It has no operation.
 	}
@@ -46,26 +46,26 @@ func (m *memory) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold)
 	} else {
 		m.same[string(b)] = kept
 	}
-	m.by[maphash.Comparable(memorySeed, r.ID())] = kept
+	m.by[maphash.Comparable(holdSeed, r.ID())] = kept
 }
 
 // get returns the hold of an object, nil if there is none.
-func (m *memory) get(id xp.ID) *adoption.Hold {
+func (m *rememberedHolds) get(id xp.ID) *adoption.Hold {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
-	return m.by[maphash.Comparable(memorySeed, id)]
+	return m.by[maphash.Comparable(holdSeed, id)]
 }
 
 // drop forgets the hold of what it was lifted from.
-func (m *memory) drop(u *unstructured.Unstructured) {
+func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.by, maphash.Comparable(memorySeed, xp.RefTo(u).ID()))
+	delete(m.by, maphash.Comparable(holdSeed, xp.RefTo(u).ID()))
 }
 
 // Lifted is told of each step that an adoption has taken in this process.
-func (a *Asks) Lifted(c adoption.Change) {
+func (a *RequestedItems) Lifted(c adoption.Change) {
 	if c.Target != nil && c.Lifts() {
 		a.held.drop(c.Target)
 	}

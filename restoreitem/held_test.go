@@ -13,7 +13,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	asks := &Asks{}
+	asks := &RequestedItems{}
 	mr, xr := xptest.MR("b"), xptest.XR("x")
 	asks.held.add(xp.RefTo(mr), true, adoption.Hold{Observes: true, Restore: "velero/monday"}, &adoption.Hold{Policies: []string{"*"}})
 	asks.held.add(xp.RefTo(xr), false, adoption.Hold{Quarantine: true}, &adoption.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
@@ -43,7 +43,7 @@ func TestMemory(t *testing.T) {
 
 // There can be tens of thousands, and they are alike.
 func TestMemoryIsSmall(t *testing.T) {
-	m := &memory{}
+	m := &rememberedHolds{}
 	for n := range 1000 {
 		m.add(xp.RefTo(xptest.MR(fmt.Sprintf("b-%d", n))), true, adoption.Hold{Quarantine: true, Restore: "velero/monday", Since: strconv.Itoa(n)}, &adoption.Hold{})
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// put puts a hold on the item.
-func (a *Adopt) put(i *item, h adoption.Hold) error {
+// putHold puts a hold on the item.
+func (a *Adopt) putHold(i *item, h adoption.Hold) error {
 	key, err := a.key(i)
 	if err != nil {
 		return err
@@ -24,14 +24,14 @@ func (a *Adopt) put(i *item, h adoption.Hold) error {
 	if err != nil {
 		return err
 	}
-	if a.asks != nil {
-		a.asks.held.add(i.self(), xp.IsManaged(i.original), h, put)
+	if a.requested != nil {
+		a.requested.held.add(i.self(), xp.IsManaged(i.original), h, put)
 	}
 
 	if err := key.Sign(i.Unstructured, i.namespace); err != nil {
 		return err
 	}
-	adoption.Own(i.Unstructured, i.asOwned(), a.now())
+	adoption.ManageHold(i.Unstructured, i.withoutHold(), a.now())
 
 	return nil
 }
@@ -66,17 +66,17 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 }
 
 // hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
-// has one of its own only if its XR did not come back held, or belongs to another claim.
+// isLive one of its own only if its XR did not come back held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,
 	}
 	if xp.IsComposite(i.original) {
 		a.awaitSecret(i, &held)
-		held.Required = a.asks.requires(i.original)
+		held.Required = a.requested.requires(i.original)
 	}
 	a.awaitStored(i, &held)
-	if err := a.put(i, held); err != nil {
+	if err := a.putHold(i, held); err != nil {
 		return "", err
 	}
 	self := i.self()

@@ -26,10 +26,10 @@ func (a *Adopt) findInputs(i *item) {
 			continue
 		}
 		in, known := noted(r)
-		came := a.asks.came(to)
+		came := a.requested.hasReached(to)
 		switch existed := in.Exists || came || wasAwaited(i, r); {
-		case existed && !xp.IsPaused(i.asOwned()):
-			i.inputs = append(i.inputs, awaited(to, r, in.Stored || came, came, i))
+		case existed && !xp.IsPaused(i.withoutHold()):
+			i.inputs = append(i.inputs, missingInput(to, r, in.Stored || came, came, i))
 		case !came && (existed || !known):
 			a.warnOfInput(i, to, err)
 		}
@@ -46,12 +46,12 @@ func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	return r
 }
 
-// awaited is what a hold says of a Secret that a provider reads, which is r in the backup.
-func awaited(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
+// missingInput is what a hold says of a Secret that a provider reads, which is r in the backup.
+func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	in := adoption.Input{Namespace: to.Namespace, Name: to.Name, Stored: stored}
 	elsewhere := to.Namespace != targetNamespace(r.Namespace, i.restore)
-	if stored && !came && (leavesOut(r, i.restore) || elsewhere) {
-		in.By = bringing(r, to.Namespace, i.restore).String()
+	if stored && !came && (excludesSecret(r, i.restore) || elsewhere) {
+		in.By = restoreSecretCommand(r, to.Namespace, i.restore).String()
 	}
 
 	return in
@@ -62,7 +62,7 @@ func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
-// wasAwaited tells whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
+// waitedFor tells whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
 func wasAwaited(i *item, r xp.Ref) bool {
 	h, err := adoption.HoldOf(i.original)
 
@@ -71,7 +71,7 @@ func wasAwaited(i *item, r xp.Ref) bool {
 
 // warnOfInput names a Secret that an MR has its provider read and that is not there, or why nobody knows.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
-	if _, told := a.lacking.LoadOrStore(r.ID(), true); told {
+	if _, told := a.missingSecrets.LoadOrStore(r.ID(), true); told {
 		return
 	}
 	if err != nil {

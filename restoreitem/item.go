@@ -42,8 +42,8 @@ type item struct {
 	// notes are what a person has to know of it, and failed says that it did not come back and should have.
 	notes  []string
 	failed bool
-	// misread says that among the notes is that nobody can read the settings.
-	misread bool
+	// unreadable says that among the notes is that nobody can read the settings.
+	unreadable bool
 }
 
 // self is what the item is called once it is restored.
@@ -103,14 +103,14 @@ func (i *item) isReplaceable() bool {
 		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig" || xp.IsActivationPolicy(i.original)
 }
 
-// isCrossplanes tells whether the item is something that Crossplane or a provider works with.
-func (i *item) isCrossplanes() bool {
+// isOfCrossplane tells whether the item is something that Crossplane or a provider works with.
+func (i *item) isOfCrossplane() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
 		xp.IsStored(i.original)
 }
 
-// isAsItWas tells whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
-func (i *item) isAsItWas() bool {
+// isUnchanged tells whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
+func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 
 	return !i.isHeld() && !i.isOwned() && !i.recovered && !xp.IsSchedule(i.original) && !mapped && !xp.HasBackupMetadata(i.original) &&

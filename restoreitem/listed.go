@@ -99,11 +99,11 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 		return o.believesOfXR(item, i)
 	case i.Namespace != "":
 		// What is in another namespace of the restore comes with that, unless only some labels do. A connection Secret may have to come first.
-		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || selective(restore) || !included(restore, i.Namespace), ""
+		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || isSelective(restore) || !included(restore, i.Namespace), ""
 	case !isComposable(i):
 		return false, listedCluster
 	default:
-		o.asks.add(item, i.Group, i.Name)
+		o.requested.add(item, i.Group, i.Name)
 
 		return true, ""
 	}
@@ -173,7 +173,7 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 }
 
 // isComposable tells whether what is cluster-scoped can be an XR's own, and this plugin is asked about it when it comes. Of Kubernetes' own kinds it is not
-// asked about what has no labels of Crossplane's.
+// isRequested about what has no labels of Crossplane's.
 func isComposable(i xp.Item) bool {
 	switch {
 	case !xp.IsCustomGroup(i.Group):
@@ -201,14 +201,14 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 // asksFor takes note that an XR asks for something that it runs on. It tells whether that makes sense: Velero comes to an item only once.
 func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
-	if by, left := o.asks.leftFor(gk, i.Group, i.Name); left {
+	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
 		o.log.WithFields(logrus.Fields{"object": xp.String(xr), "item": i.String()}).Warn("Not restored first: " + xp.String(xr) + " runs on " +
 			strconv.Quote(i.String()) + ", which Velero has come to before, when only " + by + " had named it, which is of another kind; restore again with " +
 			"--include-cluster-resources=true")
 
 		return false
 	}
-	o.asks.add(xr, i.Group, i.Name)
+	o.requested.add(xr, i.Group, i.Name)
 
 	return true
 }

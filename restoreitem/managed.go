@@ -20,9 +20,9 @@ const fieldIdentity = "identity"
 // isManaged tells whether the item is an MR, and nothing that Crossplane reconciles too.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
 
-// recover names an MR of whose kind a setting or the table of known kinds says how the external-name follows from what its provider called it. The table is not
+// recoverName names an MR of whose kind a setting or the table of known kinds says how the external-name follows from what its provider called it. The table is not
 // enough if another manages that, in the backup or in the cluster: then a person must say which of them does.
-func (a *Adopt) recover(i *item) error {
+func (a *Adopt) recoverName(i *item) error {
 	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (a *Adopt) recover(i *item) error {
 	if !known || !name.Chosen && xp.IsDoubted(i.original) {
 		return nil
 	}
-	if other, err := a.managing(i, id, name); err != nil || other != nil {
+	if other, err := a.managerOf(i, id, name); err != nil || other != nil {
 		return err
 	}
 	xp.SetExternalName(i.Unstructured, name.External)
@@ -41,9 +41,9 @@ func (a *Adopt) recover(i *item) error {
 	return nil
 }
 
-// managing returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is only a part of the id
+// managerOf returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is only a part of the id
 // does not say that. In a restore to other namespaces that makes the item a copy.
-func (a *Adopt) managing(i *item, id string, name externalname.Name) (*xp.Ref, error) {
+func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
 	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
 		return nil, nil //nolint:nilnil // Nobody is looked for.
 	}
@@ -51,7 +51,7 @@ func (a *Adopt) managing(i *item, id string, name externalname.Name) (*xp.Ref, e
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out who else manages the external resource of %s: %w", xp.String(i.original), err)
 	}
-	account := i.account()
+	account := i.providerConfig()
 	n := slices.IndexFunc(named, func(m xp.Managing) bool { return m.ID() != i.self().ID() && m.Account == account && !m.Observes })
 	if n < 0 {
 		return nil, nil //nolint:nilnil // Nobody does.
@@ -73,13 +73,13 @@ func (i *item) identity() xp.Identity {
 	return identity
 }
 
-// asOwned is the item as it was before an earlier hold that it brings along.
-func (i *item) asOwned() *unstructured.Unstructured {
+// withoutHold is the item as it was before an earlier hold that it brings along.
+func (i *item) withoutHold() *unstructured.Unstructured {
 	if h, err := adoption.HoldOf(i.original); h == nil || err != nil {
 		return i.original
 	}
 	own := i.original.DeepCopy()
-	_ = adoption.TakeOff(own) // It fails for XRs and claims only, whose fields can be anything.
+	_ = adoption.RemoveBackedUpHold(own) // It fails for XRs and claims only, whose fields can be anything.
 
 	return own
 }
@@ -92,13 +92,13 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	if !i.isManaged() {
 		return nil
 	}
-	own := i.asOwned()
+	own := i.withoutHold()
 	h := &adoption.Hold{
 		Status: i.neededStatus(), Observes: i.mustObserve(s) && i.canObserve(own), Quarantine: i.isQuarantined(), ByHand: s.ByHand,
 		Inputs: i.inputs,
 	}
 	if s.Hold != setting.HoldNone {
-		h.Identity = i.unsafe(own)
+		h.Identity = i.unsafeIdentity(own)
 	}
 	if h.Reason = i.reasonOf(h); h.Reason == "" && !h.Quarantine {
 		return nil
@@ -148,8 +148,8 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	return h
 }
 
-// unsafe returns the identity of an MR that could make a second external resource; "" if it can't.
-func (i *item) unsafe(own *unstructured.Unstructured) xp.Identity {
+// unsafeIdentity returns the identity of an MR that could make a second external resource; "" if it can't.
+func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	switch identity := i.identity(); {
 	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
 		return ""
@@ -179,7 +179,7 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 
 // holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
-	if err := a.put(i, h); err != nil {
+	if err := a.putHold(i, h); err != nil {
 		return "", err
 	}
 	if h.Identity != "" {
@@ -199,7 +199,7 @@ func (i *item) warnOfIdentity() {
 	if !i.isManaged() {
 		return
 	}
-	if unsafe := i.unsafe(i.asOwned()); unsafe != "" {
+	if unsafe := i.unsafeIdentity(i.withoutHold()); unsafe != "" {
 		id, _ := xp.ProviderID(i.original)
 		i.warn(logrus.Fields{fieldIdentity: unsafe}, xp.String(i.original)+" is not held, as the setting "+setting.NameHold+" says, and should be: "+
 			adoption.WhyHeld(unsafe, id))

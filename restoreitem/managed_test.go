@@ -33,7 +33,7 @@ type returned struct {
 	// Own are the policies that the hold gives back, and Policies those that the MR comes back with.
 	Own, Policies []string
 	Status        []string
-	// Asks says that Velero is asked for its status.
+	// RequestedItems says that Velero is asked for its status.
 	Asks, Paused bool
 	Name         string
 	Logged       []string
@@ -268,7 +268,7 @@ func TestAdoptKeepsWellness(t *testing.T) {
 	xp.SetSavedConditions(x, []*unstructured.Unstructured{mr})
 	out := adopt(t, live(), x, restoreOf(nil))
 	h, err := adoption.HoldOf(out.object)
-	if err != nil || h == nil || !cmp.Equal(h.Well, []xp.TrueConditions{"Synced"}) || xp.HasBackupMetadata(out.object) {
+	if err != nil || h == nil || !cmp.Equal(h.ComposedConditions, []xp.TrueConditions{"Synced"}) || xp.HasBackupMetadata(out.object) {
 		t.Errorf("got hold %+v, error %v, object %v", h, err, out.object)
 	}
 }

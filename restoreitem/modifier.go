@@ -87,11 +87,11 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
-	read := a.named
+	read := a.namedModifiers
 	if ref := restore.Spec.ResourceModifier; ref != nil {
 		name = ref.Name
 	} else if a.modifiedBy != nil {
-		name, read = a.modifiedBy(), a.byDefault
+		name, read = a.modifiedBy(), a.defaultModifiers
 	}
 	if name == "" || a.rules != nil {
 		return name, a.rules, nil
@@ -103,8 +103,8 @@ func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modif
 	return name, rules, err
 }
 
-// named returns the rules in the ConfigMap that a Restore names.
-func (a *Adopt) named(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+// namedModifiers returns the rules in the ConfigMap that a Restore names.
+func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
 	data, err := a.cluster.ConfigMap(context.Background(), restore.Namespace, name)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (a *Adopt) named(restore *velerov1.Restore, name string) ([]modifierRule, e
 			Rules []modifierRule `json:"resourceModifierRules"`
 		}
 		if err := yaml.Unmarshal([]byte(text), &all); err != nil {
-			return nil, fmt.Errorf("cannot read them: %w: %w", errMisread, err)
+			return nil, fmt.Errorf("cannot read them: %w: %w", errNotModifiers, err)
 		}
 		rules = append(rules, all.Rules...)
 	}
@@ -123,10 +123,10 @@ func (a *Adopt) named(restore *velerov1.Restore, name string) ([]modifierRule, e
 	return rules, nil
 }
 
-var errMisread = errors.New("they are no resource modifiers")
+var errNotModifiers = errors.New("they are no resource modifiers")
 
-// byDefault returns the rules that are for each Restore, none if this one wants none. Velero goes on without those that it can't read.
-func (a *Adopt) byDefault(restore *velerov1.Restore, name string) ([]modifierRule, error) {
+// defaultModifiers returns the rules that are for each Restore, none if this one wants none. Velero goes on without those that it can't read.
+func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
 	live, err := a.cluster.Restore(context.Background(), restore.Namespace, restore.Name)
 	if err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (a *Adopt) byDefault(restore *velerov1.Restore, name string) ([]modifierRul
 	if skips, _, _ := unstructured.NestedBool(live.Object, "spec", "skipDefaultResourceModifier"); skips {
 		return []modifierRule{}, nil
 	}
-	rules, err := a.named(restore, name)
-	if apierrors.IsNotFound(err) || errors.Is(err, errMisread) {
+	rules, err := a.namedModifiers(restore, name)
+	if apierrors.IsNotFound(err) || errors.Is(err, errNotModifiers) {
 		return []modifierRule{}, nil
 	}
 

@@ -79,7 +79,7 @@ func cutNote(id string) (operation, note string) {
 // addNote adds what a note tells to what is said of an operation. One that fails has it fail when it is over.
 func addNote(note string, progress *velero.OperationProgress) {
 	told := velero.OperationProgress{}
-	if !tellNote(note, &told) {
+	if !noteText(note, &told) {
 		return
 	}
 	progress.Description = strings.TrimPrefix(progress.Description+"; "+told.Description, "; ")
@@ -88,8 +88,8 @@ func addNote(note string, progress *velero.OperationProgress) {
 	}
 }
 
-// tellNote is the end of an operation that only tells something; ok is false if the ID is of another.
-func tellNote(id string, progress *velero.OperationProgress) (ok bool) {
+// noteText is the end of an operation that only tells something; ok is false if the ID is of another.
+func noteText(id string, progress *velero.OperationProgress) (ok bool) {
 	if text, failed := strings.CutPrefix(id, noteFailed); failed {
 		progress.Completed, progress.Err, progress.Description = true, text, text
 

@@ -99,7 +99,7 @@ func TestAdoptTellsOfEachKindWhatItLeaves(t *testing.T) {
 		if err != nil || !out.SkipRestore {
 			t.Fatalf("%s is not left: %v", xp.String(item), err)
 		}
-		if progress := (velero.OperationProgress{}); tellNote(out.OperationID, &progress) {
+		if progress := (velero.OperationProgress{}); noteText(out.OperationID, &progress) {
 			got = append(got, item.GetName())
 		}
 	}

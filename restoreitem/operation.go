@@ -23,7 +23,7 @@ import (
 // far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server
 // is an error; it is worth another try.
 type Adopter interface {
-	Adopt(ctx context.Context, key adoption.Key, by adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
+	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
 	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
@@ -70,7 +70,7 @@ func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.
 	if restore.Status.StartTimestamp != nil {
 		progress.Started = restore.Status.StartTimestamp.Time
 	}
-	if tellNote(id, &progress) {
+	if noteText(id, &progress) {
 		return progress, nil
 	}
 	id, note := cutNote(id)
@@ -120,12 +120,12 @@ func (a *Adopt) plan(ref xp.Ref, restore *velerov1.Restore) (plan adoption.Plan,
 	if err != nil {
 		return adoption.Plan{}, err
 	}
-	by := adoption.Asker{Restore: restore.Namespace + "/" + restore.Name}
+	by := adoption.Requester{Restore: restore.Namespace + "/" + restore.Name}
 	if at := restore.Status.StartTimestamp; at != nil {
 		by.Started = at.Time
 	}
-	if a.asks != nil {
-		by.Held = a.asks.held.get
+	if a.requested != nil {
+		by.Held = a.requested.held.get
 	}
 	plans, err := a.adopter.Adopt(context.Background(), key, by, selector, ref)
 	if err != nil {
@@ -161,7 +161,7 @@ func describe(p adoption.Plan) string {
 		s = ""
 	}
 
-	return s + "waiting for " + adoption.Few(p.Waiting) + remarks(p)
+	return s + "waiting for " + adoption.FirstReasons(p.Waiting) + remarks(p)
 }
 
 // remarks are put after what is said of a Plan.
@@ -175,7 +175,7 @@ func remarks(p adoption.Plan) string {
 
 // Cancel is called when the operation has timed out. The hold stays on, since lifting it now is what it was put on against.
 func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
-	if tellNote(id, &velero.OperationProgress{}) {
+	if noteText(id, &velero.OperationProgress{}) {
 		return nil
 	}
 	id, _ = cutNote(id)

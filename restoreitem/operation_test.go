@@ -24,11 +24,11 @@ type world struct {
 	// Errors of what is asked of it; GiveUp has both.
 	err, giveUpErr error
 
-	// asked are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each of GiveUp.
+	// isRequested are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each of GiveUp.
 	asked, gaveUp []string
 }
 
-func (w *world) Adopt(_ context.Context, _ adoption.Key, _ adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (w *world) Adopt(_ context.Context, _ adoption.Key, _ adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	w.asked = append(w.asked, selector+" "+ref.String())
 
 	return w.plans, w.err

@@ -41,14 +41,14 @@ type ClaimKinds interface {
 // Order asks Velero to restore first what must be there before an item: a composed resource's XR and other owners, an XR's CompositionRevision,
 // Composition and XRD, a claim's whole tree, what publishes in a connection secret, but no claim, the package of a package revision, and what a Usage uses.
 type Order struct {
-	selector velero.ResourceSelector
-	mapper   ResourceMapper
-	asks     *Asks
-	claims   ClaimKinds
-	doom     *Doom
-	ready    *Readiness
-	log      logrus.FieldLogger
-	awaited  sync.Map // Of definedKind.
+	selector  velero.ResourceSelector
+	mapper    ResourceMapper
+	requested *RequestedItems
+	claims    ClaimKinds
+	xrds      *XRDCheck
+	ready     *Readiness
+	log       logrus.FieldLogger
+	awaited   sync.Map // Of definedKind.
 	// told are the items of which an operation says that the filters by resource leave them out.
 	told sync.Map
 }
@@ -56,26 +56,26 @@ type Order struct {
 var _ riav2.RestoreItemAction = &Order{}
 
 // NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same Asks.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *Asks, log logrus.FieldLogger) *Order {
-	return &Order{selector: selector, mapper: mapper, asks: asks, log: log}
+func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *RequestedItems, log logrus.FieldLogger) *Order {
+	return &Order{selector: selector, mapper: mapper, requested: asks, log: log}
 }
 
 // Minding has the action restore nothing that is doomed.
-func (o *Order) Minding(d *Doom) *Order {
-	o.doom = d
+func (o *Order) WithXRDCheck(d *XRDCheck) *Order {
+	o.xrds = d
 
 	return o
 }
 
-// Sparing has the action ask for no claim before its connection secret comes.
-func (o *Order) Sparing(claims ClaimKinds) *Order {
+// WithClaimKinds has the action ask for no claim before its connection secret comes.
+func (o *Order) WithClaimKinds(claims ClaimKinds) *Order {
 	o.claims = claims
 
 	return o
 }
 
 // Awaiting has the action restore nothing before it can be converted.
-func (o *Order) Awaiting(r *Readiness) *Order {
+func (o *Order) WithReadiness(r *Readiness) *Order {
 	o.ready = r
 
 	return o
@@ -97,13 +97,13 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	if r := xp.RefTo(item); r.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		r.Namespace = targetNamespace(r.Namespace, input.Restore)
 		if xp.IsConnectionSecret(item) {
-			o.asks.secret(r, true)
+			o.requested.secret(r, true)
 		} else {
-			o.asks.others.Store(r.ID(), true)
+			o.requested.others.Store(r.ID(), true)
 		}
 	}
 	if xp.IsRevision(item) {
-		o.asks.required.Store(item.GetName(), xp.Required(item))
+		o.requested.required.Store(item.GetName(), xp.Required(item))
 	}
 	if why, forged := o.refuses(item, input.Restore); why != "" {
 		out = out.WithoutRestore()
@@ -111,7 +111,7 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 
 		return out, nil
 	}
-	if err := o.doom.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
+	if err := o.xrds.check(item, targetNamespace(item.GetNamespace(), input.Restore)); err != nil {
 		return nil, err // Before anything is asked for.
 	}
 	if err := o.ready.check(item, input.Restore, o.log); err != nil {
@@ -129,16 +129,16 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	}
 	in, left := o.inFilters(item, first, input.Restore)
 	if left == "" {
-		left = o.reads(item, input.Restore)
+		left = o.unrestoredInputs(item, input.Restore)
 	}
 	if left != "" {
 		out.OperationID = noteID(xp.RefTo(item), left, false)
 	}
-	o.noteEarly(item, in)
+	o.addEarly(item, in)
 	for _, i := range in {
 		out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: i.GroupResource, Namespace: i.Namespace, Name: i.Name})
 	}
-	if within := o.ready.within(input.Restore); o.awaits(item, out.AdditionalItems, within) {
+	if within := o.ready.timeout(input.Restore); o.awaitKind(item, out.AdditionalItems, within) {
 		out.WaitForAdditionalItems, out.AdditionalItemsReadyTimeout = true, within
 	}
 
@@ -154,7 +154,7 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 
 		return why, true
 	}
-	if by, reached, owned := o.asks.reachedFor(item); reached && !owned {
+	if by, reached, owned := o.requested.publisherOf(item); reached && !owned {
 		why = "Not restored: " + xp.String(item) + " is in a namespace that is not restored, and is not the connection secret of " + by.String() +
 			", which names it; find out who has written to the backup"
 		log.Warn(why)
@@ -177,7 +177,7 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 }
 
 // inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out. What they
-// leave out by resource is asked for all the same: short names are known to Velero alone.
+// conclude out by resource is asked for all the same: short names are known to Velero alone.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
@@ -189,7 +189,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		comes := inScope(i, restore)
 		if i.GroupResource == resourceSecrets {
-			o.asks.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
+			o.requested.secret(xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: targetNamespace(i.Namespace, restore), Name: i.Name}, comes && takesSecrets(restore))
 		}
 		if !comes {
 			if !isReachedLater(item, i, restore) {
@@ -200,7 +200,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		}
 		in = append(in, i)
 	}
-	for _, i := range slices.Concat(in, o.unasked(item, restore)) {
+	for _, i := range slices.Concat(in, o.unrequested(item, restore)) {
 		if !isFiltered(i, restore) {
 			continue
 		}
@@ -230,7 +230,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 
 // isReachedLater tells whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
 func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
-	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && reaches(restore, i.Namespace)
+	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && includesSecretsOf(restore, i.Namespace)
 }
 
 func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
@@ -244,8 +244,8 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 			return nil, err
 		}
 	}
-	first = append(append(first, more...), o.published(item, restore)...)
-	if !isXR(item) || !bringsComposed(xp.CompositeFrom(item), listed, restore) {
+	first = append(append(first, more...), o.publishedSecrets(item, restore)...)
+	if !isXR(item) || !restoresComposed(xp.CompositeFrom(item), listed, restore) {
 		return first, nil
 	}
 	// They come back before the XR then, without it as their owner. It is paused from the moment it exists, and takes them over when it is not.
@@ -258,10 +258,10 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	return append(first, more...), err
 }
 
-// published returns the connection secrets of an XR or MR in a restore by labels, which they may have none of. They come back before their controller then,
+// publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they may have none of. They come back before their controller then,
 // which takes them over.
-func (o *Order) published(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
-	if !selective(restore) {
+func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
+	if !isSelective(restore) {
 		return nil
 	}
 	var refs []xp.Ref
@@ -275,7 +275,7 @@ func (o *Order) published(item *unstructured.Unstructured, restore *velerov1.Res
 	for _, r := range refs {
 		to := r
 		to.Namespace = targetNamespace(r.Namespace, restore)
-		if !o.asks.came(to) {
+		if !o.requested.hasReached(to) {
 			items = append(items, secretItem(r))
 		}
 	}
@@ -287,7 +287,7 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name}
 }
 
-// named returns the owners of an item and what it uses.
+// namedModifiers returns the owners of an item and what it uses.
 func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	var refs []xp.Ref
 	if xp.IsComposed(item) || xp.IsConnectionSecret(item) || xp.IsPackageRevision(item) {
@@ -303,12 +303,12 @@ func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	})
 }
 
-// bringsComposed tells whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
+// restoresComposed tells whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
 // without the list on the stored copy of a claim that is restored by its namespace, nobody asks for what is cluster-scoped.
-func bringsComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
+func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
 	_, claimed := xr.ClaimRef()
 
-	return selective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
+	return isSelective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
 }
 
 // ask returns what an item names as Velero names it. Which resource a kind is that is not served can't be known. What a namespaced
@@ -349,7 +349,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 		}
 		target := r
 		target.Namespace = targetNamespace(r.Namespace, restore)
-		if o.asks.has(target) {
+		if o.requested.isLive(target) {
 			continue
 		}
 		items = append(items, xp.Item{GroupResource: gvr.GroupResource(), Namespace: r.Namespace, Name: r.Name})
@@ -373,7 +373,7 @@ func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.
 
 		return false
 	case !xp.IsProviderConfigKind(r.Kind):
-		o.asks.add(item, gvk.Group, r.Name)
+		o.requested.add(item, gvk.Group, r.Name)
 	}
 
 	return true // Only what is cluster-scoped itself can have asked for a ProviderConfig.
@@ -387,7 +387,7 @@ func isShared(group, kind string) bool {
 // Progress tells what the ID does: the action starts no other operations.
 func (o *Order) Progress(id string, _ *velerov1.Restore) (velero.OperationProgress, error) {
 	progress := velero.OperationProgress{}
-	if !tellNote(id, &progress) {
+	if !noteText(id, &progress) {
 		return progress, riav2.AsyncOperationsNotSupportedError()
 	}
 

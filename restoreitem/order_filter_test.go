@@ -29,7 +29,7 @@ type ordering struct {
 type orderCase struct {
 	reason string
 	item   *unstructured.Unstructured
-	// asked are what was asked for before the item, as by an item of the same restore.
+	// isRequested are what was asked for before the item, as by an item of the same restore.
 	asked []*unstructured.Unstructured
 	spec  velerov1.RestoreSpec
 	want  ordering
@@ -40,7 +40,7 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &Asks{}
+			asks := &RequestedItems{}
 			for _, u := range tc.asked {
 				asks.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
@@ -155,7 +155,7 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
-	asks := &Asks{}
+	asks := &RequestedItems{}
 	mapper := ResourceMapperFn(served)
 	skipped := func(item *unstructured.Unstructured) bool {
 		t.Helper()
@@ -341,11 +341,11 @@ func TestOrderErrors(t *testing.T) {
 	selective := &velerov1.Restore{Spec: velerov1.RestoreSpec{LabelSelector: &metav1.LabelSelector{}}}
 	log, _ := logtest.NewNullLogger()
 	malformed := xptest.XR("x", xptest.JSON(`{"spec":{"resourceRefs":7}}`))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Execute(inputFor(malformed, selective)); err == nil {
+	if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).Execute(inputFor(malformed, selective)); err == nil {
 		t.Error("An XR whose refs can't be read is not one that composes nothing.")
 	}
 	composing := xptest.XR("x", xptest.Tree(), xptest.Refs(xptest.MR("b")))
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), &Asks{}, log).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
+	if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), &RequestedItems{}, log).Execute(inputFor(composing, selective)); !errors.Is(err, errAPI) {
 		t.Errorf("A failure that passes must not decide; got %v", err)
 	}
 }

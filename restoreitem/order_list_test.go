@@ -145,7 +145,7 @@ func newBucket(spec velerov1.RestoreSpec, files map[velero.ResourceIdentifier]*u
 	log, hook := logtest.NewNullLogger()
 
 	return &bucket{
-		order: NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
+		order: NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log), spec: spec, files: files, seen: map[velero.ResourceIdentifier]bool{}, warned: hook,
 	}
 }
 
@@ -200,7 +200,7 @@ func TestOrderBringsThePlatformOfTheKindOnly(t *testing.T) {
 		spec   velerov1.RestoreSpec
 		order  []velero.ResourceIdentifier
 		want   []string
-		// said are what the log has to name together.
+		// logged are what the log has to name together.
 		said [][]string
 	}{
 		"OfItsKind": {

@@ -160,7 +160,7 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks := &Asks{}
+			asks := &RequestedItems{}
 			failing := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 				return schema.GroupVersionResource{}, false, errAPI
 			}
@@ -168,7 +168,7 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 			if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), asks, log).Execute(inputFor(owned, tc.restore)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log).Knowing(asks).Execute(inputFor(tc.mr, tc.restore))
+			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(inputFor(tc.mr, tc.restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +260,7 @@ func TestAdoptHoldsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := xptest.Claim("o")
 	out := adopt(t, live(claim), claim, restoreOf(toCopy()))
 	created := xptest.With(out.object, xptest.In("copy"))
-	w := adoption.NewWorld(adoption.Unverified)
+	w := adoption.NewSnapshot(adoption.Unverified)
 	w.Add(created)
 	if p := adoption.Next(w, xp.RefTo(created)); p.Done || !strings.Contains(p.Failed, "stays held") || out.OperationID == "" {
 		t.Errorf("Its operation says that it stays held; got %+v", p)

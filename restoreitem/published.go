@@ -22,10 +22,10 @@ func (a *Adopt) awaitSecret(i *item, h *adoption.Hold) {
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.asks.secretOf(to)
+	brings, known := a.requested.secretOf(to)
 	h.Secret = known || xp.Published(i.original)
-	if h.Secret && !brings && leavesOut(r, i.restore) {
-		h.SecretBy = bringing(r, to.Namespace, i.restore).String()
+	if h.Secret && !brings && excludesSecret(r, i.restore) {
+		h.SecretBy = restoreSecretCommand(r, to.Namespace, i.restore).String()
 	}
 }
 
@@ -36,29 +36,29 @@ type publisher struct {
 	uid types.UID
 }
 
-// reach has Velero bring the connection secrets of a held XR or MR from a namespace that the restore does not take, as a backup takes them from there: some
+// requestSecrets has Velero bring the connection secrets of a held XR or MR from a namespace that the restore does not take, as a backup takes them from there: some
 // passwords are nowhere else. Velero 1.18.3 does so; with 1.18.1 the hold waits for another restore. Of what is in such a namespace nothing
 // else comes by this, and no namespace: Velero would make one of which the restore is told nothing.
-func (a *Adopt) reach(i *item, out *velero.RestoreItemActionExecuteOutput) {
-	if a.asks == nil || xp.IsClaim(i.original) {
+func (a *Adopt) requestSecrets(i *item, out *velero.RestoreItemActionExecuteOutput) {
+	if a.requested == nil || xp.IsClaim(i.original) {
 		return
 	}
 	if r, ok := xp.SecretRef(i.original); ok {
-		a.reachFor(i, r, xp.Published(i.original), out)
+		a.requestSecret(i, r, xp.Published(i.original), out)
 	}
 	if r, ok := xp.Stored(i.original); ok {
-		a.reachFor(i, r, true, out)
+		a.requestSecret(i, r, true, out)
 	}
 }
 
-// reachFor is reach for one Secret, which the backup is noted to have or not.
-func (a *Adopt) reachFor(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
-	if included(i.restore, r.Namespace) || !reaches(i.restore, r.Namespace) {
+// requestSecret is reach for one Secret, which the backup is noted to have or not.
+func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.RestoreItemActionExecuteOutput) {
+	if included(i.restore, r.Namespace) || !includesSecretsOf(i.restore, r.Namespace) {
 		return
 	}
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
-	brings, known := a.asks.secretOf(to)
+	brings, known := a.requested.secretOf(to)
 	if brings || !known && !noted {
 		return
 	}
@@ -68,14 +68,14 @@ func (a *Adopt) reachFor(i *item, r xp.Ref, noted bool, out *velero.RestoreItemA
 
 		return
 	}
-	a.asks.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
+	a.requested.reached.Store(r.ID(), publisher{Ref: xp.RefTo(i.original), uid: i.original.GetUID()})
 	xp.SetMustRestore(i.Unstructured)
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 }
 
-// reaches tells whether a restore takes connection secrets from a namespace that is not among those it includes: whoever chooses resources chooses what is
-// left out, and so does whoever excludes the namespace.
-func reaches(restore *velerov1.Restore, namespace string) bool {
+// includesSecretsOf tells whether a restore takes connection secrets from a namespace that is not among those it includes: whoever chooses resources chooses what is
+// leftOutOutcome out, and so does whoever excludes the namespace.
+func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
 	// Velero adds those that it never restores to those that are excluded (velero pkg/controller/restore_controller.go, validateAndComplete).
 	chosen := slices.ContainsFunc(s.ExcludedResources, func(resource string) bool { return !slices.Contains(never, resource) })
@@ -84,8 +84,8 @@ func reaches(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// reachedFor returns what a Secret was reached for, and tells whether it was reached at all and whether it is that one's: the backup may have been written to.
-func (a *Asks) reachedFor(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
+// publisherOf returns what a Secret was reached for, and tells whether it was reached at all and whether it is that one's: the backup may have been written to.
+func (a *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
 	v, reached := a.reached.Load(xp.RefTo(secret).ID())
 	if !reached {
 		return publisher{}, false, false
@@ -98,13 +98,13 @@ func (a *Asks) reachedFor(secret *unstructured.Unstructured) (by publisher, reac
 	return by, true, owned
 }
 
-// leavesOut tells whether the filters of a restore leave a Secret out, or may do so.
-func leavesOut(secret xp.Ref, restore *velerov1.Restore) bool {
-	return !included(restore, secret.Namespace) || !takesSecrets(restore) || selective(restore) || restore.Spec.ResourcePolicy != nil
+// excludesSecret tells whether the filters of a restore leave a Secret out, or may do so.
+func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
+	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore) || restore.Spec.ResourcePolicy != nil
 }
 
-// bringing is the command that restores a Secret, which a restore leaves out, from the same backup, to the given namespace.
-func bringing(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
+// restoreSecretCommand is the command that restores a Secret, which a restore leaves out, from the same backup, to the given namespace.
+func restoreSecretCommand(secret xp.Ref, to string, restore *velerov1.Restore) xp.Command {
 	c := xp.NewCommand("velero", "restore", "create").With("--from-backup", restore.Spec.BackupName)
 	if restore.Spec.BackupName == "" {
 		c = xp.NewCommand("velero", "restore", "create").With("--from-schedule", restore.Spec.ScheduleName)

@@ -134,7 +134,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks, restore := &Asks{}, restoreOf(nil)
+			asks, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = tc.spec
 			if tc.in != "" {
 				restore.Namespace = tc.in
@@ -148,7 +148,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if tc.missing {
 				c = live()
 			}
-			out, err := NewAdopt(Crossplane(), c, nil, log).Knowing(asks).Execute(inputFor(tc.item, restore))
+			out, err := NewAdopt(Crossplane(), c, nil, log).WithRequestedItems(asks).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,9 +189,9 @@ func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &Asks{}
+			asks := &RequestedItems{}
 			order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
-			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).Knowing(asks)
+			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(asks)
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}
@@ -239,11 +239,11 @@ func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	unreadable := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return schema.GroupVersionResource{}, false, errAPI
 	}
-	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(secret, restoreOf(nil)))
+	out, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(secret, restoreOf(nil)))
 	if err != nil || out.SkipRestore || len(out.AdditionalItems) > 0 || len(hook.AllEntries()) != 1 {
 		t.Errorf("its owner is not asked for, which is named; got %+v, %v, %v", out, err, hook.AllEntries())
 	}
-	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &Asks{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
+	if _, err := NewOrder(Crossplane(), ResourceMapperFn(unreadable), &RequestedItems{}, log).Execute(inputFor(xptest.MR("c", xptest.ControlledBy(xptest.XR("x"))), restoreOf(nil))); err == nil {
 		t.Error("what an XR composes must not come back ahead of it because of a failure")
 	}
 	got := adopt(t, nobody(errAPI), secret, restoreOf(nil))

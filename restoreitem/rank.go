@@ -12,11 +12,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// rank has no two revisions of a Composition be the newest. Velero labels the Composition, and labels are part of what a revision is of: so Crossplane makes
+// raiseRevision has no two revisions of a Composition be the newest. Velero labels the Composition, and labels are part of what a revision is of: so Crossplane makes
 // another one. That gets the number 1 if it takes over those that were restored only then, and one more than the highest that it knows whenever it finds
 // a higher one. A restored one with the same number would be as new for ever, and each XR on Automatic change from one to the other by chance (crossplane
 // internal/controller/apiextensions/composition, Reconcile; apis/apiextensions/v1, LatestRevision). Of even numbers none is 1, or one more than another.
-func (a *Adopt) rank(i *item) error {
+func (a *Adopt) raiseRevision(i *item) error {
 	number, _, err := unstructured.NestedInt64(i.Object, "spec", "revision")
 	if err != nil {
 		return fmt.Errorf("cannot read the number of %s: %w", xp.String(i.original), err)
@@ -30,7 +30,7 @@ func (a *Adopt) rank(i *item) error {
 			return fmt.Errorf("cannot number %s: %w", xp.String(i.original), err)
 		}
 	}
-	if err = a.cluster.Outrank(context.Background(), i.Unstructured); err != nil {
+	if err = a.cluster.RaiseRevision(context.Background(), i.Unstructured); err != nil {
 		return fmt.Errorf("cannot restore %s beside the live revisions of its Composition: %w", xp.String(i.original), err)
 	}
 

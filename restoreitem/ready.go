@@ -44,18 +44,18 @@ type Readiness struct {
 
 // A webhook is what is known of one.
 type webhook struct {
-	// asked is when it last had an answer or none, and failure why it had none.
+	// isRequested is when it last had an answer or none, and failure why it had none.
 	asked   time.Time
 	failure error
-	// awaited says that it was waited for.
+	// missingInput says that it was waited for.
 	awaited bool
 }
 
 const (
-	// believed is for how long what is known of a webhook is believed, so that it is not asked for each item.
-	believed = 10 * time.Second
-	// betweenAsks is how long to wait for a webhook before it is asked again.
-	betweenAsks = time.Second
+	// webhookTTL is for how long what is known of a webhook is believed, so that it is not asked for each item.
+	webhookTTL = 10 * time.Second
+	// retryInterval is how long to wait for a webhook before it is asked again.
+	retryInterval = time.Second
 )
 
 // NewReadiness returns a Readiness that has asked nothing yet.
@@ -66,8 +66,8 @@ func NewReadiness(c Converter) *Readiness {
 // pause waits, as an action of Velero's does: it gets no context.
 func pause(d time.Duration) { <-time.After(d) }
 
-// within returns for how long a restore waits for a kind.
-func (r *Readiness) within(restore *velerov1.Restore) time.Duration {
+// timeout returns for how long a restore waits for a kind.
+func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	if r == nil || restore == nil {
 		return setting.DefaultKindTimeout
 	}
@@ -97,7 +97,7 @@ func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Res
 	if !v.Converts(gvk.Version) {
 		return nil
 	}
-	within := r.within(restore)
+	within := r.timeout(restore)
 	if err := r.await(v, item, restore, within, log); err != nil {
 		return fmt.Errorf("cannot restore %s: %s is stored in %s, and what converts it from %s (%s) does not answer: %w. What composes it stays held; start %s "+
 			"(kubectl get providers.pkg.crossplane.io), then restore again. The setting %s (%s) says for how long a restore waits", xp.String(item),
@@ -118,7 +118,7 @@ func (r *Readiness) await(
 		w = &webhook{}
 		r.webhooks[v.Webhook] = w
 	}
-	if !w.asked.IsZero() && r.now().Sub(w.asked) < believed {
+	if !w.asked.IsZero() && r.now().Sub(w.asked) < webhookTTL {
 		return w.failure
 	}
 	namespace := targetNamespace(item.GetNamespace(), restore)
@@ -135,7 +135,7 @@ func (r *Readiness) await(
 	log.WithError(w.failure).Warn("Waiting for up to " + within.String() + " until " + v.Webhook + " of " + v.Server() + " converts " + v.Kind.String() +
 		"; start that, and the restore goes on by itself")
 	for until := r.now().Add(within); r.now().Before(until); {
-		r.sleep(betweenAsks)
+		r.sleep(retryInterval)
 		if ask() {
 			log.Info(v.Webhook + " answers, so the restore goes on")
 

@@ -97,7 +97,7 @@ func TestReadinessCheck(t *testing.T) {
 			c := tc.cluster
 			c.now = began
 			log, _ := logtest.NewNullLogger()
-			o := NewOrder(Crossplane(), ResourceMapperFn(served), &Asks{}, log).Awaiting(c.readiness())
+			o := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).WithReadiness(c.readiness())
 			_, err := o.Execute(inputFor(mr, &velerov1.Restore{}))
 			got := want{Asked: c.asked, Waited: c.now.Sub(began)}
 			if err != nil {
@@ -121,7 +121,7 @@ func TestReadinessWaitsOnce(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	check := func() bool { return r.check(xptest.MR("b"), &velerov1.Restore{}, log) == nil }
 	got := []any{check(), c.now.Sub(began), check(), c.asked}
-	c.now = c.now.Add(believed)
+	c.now = c.now.Add(webhookTTL)
 	got = append(got, check(), c.asked) // Asked again, and not waited for.
 	c.now = began.Add(100 * time.Second)
 	got = append(got, check(), check(), c.asked)
@@ -143,7 +143,7 @@ func TestReadinessWithin(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.ready.within(&velerov1.Restore{})); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.ready.timeout(&velerov1.Restore{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -24,18 +24,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Rehearse tells what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
+// DryRun tells what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
 // would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
 // backup has. It fails if the cluster can't be read.
-func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore, tell func(report.ItemResult)) error {
-	r := &rehearsal{
-		backup: b, restore: restore, stage: newStage(b, cluster), said: &record{}, done: make([]bool, len(b.Items)),
-		actions: map[schema.GroupResource][]casting{}, tell: tell,
+func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
+	r := &dryRun{
+		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), logged: &record{}, done: make([]bool, len(b.Items)),
+		actions: map[schema.GroupResource][]registeredAction{}, report: tell,
 	}
-	if err := r.prepare(r.said.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
+	if err := r.prepare(r.logged.log()); err != nil { //nolint:contextcheck // Velero gives actions none.
 		return err
 	}
-	for _, n := range inTurn(b.Items) {
+	for _, n := range restoreOrder(b.Items) {
 		if err := r.restoreItem(ctx, n); err != nil {
 			return err
 		}
@@ -44,8 +44,8 @@ func Rehearse(ctx context.Context, b *archive.Backup, cluster Scenery, restore *
 	return nil
 }
 
-// inTurn returns where the items are, in the order in which Velero comes to them.
-func inTurn(items []archive.Item) []int {
+// restoreOrder returns where the items are, in the order in which Velero comes to them.
+func restoreOrder(items []archive.Item) []int {
 	turns := map[schema.GroupResource]int{}
 	order := make([]int, len(items))
 	for n, i := range items {
@@ -58,46 +58,46 @@ func inTurn(items []archive.Item) []int {
 	return order
 }
 
-// rehearsal is one run over a backup.
-type rehearsal struct {
+// dryRun is one run over a backup.
+type dryRun struct {
 	backup  *archive.Backup
 	restore *velerov1.Restore
-	stage   *stage
-	// cast are all actions, and actions those for a resource, of those that came up.
-	cast    []casting
-	actions map[schema.GroupResource][]casting
-	said    *record
+	cluster *simulatedCluster
+	// registered are all actions, and actions those for a resource, of those that came up.
+	registered []registeredAction
+	actions    map[schema.GroupResource][]registeredAction
+	logged     *record
 	// done are the items of the backup that the rehearsal came to.
-	done []bool
-	tell func(report.ItemResult)
+	done   []bool
+	report func(report.ItemResult)
 }
 
-// A casting is an action with what it is for.
-type casting struct {
+// A registeredAction is an action with what it is for.
+type registeredAction struct {
 	action    riav2.RestoreItemAction
 	resources *collections.IncludesExcludes
 	labels    labels.Selector
 }
 
-// castFor returns the actions for a resource, some of which may be for what has some labels only.
-func (r *rehearsal) castFor(resource schema.GroupResource) []casting {
+// actionsFor returns the actions for a resource, some of which may be for what has some labels only.
+func (r *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 	actions, ok := r.actions[resource]
 	if !ok {
-		actions = slices.DeleteFunc(slices.Clone(r.cast), func(c casting) bool { return !c.resources.ShouldInclude(resource.String()) })
+		actions = slices.DeleteFunc(slices.Clone(r.registered), func(c registeredAction) bool { return !c.resources.ShouldInclude(resource.String()) })
 		r.actions[resource] = actions
 	}
 
 	return actions
 }
 
-func (r *rehearsal) prepare(log logrus.FieldLogger) error {
-	asks, doom := &Asks{}, NewDoom(r.stage)
+func (r *dryRun) prepare(log logrus.FieldLogger) error {
+	asks, doom := &RequestedItems{}, NewXRDCheck(r.cluster)
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, r.stage, asks, log).Sparing(r.stage).Minding(doom))
+		actions = append(actions, NewOrder(o.Selector, r.cluster, asks, log).WithClaimKinds(r.cluster).WithXRDCheck(doom))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, r.stage, nil, log).Minding(doom).Knowing(asks))
+		actions = append(actions, NewAdopt(a.Selector, r.cluster, nil, log).WithXRDCheck(doom).WithRequestedItems(asks))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()
@@ -109,23 +109,23 @@ func (r *rehearsal) prepare(log logrus.FieldLogger) error {
 			return fmt.Errorf("cannot read the selector of %s: %w", a.Name(), err)
 		}
 		resources := collections.NewIncludesExcludes().Includes(of.IncludedResources...).Excludes(of.ExcludedResources...)
-		r.cast = append(r.cast, casting{action: a, resources: resources, labels: selector})
+		r.registered = append(r.registered, registeredAction{action: a, resources: resources, labels: selector})
 	}
 
 	return nil
 }
 
-// A visit is an item while the rehearsal is at it.
-type visit struct {
+// An itemRun is an item while the rehearsal is at it.
+type itemRun struct {
 	item     xp.Item
 	self     xp.Ref
 	original *unstructured.Unstructured
-	// asker is what has asked for the item, nil if it is its turn.
-	asker *xp.Ref
+	// requester is what has asked for the item, nil if it is its turn.
+	requester *xp.Ref
 	// updated is what the actions have made of it so far, left those that are still to come, and said what those before have said.
 	updated *unstructured.Unstructured
-	left    []casting
-	said    []*logrus.Entry
+	left    []registeredAction
+	logged  []*logrus.Entry
 	// first are what the last action has asked for.
 	first []velero.ResourceIdentifier
 	// outcome is what becomes of it; nil until that is known.
@@ -134,8 +134,8 @@ type visit struct {
 
 // restoreItem does what Velero's function of that name does, with an item and all that it asks for: whoever has made the backup decides how deep that goes, so
 // it does not call itself. It fails only if the cluster can't be read.
-func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
-	path := r.enter(nil, n, nil)
+func (r *dryRun) restoreItem(ctx context.Context, n int) error {
+	path := r.push(nil, n, nil)
 	for len(path) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -148,10 +148,10 @@ func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of what is not in the backup.
 			if n := r.backup.Index(next); n >= 0 {
-				path = r.enter(path, n, &v.self)
+				path = r.push(path, n, &v.self)
 			}
 		case v.outcome != nil:
-			r.leave(v)
+			r.conclude(v)
 			path = path[:len(path)-1]
 		default:
 			if err := r.step(ctx, v); err != nil {
@@ -163,39 +163,39 @@ func (r *rehearsal) restoreItem(ctx context.Context, n int) error {
 	return nil
 }
 
-// enter puts an item on the path, unless it was there before.
-func (r *rehearsal) enter(path []*visit, n int, asker *xp.Ref) []*visit {
+// push puts an item on the path, unless it was there before.
+func (r *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 	if r.done[n] {
 		return path
 	}
 	r.done[n] = true
 	i := r.backup.Items[n]
-	v := &visit{item: i.Item, self: i.Ref()}
+	v := &itemRun{item: i.Item, self: i.Ref()}
 	if asker != nil {
-		v.asker = new(*asker)
+		v.requester = new(*asker)
 	}
 	if why := unrestorable(i); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
 	} else {
-		v.original, v.updated, v.left = i.Object(), i.Part(asNew), r.castFor(i.GroupResource)
+		v.original, v.updated, v.left = i.Object(), i.Part(newItemShape), r.actionsFor(i.GroupResource)
 	}
 
 	return append(path, v)
 }
 
-// leave says what becomes of an item.
-func (r *rehearsal) leave(v *visit) {
-	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.asker, Outcome: *v.outcome}
+// conclude says what becomes of an item.
+func (r *dryRun) conclude(v *itemRun) {
+	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
 	if to := targetNamespace(v.item.Namespace, r.restore); to != v.item.Namespace {
 		fate.Namespace = to
 	}
-	r.tell(fate)
+	r.report(fate)
 }
 
 // step runs the next action on an item, or creates it if there is none.
-func (r *rehearsal) step(ctx context.Context, v *visit) error {
+func (r *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
-		outcome, err := r.create(ctx, v.item, v.updated, v.said)
+		outcome, err := r.create(ctx, v.item, v.updated, v.logged)
 		v.outcome = &outcome
 
 		return err
@@ -208,16 +208,16 @@ func (r *rehearsal) step(ctx context.Context, v *visit) error {
 	// Velero gives each action copies. These actions change nothing that they don't return.
 	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: r.restore}
 	out, entries, err := r.execute(c, input)
-	v.said = append(v.said, entries...)
+	v.logged = append(v.logged, entries...)
 	switch {
-	case r.stage.failed != nil:
-		return r.stage.failed
+	case r.cluster.failed != nil:
+		return r.cluster.failed
 	case err != nil:
 		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
 
 		return nil //nolint:nilerr // It is what the restore would say.
 	case out.SkipRestore:
-		outcome := left(v.said)
+		outcome := leftOutOutcome(v.logged)
 		v.outcome = &outcome
 
 		return nil
@@ -229,28 +229,28 @@ func (r *rehearsal) step(ctx context.Context, v *visit) error {
 	return nil
 }
 
-func (r *rehearsal) execute(c casting, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
-	r.said.entries = nil
+func (r *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
+	r.logged.entries = nil
 	out, err := c.action.Execute(input)
 
-	return out, r.said.entries, err //nolint:wrapcheck // It is what the restore would say.
+	return out, r.logged.entries, err //nolint:wrapcheck // It is what the restore would say.
 }
 
 // create says what becomes of an item that the actions have let through.
-func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
+func (r *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
 	u.SetNamespace(targetNamespace(i.Namespace, r.restore))
 	if to, mapped := r.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
 	}
 	self := xp.RefTo(u)
-	_, _, err := r.stage.Resource(u.GroupVersionKind())
+	_, _, err := r.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
 		return report.Outcome{Action: report.Refuse, Reason: r.unserved(ctx, u.GroupVersionKind())}, nil
 	case err != nil:
 		return report.Outcome{}, err
 	}
-	exists, err := r.stage.exists(ctx, self)
+	exists, err := r.cluster.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be allowed to read all of them.
@@ -273,8 +273,8 @@ func (r *rehearsal) create(ctx context.Context, i xp.Item, u *unstructured.Unstr
 }
 
 // unserved says why what is of a kind that is not served does not come back.
-func (r *rehearsal) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
-	if name := r.stage.inactive(ctx, gvk.GroupKind()); name != "" {
+func (r *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
+	if name := r.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
 		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
 			". Then restore again"
 	}
@@ -283,8 +283,8 @@ func (r *rehearsal) unserved(ctx context.Context, gvk schema.GroupVersionKind) s
 }
 
 // created says how an item comes back that is not live, and has it be there from now on.
-func (r *rehearsal) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
-	r.stage.add(u)
+func (r *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
+	r.cluster.add(u)
 	if isCopy(said) {
 		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
 	}
@@ -296,8 +296,8 @@ func (r *rehearsal) created(u *unstructured.Unstructured, said []*logrus.Entry) 
 }
 
 // existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment later.
-func (r *rehearsal) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
-	deleting, err := r.stage.Deleting(ctx, self)
+func (r *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
+	deleting, err := r.cluster.Deleting(ctx, self)
 	switch {
 	case err != nil:
 		return report.Outcome{}, err

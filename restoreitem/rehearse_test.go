@@ -77,8 +77,8 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 }
 
 // rehearsed is what becomes of all items.
-func rehearsed(ctx context.Context, b *archive.Backup, cluster Scenery, restore *velerov1.Restore) (fates []report.ItemResult, err error) {
-	err = Rehearse(ctx, b, cluster, restore, func(f report.ItemResult) { fates = append(fates, f) })
+func rehearsed(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (fates []report.ItemResult, err error) {
+	err = DryRun(ctx, b, cluster, restore, func(f report.ItemResult) { fates = append(fates, f) })
 
 	return fates, err
 }
@@ -217,7 +217,7 @@ func TestRehearse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var scenery Scenery
+			var scenery DryRunCluster
 			if tc.scene != nil {
 				scenery = tc.scene
 			}

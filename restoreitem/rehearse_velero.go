@@ -68,8 +68,8 @@ func unrestorable(i archive.Item) string {
 	}
 }
 
-// asNew is what of an item Velero gives to the first action: all but what the API server writes.
-var asNew = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
+// newItemShape is what of an item Velero gives to the first action: all but what the API server writes.
+var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 	Without: []string{"status"},
 	Fields: map[string]*pack.Shape{"metadata": {Without: []string{
 		"generateName", "selfLink", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
@@ -104,14 +104,14 @@ func (r *record) Fire(e *logrus.Entry) error {
 // Format makes it a formatter of logrus, so that nothing is formatted that nobody reads.
 func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-// left is the outcome for an item that an action leaves out: what it warns of is not as one expects.
-func left(said []*logrus.Entry) report.Outcome {
+// leftOutOutcome is the outcome for an item that an action leaves out: what it warns of is not as one expects.
+func leftOutOutcome(said []*logrus.Entry) report.Outcome {
 	if why := warnings(said); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
 	}
 	why := ""
 	for _, e := range said {
-		why = sentence(e)
+		why = entryText(e)
 	}
 
 	return report.Outcome{Action: report.Skip, Reason: why}
@@ -122,15 +122,15 @@ func warnings(said []*logrus.Entry) string {
 	var all []string
 	for _, e := range said {
 		if e.Level <= logrus.WarnLevel {
-			all = append(all, sentence(e))
+			all = append(all, entryText(e))
 		}
 	}
 
 	return strings.Join(all, "; ")
 }
 
-// sentence is what an entry says to a person.
-func sentence(e *logrus.Entry) string {
+// entryText is what an entry says to a person.
+func entryText(e *logrus.Entry) string {
 	s := e.Message
 	for _, prefix := range []string{"Not restored: ", "Not restored, like others of its kind: ", "Restored on hold: "} {
 		s = strings.TrimPrefix(s, prefix)
@@ -146,7 +146,7 @@ func sentence(e *logrus.Entry) string {
 
 // whyHeld says why an item is held; "" for an XR or a claim that waits for no person, since all of these are.
 func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
-	if _, kept := h.Kept(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
+	if _, kept := h.AwaitsConsent(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""
 	}
 	why := strings.TrimPrefix(h.Reason, "restored from a backup; ")

@@ -100,7 +100,7 @@ func TestReleasedOperations(t *testing.T) {
 		}
 		for line := range strings.Lines(string(b)) {
 			id := strings.TrimSuffix(line, "\n")
-			if tellNote(id, &velero.OperationProgress{}) {
+			if noteText(id, &velero.OperationProgress{}) {
 				continue
 			}
 			operation, note := cutNote(id)

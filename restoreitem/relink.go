@@ -25,7 +25,7 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 
 		return true, nil
 	}
-	left := a.standDown.relinks(a.log)
+	left := a.velero.writesOwners(a.log)
 	uids := map[types.UID]types.UID{}
 	for _, ref := range i.original.GetOwnerReferences() {
 		owner, reason, err := a.liveOwner(ref, i)
@@ -35,14 +35,14 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 		if reason == "" {
 			uids[ref.UID] = owner.GetUID()
 			ref.UID = owner.GetUID()
-			if err := a.give(i, owner, ref, left); err != nil {
+			if err := a.addOwner(i, owner, ref, left); err != nil {
 				return false, err
 			}
 
 			continue
 		}
 		fields := logrus.Fields{"owner": ref.Kind + " " + ref.Name, "reason": reason}
-		refuses, err := a.refusesFor(fields, owner, ref, i)
+		refuses, err := a.refusesWithout(fields, owner, ref, i)
 		if err != nil {
 			return false, err
 		}
@@ -53,10 +53,10 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 			return true, nil
 		case left:
 			i.log.WithFields(fields).Info("Velero may give it an owner that it would not have been given here")
-		case owner == nil && a.comesLater(i):
+		case owner == nil && a.restoresBeforeOwner(i):
 			i.log.WithFields(fields).Info("Restored before its owner, which takes it over")
 		default:
-			fields["next"] = withoutOwner(i.original)
+			fields["next"] = ownerlessText(i.original)
 			i.warn(fields, "Restored without an owner that it had")
 		}
 	}
@@ -68,9 +68,9 @@ func (a *Adopt) relink(i *item) (refused bool, err error) {
 	return false, nil
 }
 
-// give gives an item an owner, unless it is to come without; left says that Velero writes those that it finds.
-func (a *Adopt) give(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
-	without, err := a.comesWithout(owner, ref, i)
+// addOwner gives an item an owner, unless it is to come without; left says that Velero writes those that it finds.
+func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.OwnerReference, left bool) error {
+	without, err := a.restoresWithoutController(owner, ref, i)
 	switch {
 	case err != nil:
 		return err
@@ -83,9 +83,9 @@ func (a *Adopt) give(i *item, owner *unstructured.Unstructured, ref metav1.Owner
 	return nil
 }
 
-// comesWithout tells whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before
+// restoresWithoutController tells whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before
 // it takes it off the list, and nobody sees that it is about to. It makes the XR the controller of what it wants.
-func (a *Adopt) comesWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
 		return false, nil
 	}
@@ -93,22 +93,22 @@ func (a *Adopt) comesWithout(owner *unstructured.Unstructured, ref metav1.OwnerR
 	return a.isAtWorkWithout(owner, ref, i)
 }
 
-// comesLater tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that
+// restoresBeforeOwner tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that
 // the restore does not take.
-func (a *Adopt) comesLater(i *item) bool {
-	if selective(i.restore) || xp.IsRevision(i.original) {
+func (a *Adopt) restoresBeforeOwner(i *item) bool {
+	if isSelective(i.restore) || xp.IsRevision(i.original) {
 		return true
 	}
-	if a.asks == nil {
+	if a.requested == nil {
 		return false
 	}
-	_, reached, _ := a.asks.reachedFor(i.original)
+	_, reached, _ := a.requested.publisherOf(i.original)
 
-	return reached || a.asks.isBeforeClaim(i.original)
+	return reached || a.requested.isBeforeClaim(i.original)
 }
 
-// refusesFor tells whether the item must not come back because of the owner that it is not to have, and says why.
-func (a *Adopt) refusesFor(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
+// refusesWithout tells whether the item must not come back because of the owner that it is not to have, and says why.
+func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isAtWorkWithout(owner, ref, i)
 	if err != nil {
 		return false, err
@@ -127,7 +127,7 @@ func (a *Adopt) refusesFor(fields logrus.Fields, owner *unstructured.Unstructure
 			"find out who has made it, or taken its hold off (kubectl get --show-managed-fields), have them stop, and see docs/gitops.md, \"The hold was taken off\"",
 			xp.String(i.original), xp.String(owner))
 	case !i.copied && without:
-		i.tellReplaced(fields, owner)
+		i.warnReplaced(fields, owner)
 	case owner == nil && isController(ref) && xp.IsComposed(i.original) && a.hasRefused(ref, i.namespace):
 		i.warn(fields, "Not restored: "+ref.Kind+" "+ref.Name+", which composed it, is not restored either. If it is still wanted, restore that first; "+
 			"its external resource is left as it is")
@@ -138,9 +138,9 @@ func (a *Adopt) refusesFor(fields logrus.Fields, owner *unstructured.Unstructure
 	return true, nil
 }
 
-// tellReplaced tells that the item does not come back, because its XR is at work without it. That an XR is which a restore has brought back, or that was there,
-// has dropped it itself.
-func (i *item) tellReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
+// warnReplaced tells that the item does not come back, because its XR is at work without it. That an XR is which a restore has brought back, or that was there,
+// isLive dropped it itself.
+func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured) {
 	const todo = "If it is still wanted, pause the XR, put it into the XR's resourceRefs, and restore again; its external resource is left as it is"
 	if i.isOlderThan(xr) {
 		of := xp.RefTo(xr)
@@ -197,8 +197,8 @@ func (a *Adopt) isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.Own
 	return !held, err
 }
 
-// withoutOwner says what becomes of an item that is restored without its owner, and what a person can do.
-func withoutOwner(item *unstructured.Unstructured) string {
+// ownerlessText says what becomes of an item that is restored without its owner, and what a person can do.
+func ownerlessText(item *unstructured.Unstructured) string {
 	if xp.IsUsage(item) {
 		return "it goes on protecting " + xp.Protected(item) + "; if nothing else is to come that would own it, and that is not in use any more, clear it with: " +
 			xp.ClearUsage(item)
@@ -222,7 +222,7 @@ func (a *Adopt) liveOwner(ref metav1.OwnerReference, i *item) (*unstructured.Uns
 	case err != nil:
 		return nil, "", err
 	}
-	a.asks.found(owner)
+	a.requested.addLive(owner)
 	if owner.GetDeletionTimestamp() != nil {
 		return owner, "it is being deleted", nil
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// keepSettings brings the ServiceAccount of a package back for what people have put on it, without the package revision that owned it. Velero adds to one
+// keepServiceAccount brings the ServiceAccount of a package back for what people have put on it, without the package revision that owned it. Velero adds to one
 // that exists what that lacks (velero pkg/restore/merge_service_account.go), and Crossplane takes over one that it finds, with what is on it (crossplane
 // internal/controller/pkg/runtime, applySA).
-func (a *Adopt) keepSettings(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
+func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
 	revision, _ := xp.Controller(i.original)
 	if xp.IsNamedAfterRevision(i.original) {
 		switch _, err := a.cluster.Owner(context.Background(), revision, ""); {
@@ -32,19 +32,19 @@ func (a *Adopt) keepSettings(i *item, added []string) (*velero.RestoreItemAction
 	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 }
 
-// remade leaves out what the control plane makes anew, unless it would lack what people have put on it.
-func (a *Adopt) remade(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
+// skipRebuilt leaves out what the control plane makes anew, unless it would lack what people have put on it.
+func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if added := xp.AddedSettings(i.original); len(added) > 0 {
-		return a.keepSettings(i, added)
+		return a.keepServiceAccount(i, added)
 	}
 
-	return a.leaveOut(i, reason), nil
+	return a.skip(i, reason), nil
 }
 
-// leaveOut leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
-func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
+// skip leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
+func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
 	log := i.log.WithField("reason", reason)
-	if _, told := a.rebuilt.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
+	if _, told := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
 		log.Debug("Not restored: the control plane makes it anew")
 	} else {
 		log.Info("Not restored, like others of its kind: the control plane makes it anew")
@@ -53,17 +53,17 @@ func (a *Adopt) leaveOut(i *item, reason string) *velero.RestoreItemActionExecut
 	return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 }
 
-// whyRemade tells why the control plane makes the item anew, "" if it doesn't.
-func (a *Adopt) whyRemade(i *item) (string, error) {
+// skipReason tells why the control plane makes the item anew, "" if it doesn't.
+func (a *Adopt) skipReason(i *item) (string, error) {
 	if reason := xp.SkipReason(i.original); reason != "" || !xp.IsPackageRevision(i.original) {
 		return reason, nil
 	}
 
-	return a.isRemade(i.original)
+	return a.isSkipped(i.original)
 }
 
-// isRemade tells why a package revision is left out, "" if only a person activates the revisions of its package.
-func (a *Adopt) isRemade(revision *unstructured.Unstructured) (string, error) {
+// isSkipped tells why a package revision is left out, "" if only a person activates the revisions of its package.
+func (a *Adopt) isSkipped(revision *unstructured.Unstructured) (string, error) {
 	ref, ok := xp.Controller(revision)
 	if !ok {
 		return "it has no package that could say how it is activated", nil

@@ -55,9 +55,9 @@ func takesSecrets(restore *velerov1.Restore) bool {
 	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
 }
 
-// selective tells whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
+// isSelective tells whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
 // applies neither to what an action asks for (velero pkg/restore/restore.go, restoreItem).
-func selective(restore *velerov1.Restore) bool {
+func isSelective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 func TestAppliesTo(t *testing.T) {
 	for name, selector := range map[string]velero.ResourceSelector{"Crossplane": Crossplane(), "Composed": Composed(), "Runtime": Runtime()} {
-		order, _ := NewOrder(selector, nil, &Asks{}, nil).AppliesTo()
+		order, _ := NewOrder(selector, nil, &RequestedItems{}, nil).AppliesTo()
 		adopt, _ := NewAdopt(selector, nil, nil, nil).AppliesTo()
 		if diff := cmp.Diff(order, adopt); diff != "" {
 			t.Errorf("%s: what is ordered is adopted: -order, +adopt:\n%s", name, diff)
@@ -81,7 +81,7 @@ func TestFilters(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := restore(tc.spec)
-			got := want{OfNamespaces: ofNamespaces(r), Selective: selective(r), TeamA: included(r, "team-a")}
+			got := want{OfNamespaces: ofNamespaces(r), Selective: isSelective(r), TeamA: included(r, "team-a")}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}

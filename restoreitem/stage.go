@@ -18,12 +18,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Scenery is the cluster that a rehearsal is before. Nothing is written to it.
-type Scenery interface {
+// A DryRunCluster is the cluster that a rehearsal is before. Nothing is written to it.
+type DryRunCluster interface {
 	Cluster
 	ResourceMapper
 	ClaimKinds
-	Definer
+	XRDReader
 	Obstacles
 }
 
@@ -35,9 +35,9 @@ type Obstacles interface {
 	Inactive() func(ctx context.Context, gk schema.GroupKind) string
 }
 
-// A stage is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
-type stage struct {
-	scenery  Scenery
+// A cluster is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
+type simulatedCluster struct {
+	live     DryRunCluster
 	packer   *pack.Packer
 	restored map[xp.ID]pack.Object
 	// recent are those of the restored that were looked at last: what an XR composes comes one after the other, and each looks at it.
@@ -58,9 +58,9 @@ type servedAs struct {
 	categories []string
 }
 
-func newStage(b *archive.Backup, scenery Scenery) *stage {
-	s := &stage{
-		scenery: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
+func newSimulatedCluster(b *archive.Backup, scenery DryRunCluster) *simulatedCluster {
+	s := &simulatedCluster{
+		live: scenery, packer: pack.New(), restored: make(map[xp.ID]pack.Object, len(b.Items)), recent: map[xp.ID]*unstructured.Unstructured{},
 		served: map[schema.GroupVersionKind]servedAs{}, inactive: func(context.Context, schema.GroupKind) string { return "" },
 	}
 	if scenery != nil {
@@ -80,7 +80,7 @@ func newStage(b *archive.Backup, scenery Scenery) *stage {
 }
 
 // serve has the kind of a CRD be served.
-func (s *stage) serve(crd *unstructured.Unstructured) {
+func (s *simulatedCluster) serve(crd *unstructured.Unstructured) {
 	text := func(fields ...string) string {
 		t, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
 
@@ -102,7 +102,7 @@ func (s *stage) serve(crd *unstructured.Unstructured) {
 }
 
 // add has an object be there as if it had been created, and gives it a UID.
-func (s *stage) add(u *unstructured.Unstructured) {
+func (s *simulatedCluster) add(u *unstructured.Unstructured) {
 	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(s.restored)+1)))
 	id := xp.RefTo(u).ID()
 	s.restored[id] = s.packer.Pack(u.Object)
@@ -110,7 +110,7 @@ func (s *stage) add(u *unstructured.Unstructured) {
 }
 
 // find returns what was restored, which is not to be changed; nil if it was not.
-func (s *stage) find(id xp.ID) *unstructured.Unstructured {
+func (s *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	const enough = 64
 	if u, ok := s.recent[id]; ok {
 		return u
@@ -129,7 +129,7 @@ func (s *stage) find(id xp.ID) *unstructured.Unstructured {
 }
 
 // note remembers why the cluster can't be read. That a kind can't be converted is for the items of that kind to say.
-func (s *stage) note(err error) error {
+func (s *simulatedCluster) note(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && s.failed == nil {
 		s.failed = err
 	}
@@ -138,9 +138,9 @@ func (s *stage) note(err error) error {
 }
 
 // Resource makes it a ResourceMapper.
-func (s *stage) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	if s.scenery != nil {
-		gvr, namespaced, err := s.scenery.Resource(gvk)
+func (s *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if s.live != nil {
+		gvr, namespaced, err := s.live.Resource(gvk)
 		if !meta.IsNoMatchError(err) {
 			return gvr, namespaced, s.note(err)
 		}
@@ -153,7 +153,7 @@ func (s *stage) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResour
 }
 
 // Owner, Exists, Named, Settings, IsReconciled and Outrank make it a Cluster. What existed is what is live, since what is restored did not.
-func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+func (s *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
 		r.Namespace = in
@@ -161,16 +161,16 @@ func (s *stage) Owner(ctx context.Context, ref metav1.OwnerReference, namespace 
 			return u, nil
 		}
 	}
-	if s.scenery == nil {
+	if s.live == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is ours.
 	}
-	u, err := s.scenery.Owner(ctx, ref, namespace)
+	u, err := s.live.Owner(ctx, ref, namespace)
 
 	return u, s.note(err)
 }
 
 // Exists tells whether something is live. It is first asked about Secrets when they are restored, so those count.
-func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+func (s *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && s.find(r.ID()) != nil {
 		return true, nil
 	}
@@ -182,123 +182,129 @@ func (s *stage) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return exists, s.note(err)
 }
 
-func (s *stage) exists(ctx context.Context, r xp.Ref) (bool, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if s.live == nil {
 		return false, nil
 	}
 
-	return s.scenery.Exists(ctx, r)
+	return s.live.Exists(ctx, r)
 }
 
 // Deleting tells whether something is live and being deleted.
-func (s *stage) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
+	if s.live == nil {
 		return false, nil
 	}
-	deleting, err := s.scenery.Deleting(ctx, r)
+	deleting, err := s.live.Deleting(ctx, r)
 
 	return deleting, s.note(err)
 }
 
 // Named returns what is live and has an external-name.
-func (s *stage) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	if s.live == nil {
 		return nil, nil
 	}
-	named, err := s.scenery.Named(ctx, gvk, externalName)
+	named, err := s.live.Named(ctx, gvk, externalName)
 
 	return named, s.note(err)
 }
 
 // Moved returns what restores have created and has an external-name.
-func (s *stage) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	if s.live == nil {
 		return nil, nil
 	}
-	moved, err := s.scenery.Moved(ctx, gvk, externalName)
+	moved, err := s.live.Moved(ctx, gvk, externalName)
 
 	return moved, s.note(err)
 }
 
 // Settings returns the settings of the cluster.
-func (s *stage) Settings(ctx context.Context, namespace string) (map[string]string, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
+	if s.live == nil {
 		return nil, nil //nolint:nilnil // No settings are settings.
 	}
-	settings, err := s.scenery.Settings(ctx, namespace)
+	settings, err := s.live.Settings(ctx, namespace)
 
 	return settings, s.note(err)
 }
 
 // ConfigMap returns the data of a ConfigMap of the cluster.
-func (s *stage) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	if s.live == nil {
 		return nil, nil //nolint:nilnil // There is none.
 	}
-	data, err := s.scenery.ConfigMap(ctx, namespace, name)
+	data, err := s.live.ConfigMap(ctx, namespace, name)
 
 	return data, s.note(err)
 }
 
 // Restore is the one that is rehearsed, which no server has.
-func (s *stage) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+func (s *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{}, nil
 }
 
 // IsReconciled tells whether Crossplane or a provider reconciles a kind.
-func (s *stage) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+func (s *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := s.served[gvk]; ok && xp.AreReconciled(r.categories) {
 		return true, nil
 	}
-	if s.scenery == nil {
+	if s.live == nil {
 		return false, nil
 	}
-	reconciled, err := s.scenery.IsReconciled(ctx, gvk)
+	reconciled, err := s.live.IsReconciled(ctx, gvk)
 
 	return reconciled, s.note(err)
 }
 
 // IsClaimKind tells whether claims are of a kind.
-func (s *stage) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+func (s *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := s.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
 		return true, nil
 	}
-	if s.scenery == nil {
+	if s.live == nil {
 		return false, nil
 	}
-	claims, err := s.scenery.IsClaimKind(gvk)
+	claims, err := s.live.IsClaimKind(gvk)
 
 	return claims, s.note(err)
 }
 
 // MarkKey returns one that signs nothing: what is rehearsed is in no cluster.
-func (*stage) MarkKey(context.Context, string) (adoption.Key, error) { return adoption.Unverified, nil }
+func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) {
+	return adoption.Unverified, nil
+}
 
 // Outrank would write.
-func (*stage) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // ReturnStatus would write too.
-func (*stage) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error { return nil }
+func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map[string]any) error {
+	return nil
+}
 
 // Terminating makes it a Definer.
-func (s *stage) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	if s.scenery == nil {
+func (s *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if s.live == nil {
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
-	u, err := s.scenery.Terminating(ctx, gk)
+	u, err := s.live.Terminating(ctx, gk)
 
 	return u, s.note(err)
 }
 
 // ReturnManagers would write.
-func (*stage) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error { return nil }
+func (*simulatedCluster) ReturnManagers(context.Context, *unstructured.Unstructured, xp.Ref) error {
+	return nil
+}
 
 // TakeOver would write.
-func (*stage) TakeOver(
+func (*simulatedCluster) TakeOver(
 	context.Context, adoption.Key, *unstructured.Unstructured, xp.Ref, adoption.Hold, map[string]string,
 ) (*unstructured.Unstructured, error) {
 	return nil, nil //nolint:nilnil // Nothing is taken over.
 }
 
 // CanTakeOver finds nothing: nobody else makes anything here.
-func (*stage) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }
+func (*simulatedCluster) CanTakeOver(context.Context, xp.Ref) (bool, error) { return false, nil }

@@ -10,17 +10,19 @@ import (
 // FeatureRelink is the feature with which Velero gives restored objects their owners back itself (velero PR #10556, which no release has yet).
 const FeatureRelink = "OwnerRefRelink"
 
-// A StandDown leaves to Velero what it was told to do itself. The actions of one process share one; nil leaves nothing.
-type StandDown struct {
+// A VeleroFeatures leaves to Velero what it was told to do itself. The actions of one process share one; nil leaves nothing.
+type VeleroFeatures struct {
 	features func() []string
 	told     sync.Once
 }
 
-// NewStandDown returns one for a Velero that was started with the features.
-func NewStandDown(features func() []string) *StandDown { return &StandDown{features: features} }
+// NewVeleroFeatures returns one for a Velero that was started with the features.
+func NewVeleroFeatures(features func() []string) *VeleroFeatures {
+	return &VeleroFeatures{features: features}
+}
 
-// relinks tells whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
-func (s *StandDown) relinks(log logrus.FieldLogger) bool {
+// writesOwners tells whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
+func (s *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 	if s == nil || !slices.Contains(s.features(), FeatureRelink) {
 		return false
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func enabled(features ...string) *StandDown { return NewStandDown(func() []string { return features }) }
+func enabled(features ...string) *VeleroFeatures {
+	return NewVeleroFeatures(func() []string { return features })
+}
 
 // What Velero links itself has no owner yet when it is created, and is in all else what it would have been.
 func TestStandDown(t *testing.T) {
@@ -35,7 +37,7 @@ func TestStandDown(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason    string
-		standDown *StandDown
+		standDown *VeleroFeatures
 		live      *cluster
 		item      *unstructured.Unstructured
 		want      want
@@ -70,11 +72,11 @@ func TestStandDown(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log).LeavingTo(tc.standDown).Execute(inputFor(tc.item, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log).WithVeleroFeatures(tc.standDown).Execute(inputFor(tc.item, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := want{Operation: out.OperationID != "" && !tellNote(out.OperationID, &velero.OperationProgress{}), Skip: out.SkipRestore}
+			got := want{Operation: out.OperationID != "" && !noteText(out.OperationID, &velero.OperationProgress{}), Skip: out.SkipRestore}
 			if out.UpdatedItem != nil {
 				u := &unstructured.Unstructured{Object: out.UpdatedItem.UnstructuredContent()}
 				h, err := adoption.HoldOf(u)
@@ -108,7 +110,7 @@ func TestStandDownIsToldOnce(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	standDown := enabled(FeatureRelink)
 	for range 2 {
-		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log).LeavingTo(standDown)
+		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log).WithVeleroFeatures(standDown)
 		for range 2 {
 			if _, err := a.Execute(inputFor(mr, restoreOf(nil))); err != nil {
 				t.Fatal(err)

@@ -22,8 +22,8 @@ func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	to := r
 	to.Namespace = targetNamespace(r.Namespace, i.restore)
 	h.Stored = &adoption.Stored{Namespace: to.Namespace, Name: r.Name, UID: i.original.GetUID()}
-	if !a.asks.came(to) && leavesOut(r, i.restore) {
-		h.Stored.By = bringing(r, to.Namespace, i.restore).String()
+	if !a.requested.hasReached(to) && excludesSecret(r, i.restore) {
+		h.Stored.By = restoreSecretCommand(r, to.Namespace, i.restore).String()
 	}
 }
 
@@ -33,7 +33,7 @@ func (a *Adopt) warnOfStore(i *item) {
 	if config == "" {
 		return
 	}
-	if _, told := a.outside.LoadOrStore(config, true); told {
+	if _, told := a.missingStores.LoadOrStore(config, true); told {
 		return
 	}
 	name, _, _ := xp.StoreSecret(i.original)

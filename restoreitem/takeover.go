@@ -74,7 +74,7 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	if taken == nil {
 		return owner, nil
 	}
-	i.warn(logrus.Fields{"object": self.String()}, saysTaken)
+	i.warn(logrus.Fields{"object": self.String()}, takenOverNote)
 
 	return taken, nil
 }
@@ -91,7 +91,7 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	}
 	status, _, _ := unstructured.NestedMap(original.Object, "status")
 	held := a.holdOfTaken(i)
-	held.Failing, held.Required = adoption.FailingOf(original), a.asks.requires(original)
+	held.Failing, held.Required = adoption.FailingOf(original), a.requested.requires(original)
 	delete(status, fieldConditions)
 	held.Status = slices.Sorted(maps.Keys(status))
 	xr := &item{Unstructured: original, original: original, namespace: self.Namespace, restore: i.restore}
@@ -108,8 +108,8 @@ func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Uns
 	return taken, nil
 }
 
-// saysTaken is what is told of an XR or a claim that was taken over.
-const saysTaken = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the " +
+// takenOverNote is what is told of an XR or a claim that was taken over.
+const takenOverNote = "Somebody else had made it before this restore came to it, and it had composed nothing yet. So it was given what it composed in the " +
 	"backup, and is held until that is adopted; its spec is as they have made it. Suspend whoever applies it before the next restore: docs/gitops.md"
 
 // holdOfTaken is what an XR or a claim is held by that was taken over.
@@ -145,7 +145,7 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	if taken == nil {
 		return nil, nil //nolint:nilnil // Velero says that it exists.
 	}
-	i.warn(logrus.Fields{"object": i.self().String()}, saysTaken)
+	i.warn(logrus.Fields{"object": i.self().String()}, takenOverNote)
 	out := (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore()
 	out.OperationID = operationID(i.self())
 

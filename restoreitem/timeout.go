@@ -23,7 +23,7 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 
 		return
 	}
-	limit, began := settings.AdoptionTimeout, arrival(restore, plan)
+	limit, began := settings.AdoptionTimeout, restoredAt(restore, plan)
 	if limit == 0 || began.IsZero() || a.now().Sub(began) < limit {
 		return
 	}
@@ -43,10 +43,10 @@ func (a *Adopt) checkTimeout(ref xp.Ref, restore *velerov1.Restore, plan adoptio
 	progress.Err = fmt.Sprintf("%s is %s. What is held stays held, so nothing is lost; mend that, then run: %s", ref, why, xp.ReleaseCommand(ref))
 }
 
-// arrival is when the time begins that an adoption may take: when the last of what the restore has brought was created, since Velero asks for operations only
+// restoredAt is when the time begins that an adoption may take: when the last of what the restore has brought was created, since Velero asks for operations only
 // after that, and not before the restore began, which can find what an earlier one has left.
-func arrival(restore *velerov1.Restore, plan adoption.Plan) time.Time {
-	began := plan.Arrived
+func restoredAt(restore *velerov1.Restore, plan adoption.Plan) time.Time {
+	began := plan.RestoredAt
 	if start := restore.Status.StartTimestamp; start != nil && start.After(began) {
 		began = start.Time
 	}

@@ -15,7 +15,7 @@ import (
 var errOdd = errors.New("there are two")
 
 func TestProgressTimesOut(t *testing.T) {
-	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}, Arrived: at(0)()}
+	waiting := adoption.Plan{Adopted: 1, Total: 2, Waiting: []string{"Bucket b: it was not restored"}, RestoredAt: at(0)()}
 	with := func(change func(p *adoption.Plan)) adoption.Plan {
 		p := waiting
 		change(&p)
@@ -47,14 +47,14 @@ func TestProgressTimesOut(t *testing.T) {
 		"Before": {reason: "It is not over yet.", plan: waiting, timeout: "31s", want: waits},
 		"None":   {reason: "Without the setting only Velero's own timeout counts.", plan: waiting, want: waits},
 		"LateArrival": {
-			reason: "A restore can take long to bring everything back.", plan: with(func(p *adoption.Plan) { p.Arrived = at(15)() }), timeout: "20s", want: waits,
+			reason: "A restore can take long to bring everything back.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(15)() }), timeout: "20s", want: waits,
 		},
 		"SecondRestore": {
-			reason: "What an earlier restore has left has the time of this one.", plan: with(func(p *adoption.Plan) { p.Arrived = at(0)().Add(-time.Hour) }), began: 15,
+			reason: "What an earlier restore has left has the time of this one.", plan: with(func(p *adoption.Plan) { p.RestoredAt = at(0)().Add(-time.Hour) }), began: 15,
 			timeout: "20s", want: waits,
 		},
 		"Unknown": {
-			reason: "Without a beginning nothing is over.", plan: with(func(p *adoption.Plan) { p.Arrived = time.Time{} }), began: -1, timeout: "20s", want: waits,
+			reason: "Without a beginning nothing is over.", plan: with(func(p *adoption.Plan) { p.RestoredAt = time.Time{} }), began: -1, timeout: "20s", want: waits,
 		},
 		"Done": {
 			reason: "What is adopted in time or late is adopted.", plan: with(func(p *adoption.Plan) { p.Done = true }), timeout: "20s",
@@ -98,7 +98,7 @@ func TestProgressTimesOut(t *testing.T) {
 
 // A restore can be told by its own annotation.
 func TestProgressTimesOutAsTheRestoreSays(t *testing.T) {
-	w := &world{plans: planFor(adoption.Plan{Total: 1, Arrived: at(0)()})}
+	w := &world{plans: planFor(adoption.Plan{Total: 1, RestoredAt: at(0)()})}
 	restore := restoreOf(nil)
 	restore.Annotations = map[string]string{"velero.crossplane.io/adoption-timeout": "20s"}
 	if p, err := pollIn(live(), w).Progress(operation, restore); err != nil || !p.Completed || !strings.Contains(p.Err, "not adopted within 20s") {

@@ -51,7 +51,7 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 		return true, nil
 	}
 	used, named := xp.Used(i.Unstructured)
-	if !named || selective(i.restore) {
+	if !named || isSelective(i.restore) {
 		return false, nil // Crossplane looks for it, or it comes later.
 	}
 	u, err := a.find(used, i.namespace)

@@ -10,18 +10,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unheardFor is for how long the provider of an MR may say nothing until it is worth a request to find out whether its kind is active.
-const unheardFor = 30 * time.Second
+// inactiveAfter is for how long the provider of an MR may say nothing until it is worth a request to find out whether its kind is active.
+const inactiveAfter = 30 * time.Second
 
 // causeInactive is the cause of what waits for its kind to be activated.
 const causeInactive = "its kind is not active"
 
 // Definitions has the World ask which kinds of MRs are not active, where something waits that is of one. The function returns the name of the
 // ManagedResourceDefinition of a kind, "" if it is active, there is none, or that can't be found out. It must return the same each time.
-func (w *World) Definitions(inactive func(schema.GroupKind) string) { w.inactive = inactive }
+func (w *Snapshot) Definitions(inactive func(schema.GroupKind) string) { w.inactive = inactive }
 
 // inactiveFor returns the name of the ManagedResourceDefinition of a kind that is not active, and "" of any other.
-func (w *World) inactiveFor(gk schema.GroupKind) string {
+func (w *Snapshot) inactiveFor(gk schema.GroupKind) string {
 	if w.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
 	}
@@ -29,10 +29,10 @@ func (w *World) inactiveFor(gk schema.GroupKind) string {
 	return w.inactive(gk)
 }
 
-// whyUnheard says why the provider of an MR says nothing, if that is because its kind is not active: from Crossplane v2.4 on a provider of which no kind is
+// whyNotReconciled says why the provider of an MR says nothing, if that is because its kind is not active: from Crossplane v2.4 on a provider of which no kind is
 // does not run, and before that it does nothing about this one.
-func (w *World) whyUnheard(u *unstructured.Unstructured) string {
-	if !IsProviders(u) || w.now.Sub(w.since(u)) < unheardFor {
+func (w *Snapshot) whyNotReconciled(u *unstructured.Unstructured) string {
+	if !IsProviders(u) || w.now.Sub(w.lastSeen(u)) < inactiveAfter {
 		return ""
 	}
 	name := w.inactiveFor(u.GroupVersionKind().GroupKind())

@@ -25,7 +25,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 		return xptest.MR("b", append([]xptest.Option{xptest.ControlledBy(x), created(time.Minute)}, o...)...)
 	}
 	paused := held(xptest.XR("x", xptest.Refs(bucket())), xptest.SeenPaused())
-	on := func(served bool, mrs ...*unstructured.Unstructured) *World {
+	on := func(served bool, mrs ...*unstructured.Unstructured) *Snapshot {
 		w := world(append(mrs, paused, xptest.Revision(xptest.RevisionName, x))...)
 		if !served {
 			w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
@@ -39,7 +39,7 @@ func TestNextWaitsForActivation(t *testing.T) {
 	const unseen = "Bucket b: its provider has not observed it yet"
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		ref    xp.Ref
 		active bool
 		want   string

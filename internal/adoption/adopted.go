@@ -21,7 +21,7 @@ func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 		why, next = fmt.Sprintf("it is held by the Restore %s since %s: %s", h.Restore, h.Since, h.Reason),
 			"see what it waits for: "+xp.ValidateCommand(xp.RefTo(u)).String()
 		if h.ByHand {
-			next = howByHand(h)
+			next = byHandText(h)
 		}
 
 		return why, next

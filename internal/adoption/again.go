@@ -25,10 +25,10 @@ const StepAgain = "its hold had been taken off; put it on again, since Crossplan
 // StepLost is the step that takes what is left of a hold off what was composed anew.
 const StepLost = "its hold had been taken off, and it was composed anew; give its own settings back"
 
-// holdAgain plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
+// holdMissing plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
 // itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
-func (w *World) holdAgain(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
-	h := w.holdOn(u, restore)
+func (w *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
+	h := w.missingHold(u, restore)
 	if h == nil {
 		return Change{}, false
 	}
@@ -43,12 +43,12 @@ func (w *World) holdAgain(u *unstructured.Unstructured, restore string) (c Chang
 
 	return Change{
 		Target: u, Patch: p, Step: StepAgain,
-		Warning: fmt.Sprintf(warnAgain, takenOff(u)),
+		Warning: fmt.Sprintf(warnAgain, removedBy(u)),
 	}, true
 }
 
-// holdOn is the hold that what has lost it can have again, nil if none.
-func (w *World) holdOn(u *unstructured.Unstructured, restore string) *Hold {
+// missingHold is the hold that what has lost it can have again, nil if none.
+func (w *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
 	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
 		return nil // What its person has paused stays as it is.
 	}
@@ -65,10 +65,10 @@ func (w *World) holdOn(u *unstructured.Unstructured, restore string) *Hold {
 		delete(annotations, xp.AnnotationPaused)
 		own.SetAnnotations(annotations)
 	}
-	of := Hold{Reason: fmt.Sprintf(reasonAgain, takenOff(u))}
+	of := Hold{Reason: fmt.Sprintf(reasonAgain, removedBy(u))}
 	if kept := w.stripped(u); kept != nil {
 		of = *kept
-		of.Reason = cmp.Or(kept.Reason, fmt.Sprintf(reasonAgain, takenOff(u)))
+		of.Reason = cmp.Or(kept.Reason, fmt.Sprintf(reasonAgain, removedBy(u)))
 	}
 	of.Restore, of.Since = restore, w.now.UTC().Format(time.RFC3339)
 	h, err := Put(own, of)
@@ -92,21 +92,21 @@ const (
 // withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own, and left the mark: it is put on again if Crossplane has
 // not reconciled it yet. ok is false if nobody has, or it did no harm.
 func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isAsked(u) {
+	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isRequested(u) {
 		return Plan{}, false
 	}
-	who := takenOff(u)
+	who := removedBy(u)
 	if isReconciledHere(u) {
 		lost, anew, known := t.w.replaced(t.xr, false)
 		if len(lost) == 0 || !known {
 			return Plan{}, false
 		}
 
-		gone := Change{Target: u, Patch: giveBack(u, t.hold.withPauseOf(u)), Step: StepLost}
+		gone := Change{Target: u, Patch: releasePatch(u, t.hold.withPauseOf(u)), Step: StepLost}
 
 		return Plan{Lost: true, Total: t.plan.Total, Change: gone, Failed: fmt.Sprintf("%s was reconciled before it was adopted, since its annotation %s had been "+
 			"taken off: %s. Crossplane has made anew: %s; and the XR does not reference any more what was restored: %s; %s", xp.String(u), xp.AnnotationPaused, who,
-			someOf(anew), someOf(lost), whatToDo)}, true
+			someOf(anew), someOf(lost), lostNext)}, true
 	}
 	h := *t.hold
 	if h.Again = true; h.ownPause() {
@@ -116,7 +116,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if err != nil {
 		return Plan{}, false
 	}
-	t.do(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
+	t.change(u, patch(u, map[string]any{AnnotationHold: mark, xp.AnnotationPaused: "true"}), StepAgain)
 	t.plan.Warning, t.plan.Moving = fmt.Sprintf(warnAgain, who), true
 
 	return t.plan, true
@@ -134,7 +134,7 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 		return nil, false
 	}
 	for _, m := range others {
-		if isSince(u, m) {
+		if isWrittenHere(u, m) {
 			return nil, false
 		}
 	}
@@ -184,7 +184,7 @@ func returnPolicy(u *unstructured.Unstructured) Change {
 	}
 	inst := xp.Instance{Unstructured: u}
 	p := map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}}
-	maps.Copy(p, inst.Field(fieldUpdatePolicy, value(own)))
+	maps.Copy(p, inst.Field(fieldUpdatePolicy, nullable(own)))
 	c := Change{Target: u, Patch: p, Step: "nothing holds it any more; give its composition update policy back"}
 	path := inst.UpdatePolicyPath()
 	if others, _ := othersAt(u, path); own != nil && len(others) == 1 && writesAs(u, others[0], [][]string{path}) {
@@ -225,9 +225,9 @@ func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	return &theirs
 }
 
-// observeNoMore plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
+// dropObservePolicy plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
 // it had nobody knows.
-func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
+func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	path := []string{"spec", fieldPolicies}
 	others, ours := othersAt(u, path)
 	if !ours || len(others) > 0 || !xp.OnlyObserves(u) {
@@ -239,8 +239,8 @@ func observeNoMore(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
-// LeftSetting returns the field or annotation that a hold has left on what has no mark, as its managedFields say; "" if there is none.
-func LeftSetting(u *unstructured.Unstructured) string {
+// LeftoverSetting returns the field or annotation that a hold has left on what has no mark, as its managedFields say; "" if there is none.
+func LeftoverSetting(u *unstructured.Unstructured) string {
 	if xp.HasAnnotation(u, AnnotationHold) {
 		return ""
 	}
@@ -260,8 +260,8 @@ func LeftSetting(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// takenOff says who has probably taken the hold off an object.
-func takenOff(u *unstructured.Unstructured) string {
+// removedBy says who has probably taken the hold off an object.
+func removedBy(u *unstructured.Unstructured) string {
 	return writtenBy(u, "who has taken it off is not known, since its managedFields name nobody (kubectl get --show-managed-fields)")
 }
 
@@ -281,7 +281,7 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 	for _, m := range entriesOf(u) {
 		name, _ := m["manager"].(string)
 		sub, _ := m["subresource"].(string)
-		if name == "" || sub != "" || isControllers(name) || !isSince(u, m) {
+		if name == "" || sub != "" || isControllers(name) || !isWrittenHere(u, m) {
 			continue
 		}
 		stamp, _ := m["time"].(string)
@@ -296,8 +296,8 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 	return manager, operation, when, ok
 }
 
-// isSince tells whether an entry of managedFields was written since the object was created here. Those of the backup are older.
-func isSince(u *unstructured.Unstructured, entry map[string]any) bool {
+// isWrittenHere tells whether an entry of managedFields was written since the object was created here. Those of the backup are older.
+func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	stamp, _ := entry["time"].(string)
 	written := at(stamp)
 

@@ -38,7 +38,7 @@ func TestHoldAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			key := Key(strings.Repeat("k", KeySize))
-			w := NewWorld(key)
+			w := NewSnapshot(key)
 			w.SetTime(noon)
 			u := xptest.With(tc.xr, xptest.Refs(back))
 			plan := Next(asking(withRestored(w, u, back), u), xp.RefTo(u))
@@ -78,7 +78,7 @@ func TestNextOfWhatIsHeldWithoutPause(t *testing.T) {
 	revision := xptest.Revision(xptest.RevisionName, xr)
 	failed := "XOrder x was reconciled before it was adopted, since its annotation crossplane.io/paused had been taken off: the last to write it was " +
 		`"argocd-controller" (Apply, 2026-01-02T11:05:00Z). Crossplane has made anew: Bucket b-new; and the XR does not reference any more what was restored: ` +
-		"Bucket b; " + whatToDo
+		"Bucket b; " + lostNext
 	runPlans(t, map[string]planCase{
 		"InTime": {
 			reason: "Crossplane has not looked at it.", ref: xp.RefTo(xr), world: asking(withRestored(world(revision), unpaused(back), back), xr),
@@ -203,7 +203,7 @@ func TestLastWriter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, takenOff(xptest.XR("x", append([]xptest.Option{ofMonday()}, tc.of...)...))); diff != "" {
+			if diff := cmp.Diff(tc.want, removedBy(xptest.XR("x", append([]xptest.Option{ofMonday()}, tc.of...)...))); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 
 // told is an object of which somebody was told what it waits for.
 func told(u *unstructured.Unstructured, told string, o ...xptest.Option) *unstructured.Unstructured {
-	p, err := Unverified.Explain(u, waitingFor+"a word", told)
+	p, err := Unverified.Explain(u, waitingPrefix+"a word", told)
 	if err != nil {
 		panic(err) // The test is wrong.
 	}
@@ -35,7 +35,7 @@ func stoppedBy(u *unstructured.Unstructured) map[string]any {
 func TestBrief(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	xr := held(xptest.XR("x", xptest.Refs(bucket)))
-	const stuck = toldStuck + "1"
+	const stuck = stuckPrefix + "1"
 	cases := map[string]struct {
 		reason string
 		xr     *unstructured.Unstructured
@@ -58,16 +58,16 @@ func TestBrief(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := world(tc.xr)
-			w.Brief(func() bool { return !tc.runs })
+			w.SkipComposed(func() bool { return !tc.runs })
 			r := xp.RefTo(tc.xr)
 			plan := Next(w, r)
-			if plan.Brief != tc.want {
+			if plan.WithoutComposed != tc.want {
 				t.Errorf("%s\ngot %+v", tc.reason, plan)
 			}
 			if !tc.want {
 				return
 			}
-			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to ") || len(plan.Silent) != 1 {
+			if plan.Patch != nil || len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to ") || len(plan.Pending) != 1 {
 				t.Errorf("%s\nIt waits for what it did: got %+v", tc.reason, plan)
 			}
 			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
@@ -86,16 +86,16 @@ func TestBriefIsNamed(t *testing.T) {
 	xr := told(held(xptest.XR("x", xptest.NeverComposed())), "1")
 	for range 2 {
 		w := world(xr)
-		w.Brief(func() bool { return true })
+		w.SkipComposed(func() bool { return true })
 		plan := Next(w, xp.RefTo(xr))
-		plan = plan.Named(plan.Silent[0], why)
+		plan = plan.Named(plan.Pending[0], why)
 		if len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to notice") || strings.Count(plan.Waiting[0], why) != 1 {
 			t.Errorf("got %q", plan.Waiting)
 		}
 		news := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
 		h, err := HoldOf(xr)
-		if err != nil || (len(news) == 1) != (h.Told == "1") {
-			t.Fatalf("told %s: got %+v, %v", h.Told, news, err)
+		if err != nil || (len(news) == 1) != (h.LastReported == "1") {
+			t.Fatalf("told %s: got %+v, %v", h.LastReported, news, err)
 		}
 		if len(news) == 1 {
 			xr = xptest.Merge(xr, news[0].Patch)
@@ -111,12 +111,12 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 	r := xp.RefTo(xr)
 	for _, untold := range []bool{true, false} {
 		w := world(xr, claim)
-		w.Brief(func() bool { return true })
+		w.SkipComposed(func() bool { return true })
 		if needs := w.Needs([]xp.Ref{r}); slices.Contains(needs, xp.RefTo(claim)) != untold {
 			t.Errorf("Is it yet to be told: %t; looked at %v", untold, needs)
 		}
 		plan := Next(w, r)
-		news := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Silent[0], "nothing runs")}, nil)
+		news := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
 		if (len(news) == 2) != untold || (len(news) == 0) == untold {
 			t.Fatalf("Is it yet to be told: %t; got %+v", untold, news)
 		}
@@ -136,11 +136,11 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 // That its XR is being deleted is news to who looks at the claim, whatever they were told before.
 func TestBriefTellsTheClaimOfADeletion(t *testing.T) {
 	xr := xptest.XR("x")
-	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), toldStuck+"1")
-	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), toldStuck+"1", xptest.Deleting())
+	claim := told(held(xptest.Claim("o", xptest.OfXR(xr))), stuckPrefix+"1")
+	xr = told(held(xptest.With(xr, xptest.ClaimedBy(claim))), stuckPrefix+"1", xptest.Deleting())
 	r := xp.RefTo(xr)
 	w := world(xr)
-	w.Brief(func() bool { return true })
+	w.SkipComposed(func() bool { return true })
 	if needs := w.Needs([]xp.Ref{r}); !slices.Contains(needs, xp.RefTo(claim)) {
 		t.Fatalf("looked at %v", needs)
 	}
@@ -166,8 +166,8 @@ func TestStuckIsMarked(t *testing.T) {
 	}
 	after := xptest.Merge(xr, news[0].Patch)
 	w = world(after)
-	w.Brief(func() bool { return true })
-	if brief := Next(w, xp.RefTo(after)); !brief.Brief {
+	w.SkipComposed(func() bool { return true })
+	if brief := Next(w, xp.RefTo(after)); !brief.WithoutComposed {
 		t.Errorf("got %+v", brief)
 	}
 	if news := Changes(world(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(news) > 0 {

@@ -9,20 +9,20 @@ import (
 )
 
 // nextForClaim plans for a claim whose XR was not there when the claim was restored.
-func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
+func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
 		t := tree{w: w}
 		t.checkReleased(claim.Unstructured)
 		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-		return w.judgedClaim(claim, t.plan)
+		return w.planUnheldClaim(claim, t.plan)
 	}
 	const stays = "%s stays held, so that Crossplane doesn't build a second tree for it: its XR %s "
 	r, ok := claim.CompositeRef()
 	if !ok {
 		u := claim.Unstructured
 
-		return w.letGoWith(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
+		return w.planByHand(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
 	if t := (tree{w: w}); t.awaitKnown(r) {
 		return t.plan
@@ -45,7 +45,7 @@ func nextForClaim(w *World, claim xp.Claim, h *Hold) Plan {
 		return Plan{Failed: fmt.Sprintf(stays+"has what makes a claim too, and nothing can be both; correct the resourceRef of the claim, then restore again",
 			xp.String(claim.Unstructured), r.Name)}
 	}
-	xr, p, ok := w.mayGoOn(u)
+	xr, p, ok := w.heldPlan(u)
 	switch {
 	case !ok:
 		return p
@@ -99,7 +99,7 @@ func (t *tree) releaseClaim() bool {
 		t.checkFree(claim)
 	case !xp.IsPaused(claim):
 		t.checkReconciled(claim)
-		t.takeBack(claim)
+		t.clearRequest(claim)
 	}
 
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
@@ -109,7 +109,7 @@ func (t *tree) releaseClaim() bool {
 // Crossplane makes an XR for each.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
-	if !ok || !p.Done || t.w.inquiry == nil || !t.w.isAsked(t.xr.Unstructured) {
+	if !ok || !p.Done || t.w.investigation == nil || !t.w.isRequested(t.xr.Unstructured) {
 		return p
 	}
 	claim := t.w.Get(r)
@@ -150,7 +150,7 @@ func (t *tree) holdClaimAgain() {
 	if h, err := t.w.holdOf(claim); h != nil || err != nil {
 		return
 	}
-	if c, ok := t.w.holdAgain(claim, t.hold.Restore); ok {
+	if c, ok := t.w.holdMissing(claim, t.hold.Restore); ok {
 		t.plan.Also = append(t.plan.Also, c)
 		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
 	}
@@ -171,8 +171,8 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	} else {
 		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
 	}
-	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitHand(xp.RefTo(claim), h) {
+	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitPerson(xp.RefTo(claim), h) {
 		t.plan.Change = t.w.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
-		t.plan.Warning = chosenElsewhere(claim, h)
+		t.plan.Warning = changedFollowing(claim, h)
 	}
 }

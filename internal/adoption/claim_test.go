@@ -61,7 +61,7 @@ func TestNextForTheClaimOfAnXR(t *testing.T) {
 		},
 		"NotRead": {
 			reason: "One that could not be read may be there, and held.",
-			world: func() *World {
+			world: func() *Snapshot {
 				w := world(xr)
 				w.AddUnreadable(claim.GroupVersionKind(), "down")
 

@@ -69,7 +69,7 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 		t.wait(false, "%s: it is controlled by %s %s (UID %s), not by this XR", r, c.Kind, c.Name, c.UID)
 	case !ok && !xp.IsPaused(t.xr.Unstructured):
 		t.wait(true, "%s: Crossplane has not taken control of it", r)
-	case !ok && t.hold.ownPause() && !t.isItsOwn(r, u):
+	case !ok && t.hold.ownPause() && !t.isComposedHere(r, u):
 		t.wait(false, "%s: nothing controls it, and nothing says that this XR composed it and a restore brought it back; have Crossplane take it over: remove "+
 			"crossplane.io/paused from %s when nothing else is waited for", r, xp.String(t.xr.Unstructured))
 	case !ok && t.hold.ownPause():
@@ -82,9 +82,9 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	}
 }
 
-// isItsOwn tells whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
+// isComposedHere tells whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
 // brought it back. What the mark lists is not enough to make anything an owner of it.
-func (t *tree) isItsOwn(r xp.Ref, u *unstructured.Unstructured) bool {
+func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	listed, err := t.listed()
 
 	return err == nil && listed[r.ID()] && xp.Composed(t.xr, u) && t.w.restored[u.GetUID()]
@@ -99,7 +99,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	}
 	switch {
 	case xp.IsComposite(u):
-		if !t.checkBelow(r, u) {
+		if !t.checkNested(r, u) {
 			return false
 		}
 	case xp.IsManaged(u) && !xp.IsPaused(u) && t.wellness(r) == xp.UnknownConditions:
@@ -109,8 +109,8 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	return t.checkWell(r, u)
 }
 
-// checkBelow tells whether a composed XR is adopted.
-func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
+// checkNested tells whether a composed XR is adopted.
+func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.w.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:
 		return true
@@ -123,7 +123,7 @@ func (t *tree) checkBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	case h.Quarantine:
 		t.awaitEnd(r, h)
 	case h.ByHand:
-		t.hand(waitBelow, r, h)
+		t.waitForPerson(waitBelow, r, h)
 	default:
 		t.wait(true, waitAdopted, r)
 	}

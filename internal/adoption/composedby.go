@@ -40,13 +40,13 @@ var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 }
 
 // composedNow returns the index of what there is now. To look through all takes long where there are a hundred thousand, so it is kept until something changes.
-func (w *World) composedNow() *composedIndex {
+func (w *Snapshot) composedNow() *composedIndex {
 	if w.index != nil && w.index.at == w.clock {
 		return w.index
 	}
 	x := &composedIndex{at: w.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
 	xrs := map[types.UID]bool{}
-	w.each(func(f *fact) {
+	w.each(func(f *observedObject) {
 		if f.composite {
 			xrs[f.uid] = true
 		}
@@ -63,7 +63,7 @@ func (w *World) composedNow() *composedIndex {
 }
 
 // addTo adds an object to the index, if a restore has created it and an XR may have composed it.
-func (w *World) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
+func (w *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
 	if !w.restored[u.GetUID()] || u.GetDeletionTimestamp() != nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (w *World) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.
 
 // unlisted returns what restores have brought back that says that the XR composed it, and that the XR does not list: it controls it; or nothing does, or an
 // earlier XR of the same name did, it has the label of the XR's tree, and no other XR lists it either.
-func (w *World) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
+func (w *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
 	x := w.composedNow()
 	var found []broughtBack
 	for _, b := range x.controlled[xr.GetUID()] {
@@ -116,12 +116,12 @@ func isEarlier(c *metav1.OwnerReference, xr xp.Composite) bool {
 	return r.ID() == xp.RefTo(xr.Unstructured).ID() && c.UID != xr.GetUID()
 }
 
-func (w *World) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
+func (w *Snapshot) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
 	if x.listed != nil {
 		return x.listed
 	}
 	x.listed = map[xp.ID]bool{}
-	w.each(func(f *fact) {
+	w.each(func(f *observedObject) {
 		if !f.composite {
 			return
 		}

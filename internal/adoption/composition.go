@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// chosenElsewhere says that somebody has had a held XR or claim follow another Composition, or another revision, than it did in the backup; "" if nobody has.
+// changedFollowing says that somebody has had a held XR or claim follow another Composition, or another revision, than it did in the backup; "" if nobody has.
 // While it is paused Crossplane changes neither. What they want comes about when the hold is lifted, as it would without a restore, and that can delete.
-func chosenElsewhere(u *unstructured.Unstructured, h *Hold) string {
+func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 	if !xp.IsPaused(u) || h.Again {
 		return ""
 	}
@@ -53,7 +53,7 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	path := i.UpdatePolicyPath()
 	others, _ := othersAt(u, path)
 	for _, m := range others {
-		if manager, _ := m["manager"].(string); isSince(u, m) && !isControllers(manager) && !h.hadEntry(m) && h.hasWritten(u, m, path) {
+		if manager, _ := m["manager"].(string); isWrittenHere(u, m) && !isControllers(manager) && !h.hadEntry(m) && h.hasWritten(u, m, path) {
 			return new(xp.UpdateManual)
 		}
 	}
@@ -120,11 +120,11 @@ func nameOf(s string) string {
 	return s
 }
 
-// remarkChosen says so of a held XR that is paused, and of its claim.
-func (t *tree) remarkChosen(u *unstructured.Unstructured) {
-	why := []string{chosenElsewhere(u, t.hold)}
+// remarkFollowing says so of a held XR that is paused, and of its claim.
+func (t *tree) remarkFollowing(u *unstructured.Unstructured) {
+	why := []string{changedFollowing(u, t.hold)}
 	if claim, h := t.heldClaim(); claim != nil {
-		why = append(why, chosenElsewhere(claim, h))
+		why = append(why, changedFollowing(claim, h))
 	}
 	for _, w := range why {
 		if w != "" {

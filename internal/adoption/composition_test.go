@@ -23,7 +23,7 @@ func TestNextOfWhatFollowsAnother(t *testing.T) {
 	adopted := held(xptest.XR("x", xptest.ClaimedBy(claim)), unpaused(), xptest.Reconciled())
 	for name, tc := range map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		want   string
 	}{
 		"Same": {
@@ -86,7 +86,7 @@ func TestNextOfWhatIsPinnedWhileHeld(t *testing.T) {
 	ofClaim := held(xptest.XR("x", automatic, xptest.ClaimedBy(claim())), unpaused(), xptest.Reconciled())
 	for name, tc := range map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		want   string
 	}{
 		"Nobody": {reason: "The pin was the hold's.", world: world(adopted()), want: xp.UpdateAutomatic},

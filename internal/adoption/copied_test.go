@@ -47,7 +47,7 @@ func TestPutTakesNoMarkOfAnother(t *testing.T) {
 				t.Errorf("%s\nit has an update policy: %v", tc.reason, pinned)
 			}
 			off := tc.object.DeepCopy()
-			if err := TakeOff(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
+			if err := RemoveBackedUpHold(off); err != nil || xp.Annotation(off, xp.AnnotationPaused) != xp.Annotation(tc.object, xp.AnnotationPaused) {
 				t.Errorf("%s\nits own pause is gone: %v", tc.reason, err)
 			}
 		})

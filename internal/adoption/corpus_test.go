@@ -93,7 +93,7 @@ func specimens() map[string]specimen {
 		"let-go": {
 			reason: "Crossplane was let reconcile it.", object: xptest.With(x, xptest.Refs(bucket)), put: of,
 			then: func(h *Hold) {
-				h.Unpaused, h.Polled, h.Told, h.Well, h.Environments = laterAt, laterAt, "Bucket", []xp.TrueConditions{"Ready"}, []string{"e"}
+				h.Unpaused, h.Polled, h.LastReported, h.ComposedConditions, h.Environments = laterAt, laterAt, "Bucket", []xp.TrueConditions{"Ready"}, []string{"e"}
 				h.Required = []string{"requiredResources of the step gate"}
 			},
 		},
@@ -117,7 +117,7 @@ func specimens() map[string]specimen {
 			panic(err)
 		}
 		xp.Annotate(u, AnnotationHold, mark)
-		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: giveBack(u, h)}
+		all[name] = specimen{Reason: s.reason, Object: u.Object, GivesBack: releasePatch(u, h)}
 	}
 
 	return all
@@ -141,7 +141,7 @@ func TestReleasedMarks(t *testing.T) {
 				if err != nil || h == nil {
 					t.Fatalf("%s It must be read: %v, %v", s.Reason, h, err)
 				}
-				if diff := cmp.Diff(s.GivesBack, viaJSON(t, giveBack(u, h))); diff != "" {
+				if diff := cmp.Diff(s.GivesBack, viaJSON(t, releasePatch(u, h))); diff != "" {
 					t.Errorf("%s It must get back what it had. -want, +got:\n%s", s.Reason, diff)
 				}
 				if refs, err := xp.CompositeFrom(u).ResourceRefs(); xp.IsComposite(u) && (err != nil || cmp.Diff(refs, h.Refs) != "") {

@@ -12,22 +12,22 @@ import (
 // what is paused (crossplane internal/controller/apiextensions/composite/reconciler.go; crossplane-runtime pkg/reconciler/managed/reconciler.go), so that a
 // person can still choose. Its operation ends with that.
 const (
-	// howToKeep is how external resources are kept when the XR of what manages them goes.
-	howToKeep = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, on v1 deletionPolicy: " +
+	// keepExternalNext is how external resources are kept when the XR of what manages them goes.
+	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, on v1 deletionPolicy: " +
 		"Orphan), then let it go, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
-	// againWhenGone is what to do when nothing is left to choose.
-	againWhenGone = "; if it is to be there, restore it again when it is gone"
+	// restoreAgainNext is what to do when nothing is left to choose.
+	restoreAgainNext = "; if it is to be there, restore it again when it is gone"
 )
 
 // deleted says what becomes of a held XR that is being deleted, and the next step.
 func (t *tree) deleted(u *unstructured.Unstructured) string {
 	if !xp.IsPaused(u) {
-		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes" + againWhenGone
+		return xp.String(u) + " is being deleted, and nothing keeps Crossplane from deleting all that it composes" + restoreAgainNext
 	}
 	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
-		xp.String(u), xp.AnnotationPaused) + howToKeep
+		xp.String(u), xp.AnnotationPaused) + keepExternalNext
 	// Foreground propagation has the garbage collector delete first what the XR owns, whether the XR is paused or not.
-	too, absent := t.deletedToo()
+	too, absent := t.composedDeleted()
 	if len(too) > 0 {
 		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
 	}
@@ -38,8 +38,8 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	return why
 }
 
-// deletedToo returns which of the composed resources are being deleted, and which are not there at all.
-func (t *tree) deletedToo() (too, absent []xp.Ref) {
+// composedDeleted returns which of the composed resources are being deleted, and which are not there at all.
+func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
 		u := t.w.Get(r)
 		if _, unknown := t.w.isUnknown(r); u == nil && !unknown {
@@ -65,7 +65,7 @@ func (t *tree) claimDeleted() string {
 
 func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) string {
 	if !xp.IsPaused(claim) {
-		return fmt.Sprintf("%s is being deleted, and nothing keeps Crossplane from deleting %s", xp.String(claim), xr) + againWhenGone
+		return fmt.Sprintf("%s is being deleted, and nothing keeps Crossplane from deleting %s", xp.String(claim), xr) + restoreAgainNext
 	}
 
 	return fmt.Sprintf("%[1]s is being deleted, and its hold keeps Crossplane from deleting %[2]s with it; to let both go, with all that is composed, remove the "+
@@ -76,7 +76,7 @@ func deletedClaim(claim *unstructured.Unstructured, xr xp.Ref) string {
 // deletedManaged says what becomes of a held MR that is being deleted, and the next step.
 func deletedManaged(u *unstructured.Unstructured) string {
 	if !xp.IsPaused(u) {
-		return xp.String(u) + " is being deleted" + againWhenGone
+		return xp.String(u) + " is being deleted" + restoreAgainNext
 	}
 
 	return fmt.Sprintf("%s is being deleted, and its hold keeps its provider from doing so; to let it go, with its external resource, remove its annotation %s; "+

@@ -24,7 +24,7 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 	}
 	const (
 		ofXR = "XOrder x is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation " +
-			"crossplane.io/paused" + howToKeep
+			"crossplane.io/paused" + keepExternalNext
 		ofClaim = "OrderClaim team-a/o is being deleted, and its hold keeps Crossplane from deleting XOrder x with it; to let both go, with all that is composed, " +
 			"remove the annotation crossplane.io/paused of both; to keep XOrder x, remove the finalizers of OrderClaim team-a/o, and restore it again when it is " +
 			`gone: docs/gitops.md, "It was deleted while it was held"`
@@ -60,7 +60,7 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 		},
 		"ClaimLetGo": {
 			reason: "Its person has chosen.", ref: xp.RefTo(x), world: world(held(claimed, xptest.SeenPaused()), unpausedClaim, bucket, revision),
-			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + againWhenGone},
+			want: outcome{Failed: "OrderClaim team-a/o is being deleted, and nothing keeps Crossplane from deleting XOrder x" + restoreAgainNext},
 		},
 		"ClaimOfAnother": {
 			reason: "Any XR can name any claim.", ref: xp.RefTo(x),
@@ -72,7 +72,7 @@ func TestNextForWhatIsDeletedWhileHeld(t *testing.T) {
 		},
 		"ObservingMR": {
 			reason: "Its own policies would come back.", ref: xp.RefTo(mr()), world: world(xptest.With(mr(), unpaused())),
-			want: outcome{Failed: "Bucket b is being deleted" + againWhenGone},
+			want: outcome{Failed: "Bucket b is being deleted" + restoreAgainNext},
 		},
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A fact is what planning asks of an object again and again, what takes long to find out, and what is asked of thousands without looking at one of them.
-type fact struct {
+// An observedObject is what planning asks of an object again and again, what takes long to find out, and what is asked of thousands without looking at one of them.
+type observedObject struct {
 	xp.Ref
 
 	uid types.UID
@@ -37,14 +37,14 @@ type fact struct {
 // seed is that of the hashes of marks.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
 
-// factFrom finds out what there is to know of an object. Its mark counts if it was signed with the key.
-func factFrom(u *unstructured.Unstructured, key Key) (f *fact) {
+// newObservedObject finds out what there is to know of an object. Its mark counts if it was signed with the key.
+func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			f = &fact{Ref: xp.RefTo(u), err: fmt.Errorf("cannot read %s, because of a defect of this plugin (%v)", xp.String(u), cause)}
+			f = &observedObject{Ref: xp.RefTo(u), err: fmt.Errorf("cannot read %s, because of a defect of this plugin (%v)", xp.String(u), cause)}
 		}
 	}()
-	f = &fact{
+	f = &observedObject{
 		Ref: xp.RefTo(u), uid: u.GetUID(), version: u.GetResourceVersion(), key: key, composite: xp.IsComposite(u), claim: xp.IsClaim(u), marked: IsMarked(u),
 		publishes: xp.Publishes(u), paused: xp.IsPaused(u), deleting: u.GetDeletionTimestamp() != nil,
 	}
@@ -77,70 +77,72 @@ func factFrom(u *unstructured.Unstructured, key Key) (f *fact) {
 	return f
 }
 
-// outline returns who it is of.
-func (f *fact) outline() *unstructured.Unstructured { return xp.IdentityOnly(f.Ref, f.uid, f.version) }
+// identity returns who it is of.
+func (f *observedObject) identity() *unstructured.Unstructured {
+	return xp.IdentityOnly(f.Ref, f.uid, f.version)
+}
 
 // isOf tells whether it is what there is to know of an object.
-func (f *fact) isOf(u *unstructured.Unstructured) bool {
+func (f *observedObject) isOf(u *unstructured.Unstructured) bool {
 	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, AnnotationHold))
 }
 
-// factOf returns what is known of an object as it is now. Nobody may change the hold in it.
-func (w *World) factOf(u *unstructured.Unstructured) *fact {
+// observedOf returns what is known of an object as it is now. Nobody may change the hold in it.
+func (w *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	id := xp.RefTo(u).ID()
-	if f := w.facts[id]; f != nil && f.isOf(u) {
+	if f := w.observedObjects[id]; f != nil && f.isOf(u) {
 		return f
 	}
-	f := w.newFact(u)
+	f := w.addObserved(u)
 	if w.packer == nil {
-		w.facts[id] = f
+		w.observedObjects[id] = f
 	}
 
 	return f
 }
 
-// newFact finds out what there is to know of an object. What is paused by a hold and can't be marked is held all the same: it would be paused for ever.
-func (w *World) newFact(u *unstructured.Unstructured) *fact {
-	f := factFrom(u, w.key)
-	if f.hold == nil && f.err == nil && w.inquiry != nil && w.inquiry.Unmarked(f.uid) && isOurPause(u) {
-		f.hold = w.holdOn(u, w.inquiry.Restore)
+// addObserved finds out what there is to know of an object. What is paused by a hold and can't be marked is held all the same: it would be paused for ever.
+func (w *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
+	f := newObservedObject(u, w.key)
+	if f.hold == nil && f.err == nil && w.investigation != nil && w.investigation.Unmarked(f.uid) && isOurPause(u) {
+		f.hold = w.missingHold(u, w.investigation.Restore)
 	}
 
 	return f
 }
 
-// fact returns what is known of an object that is not only looked at; nil if there is none.
-func (w *World) fact(id xp.ID) *fact {
+// observedObject returns what is known of an object that is not only looked at; nil if there is none.
+func (w *Snapshot) observed(id xp.ID) *observedObject {
 	if w.packer != nil {
-		return w.facts[id]
+		return w.observedObjects[id]
 	}
 	if u := w.objects[id]; u != nil {
-		return w.factOf(u)
+		return w.observedOf(u)
 	}
 
 	return nil
 }
 
 // each calls a function with what is known of each object that is not only looked at, in no order.
-func (w *World) each(do func(f *fact)) {
+func (w *Snapshot) each(do func(f *observedObject)) {
 	if w.packer != nil {
-		for _, f := range w.facts {
+		for _, f := range w.observedObjects {
 			do(f)
 		}
 
 		return
 	}
 	for _, u := range w.objects {
-		do(w.factOf(u))
+		do(w.observedOf(u))
 	}
 }
 
 // holdOf is HoldOf for what was observed, without reading the same mark again.
-func (w *World) holdOf(u *unstructured.Unstructured) (*Hold, error) {
+func (w *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
 	if w.packer != nil && isOnlyLookedAt(u) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
-	f := w.factOf(u)
+	f := w.observedOf(u)
 
 	return f.hold, f.err
 }

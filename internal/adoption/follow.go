@@ -73,11 +73,11 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	}
 	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
 	maps.Copy(p, patch(u, annotations))
-	t.do(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
+	t.change(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
 }
 
 // newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; an empty one if none was observed.
-func (w *World) newestRevision(xr xp.Composite) *unstructured.Unstructured {
+func (w *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
 	newest, highest := &unstructured.Unstructured{}, int64(-1)
 	for _, u := range w.platform.revisions[xr.Composition()] {
 		if _, ok := xp.Controller(u); !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Forcing is what lifting a hold at once means.
-type Forcing struct {
+// A ForceAssessment is what lifting a hold at once means.
+type ForceAssessment struct {
 	// Change takes the hold off and gives the person's own settings back. It has no Patch if there is no hold.
 	Change
 
@@ -23,21 +23,21 @@ type Forcing struct {
 	Refused string
 }
 
-// Force plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
-func Force(w *World, r xp.Ref) Forcing {
+// AssessForce plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
+func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	w.Consent(r) // Who lifts a hold by force has said so.
 	u := w.Get(r)
 	if u == nil {
-		return Forcing{Refused: r.String() + " does not exist any more"}
+		return ForceAssessment{Refused: r.String() + " does not exist any more"}
 	}
 	h, err := HoldOf(u)
 	switch {
 	case err != nil:
-		return Forcing{Refused: err.Error() + "; remove the annotation, and crossplane.io/paused if it is not to be paused, then run release again"}
+		return ForceAssessment{Refused: err.Error() + "; remove the annotation, and crossplane.io/paused if it is not to be paused, then run release again"}
 	case h == nil:
-		return Forcing{}
+		return ForceAssessment{}
 	}
-	f := forcing{w: w, u: u, hold: h}
+	f := forceAssessor{w: w, u: u, hold: h}
 	if err := w.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
 		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
 	}
@@ -61,7 +61,7 @@ func Force(w *World, r xp.Ref) Forcing {
 		f.claim()
 	}
 
-	return f.Forcing
+	return f.ForceAssessment
 }
 
 // HowToRelease says of what release lifts only if that is asked for, or never, what to do about it; "" if it is neither.
@@ -71,9 +71,9 @@ func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 		return "it is a copy of " + h.Clone + ", and both would manage the same external resources. Delete it, which does nothing to them; to have it, restore it " +
 			"again with the setting clone, or after the original was deleted with its external resources kept; if it is no copy, release it with --force"
 	case h.Quarantine:
-		return endQuarantine(h)
+		return quarantineNext(h)
 	case h.ByHand:
-		return howByHand(h)
+		return byHandText(h)
 	case xp.IsSchedule(u):
 		return "it starts Operations by itself; to let it, run: " + xp.ReleaseCommand(xp.RefTo(u)).String()
 	default:
@@ -108,28 +108,28 @@ func Settings(h *Hold) []string {
 // RiskHeld is what the risk says of a composed resource that has a hold of its own.
 const RiskHeld = "is held itself"
 
-type forcing struct {
-	Forcing
+type forceAssessor struct {
+	ForceAssessment
 
-	w    *World
+	w    *Snapshot
 	u    *unstructured.Unstructured
 	hold *Hold
 	// named are the objects that a risk names.
 	named []string
 }
 
-func (f *forcing) risk(format string, args ...any) {
+func (f *forceAssessor) risk(format string, args ...any) {
 	f.Risks = append(f.Risks, fmt.Sprintf(format, args...))
 }
 
-func (f *forcing) riskOf(r xp.Ref, format string, args ...any) {
+func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
 	f.named = append(f.named, r.String()+": ")
 	f.risk("%s "+format, append([]any{r}, args...)...)
 }
 
 // composite finds what Crossplane does to an XR that it is let reconcile now (crossplane internal/controller/apiextensions/composite, composition_functions.go,
 // ObserveComposedResources and the garbage collection of what a pipeline leaves out).
-func (f *forcing) composite() {
+func (f *forceAssessor) composite() {
 	xr := xp.CompositeFrom(f.u)
 	if f.hold.ownPause() {
 		f.risk("it stays paused, as it was; what follows happens when somebody takes that off")
@@ -150,7 +150,7 @@ func (f *forcing) composite() {
 	f.rest()
 }
 
-func (f *forcing) composed(r xp.Ref, listed bool) {
+func (f *forceAssessor) composed(r xp.Ref, listed bool) {
 	u := f.w.Get(r)
 	why, unknown := f.w.isUnknown(r)
 	switch {
@@ -173,7 +173,7 @@ func (f *forcing) composed(r xp.Ref, listed bool) {
 }
 
 // present finds what becomes of a composed resource that is there.
-func (f *forcing) present(r xp.Ref, u *unstructured.Unstructured) {
+func (f *forceAssessor) present(r xp.Ref, u *unstructured.Unstructured) {
 	if c, ok := xp.Controller(u); ok && c.UID != f.u.GetUID() {
 		f.riskOf(r, "is controlled by %s %s: Crossplane drops it from the resourceRefs, and makes another in its place or, if that gets the same name, fails",
 			c.Kind, c.Name)
@@ -186,8 +186,8 @@ func (f *forcing) present(r xp.Ref, u *unstructured.Unstructured) {
 }
 
 // composition finds changes of the Composition that act at once.
-func (f *forcing) composition(xr xp.Composite) {
-	if elsewhere := chosenElsewhere(f.u, f.hold); elsewhere != "" {
+func (f *forceAssessor) composition(xr xp.Composite) {
+	if elsewhere := changedFollowing(f.u, f.hold); elsewhere != "" {
 		f.risk("%s", elsewhere)
 	}
 	if policy := f.hold.policyOf(f.u); !f.hold.Pinned || policy != nil && *policy == xp.UpdateManual {
@@ -204,7 +204,7 @@ func (f *forcing) composition(xr xp.Composite) {
 }
 
 // managed finds what a provider does with an MR that it is let reconcile now.
-func (f *forcing) managed() {
+func (f *forceAssessor) managed() {
 	own := xp.Instance{Unstructured: f.u.DeepCopy()}
 	f.hold.returnPolicies(own.Unstructured)
 	id, known := xp.ProviderID(f.u)
@@ -232,7 +232,7 @@ func (f *forcing) managed() {
 }
 
 // ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing else that it waits for has been said.
-func (f *forcing) ownerless() {
+func (f *forceAssessor) ownerless() {
 	why := f.w.riskOfOwnerless(f.u, f.hold)
 	if why == "" {
 		return
@@ -247,7 +247,7 @@ func (f *forcing) ownerless() {
 }
 
 // claim finds what Crossplane does to a claim that it is let reconcile now.
-func (f *forcing) claim() {
+func (f *forceAssessor) claim() {
 	claim := xp.ClaimFrom(f.u)
 	r, ok := claim.CompositeRef()
 	why, unknown := f.w.isUnknown(r)
@@ -266,7 +266,7 @@ func (f *forcing) claim() {
 }
 
 // rest are the other things that were waited for.
-func (f *forcing) rest() {
+func (f *forceAssessor) rest() {
 	for _, waiting := range Next(f.w, xp.RefTo(f.u)).Waiting {
 		if !slices.ContainsFunc(f.named, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
 			f.risk("this is not waited for any more: %s", waiting)

@@ -26,7 +26,7 @@ func TestForce(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		of     *unstructured.Unstructured
 		// want are the beginnings of the risks.
 		want    []string
@@ -39,7 +39,7 @@ func TestForce(t *testing.T) {
 		},
 		"Unserved": {
 			reason: "It can't yet.", of: x, want: []string{"Bucket b is missing and its kind is not served"},
-			world: func() *World {
+			world: func() *Snapshot {
 				w := world(xr(), pinned)
 				w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
 
@@ -120,7 +120,7 @@ func TestForce(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := Force(tc.world, xp.RefTo(tc.of))
+			f := AssessForce(tc.world, xp.RefTo(tc.of))
 			if len(f.Risks) != len(tc.want) {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
 			}
@@ -149,11 +149,11 @@ func TestForceGivesBack(t *testing.T) {
 			h.Observes = true
 		}
 		u := heldFor(own, h)
-		f := Force(world(u), xp.RefTo(own))
+		f := AssessForce(world(u), xp.RefTo(own))
 		if diff := cmp.Diff(own, withoutNothing(xptest.Merge(u, f.Patch))); diff != "" {
 			t.Errorf("%s: -own, +after:\n%s", xp.String(own), diff)
 		}
-		if again := Force(world(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
+		if again := AssessForce(world(xptest.Merge(u, f.Patch)), xp.RefTo(own)); again.Patch != nil || again.Refused != "" {
 			t.Errorf("%s: what is not held needs nothing: %+v", xp.String(own), again)
 		}
 	}

@@ -106,12 +106,12 @@ func FuzzNext(f *testing.F) {
 }
 
 // sayAll has all be said of what a reference names that there is to say.
-func sayAll(t *testing.T, w *World, r xp.Ref) {
+func sayAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	t.Helper()
 	_ = w.Needs([]xp.Ref{r})
 	plan := Next(w, r)
 	plans := map[xp.ID]Plan{r.ID(): plan}
-	for _, n := range append(Arrivals(w, []xp.Ref{r}), Changes(w, plans, nil)...) {
+	for _, n := range append(HeldNotices(w, []xp.Ref{r}), Changes(w, plans, nil)...) {
 		if n.Message == "" {
 			t.Errorf("nothing is told of %s", r)
 		}
@@ -119,18 +119,18 @@ func sayAll(t *testing.T, w *World, r xp.Ref) {
 	if h, err := HoldOf(w.Get(r)); (h != nil || err != nil) && plan.Done {
 		t.Errorf("%s is held and adopted: %+v", r, plan)
 	}
-	if f := Force(w, r); f.Patch != nil && f.Target != w.Get(r) {
+	if f := AssessForce(w, r); f.Patch != nil && f.Target != w.Get(r) {
 		t.Errorf("to lift the hold of %s by force changes %s", r, xp.String(f.Target))
 	}
 	_ = w.PlatformNeeds()
 	_ = Leftovers([]*unstructured.Unstructured{w.Get(r)}, slices.Collect(maps.Values(w.objects)))
-	for _, s := range plan.Silent {
+	for _, s := range plan.Pending {
 		_ = Stuck(w.Get(s.Ref), Installation{})
 	}
 }
 
 // checkReach fails if an object that a tenant has written makes this plugin write what is not theirs, or more than it has business with.
-func checkReach(t *testing.T, w *World, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
+func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
 	t.Helper()
 	subject := w.Get(r)
 	if r.ID() == xp.RefTo(tenants).ID() && r.Namespace != "" && c.Target.GetNamespace() != r.Namespace && !xp.IsClaim(subject) {
@@ -185,7 +185,7 @@ func checkTakeOff(t *testing.T, u *unstructured.Unstructured) {
 	if _, err := Put(on, Hold{Restore: restoreName, Since: restoredAt, Observes: xp.IsManaged(u), Status: xp.NeededStatus(u)}); err != nil {
 		return
 	}
-	if err := TakeOff(on); err != nil {
+	if err := RemoveBackedUpHold(on); err != nil {
 		t.Errorf("the hold of %s can't be taken off: %v", xp.String(u), err)
 	}
 	again := on.DeepCopy()

@@ -19,15 +19,15 @@ const (
 
 // byHand is the reason of a hold that a person lifts.
 func byHand(h *Hold, reason string) string {
-	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + howByHand(h)
+	return strings.TrimSuffix(strings.TrimSuffix(reason, lifted), ". ") + ". A person lifts the hold, as the setting release of the Restore says: " + byHandText(h)
 }
 
-func howByHand(h *Hold) string {
+func byHandText(h *Hold) string {
 	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
-// Kept tells whether nothing is let go until a person says so, and which step it is to say so.
-func (h *Hold) Kept() (step string, ok bool) {
+// AwaitsConsent tells whether nothing is let go until a person says so, and which step it is to say so.
+func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	switch {
 	case h.Quarantine:
 		return "end its quarantine", true
@@ -38,49 +38,49 @@ func (h *Hold) Kept() (step string, ok bool) {
 	}
 }
 
-// keepFor has a hold wait for a person, if the given one says so. What is in quarantine is let go by the same word that ends that.
-func (h *Hold) keepFor(of Hold) {
+// awaitConsentOf has a hold wait for a person, if the given one says so. What is in quarantine is let go by the same word that ends that.
+func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
 	case h.Quarantine:
-		h.Reason = reasonQuarantine + endQuarantine(h)
+		h.Reason = reasonQuarantine + quarantineNext(h)
 	case of.ByHand:
 		h.ByHand, h.Reason = true, byHand(h, h.Reason)
 	}
 }
 
-// mayGo tells whether an XR waits for nothing any more, nor for a person.
-func (t *tree) mayGo(u *unstructured.Unstructured) bool {
+// isReadyForRelease tells whether an XR waits for nothing any more, nor for a person.
+func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
-		!t.awaitHand(xp.RefTo(u), t.hold)
+		!t.awaitPerson(xp.RefTo(u), t.hold)
 }
 
-// awaitHand waits for a person, if it is up to one to let go what r names, and tells whether it is.
-func (t *tree) awaitHand(r xp.Ref, h *Hold) bool {
+// awaitPerson waits for a person, if it is up to one to let go what r names, and tells whether it is.
+func (t *tree) awaitPerson(r xp.Ref, h *Hold) bool {
 	if h.ByHand {
-		t.hand(waitReady, r, h)
+		t.waitForPerson(waitReady, r, h)
 	}
 
 	return h.ByHand
 }
 
-// hand waits for a person.
-func (t *tree) hand(format string, r xp.Ref, h *Hold) {
+// waitForPerson waits for a person.
+func (t *tree) waitForPerson(format string, r xp.Ref, h *Hold) {
 	t.wait(false, format, r, xp.ReleaseOf(h.Restore))
-	t.hands++
+	t.byHand++
 }
 
-// handedOver says of a Plan whether it waits for nothing but a person.
-func (t *tree) handedOver(p Plan) Plan {
-	p.Ready = t.hands > 0 && t.hands == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
+// waitsForPersonOnly says of a Plan whether it waits for nothing but a person.
+func (t *tree) waitsForPersonOnly(p Plan) Plan {
+	p.Ready = t.byHand > 0 && t.byHand == len(p.Waiting) && p.Patch == nil && len(p.Also) == 0 && p.Failed == ""
 
 	return p
 }
 
-// letGoWith is the Plan for something that waits for nothing but, maybe, a person.
-func (w *World) letGoWith(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+// planByHand is the Plan for something that waits for nothing but, maybe, a person.
+func (w *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
 	t := tree{w: w}
-	if t.awaitHand(xp.RefTo(u), h) {
-		return t.handedOver(t.plan)
+	if t.awaitPerson(xp.RefTo(u), h) {
+		return t.waitsForPersonOnly(t.plan)
 	}
 
 	return p
@@ -98,7 +98,7 @@ func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 }
 
 // Consent has what r names be observed as if a person had said that they want it adopted.
-func (w *World) Consent(r xp.Ref) {
+func (w *Snapshot) Consent(r xp.Ref) {
 	u := w.Get(r)
 	if u == nil {
 		return
@@ -109,6 +109,6 @@ func (w *World) Consent(r xp.Ref) {
 	}
 	u = u.DeepCopy()
 	xp.Annotate(u, AnnotationHold, mark)
-	delete(w.facts, r.ID())
+	delete(w.observedObjects, r.ID())
 	w.keep(r.ID(), u, true)
 }

@@ -47,7 +47,7 @@ func TestNextByHand(t *testing.T) {
 	waits := func(s string) want { return want{Waiting: []string{s}, Ready: true} }
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		of     *unstructured.Unstructured
 		want   want
 	}{
@@ -89,7 +89,7 @@ func TestNextByHand(t *testing.T) {
 		},
 		"Observed": {
 			reason: "What may change something is.", of: bucket, want: waits(ready("Bucket b")),
-			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settles), false))),
+			world: world(heldFor(xptest.MR("b"), Hold{ByHand: true, Observes: true}, unpaused(), xptest.Reconciled(), settling(noon.Add(-settleTime), false))),
 		},
 		"LetGo": {reason: "It goes on as without.", world: world(let(inHand(composes(bucket))), well, revision), of: x, want: want{Step: stepUnpause, Target: "XOrder x"}},
 		"LetGoMR": {
@@ -207,10 +207,10 @@ func TestArrived(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(key)
+			w := NewSnapshot(key)
 			w.SetTime(noon)
 			got := ""
-			if at := withRestored(w, tc.objects...).Arrived(); !at.IsZero() {
+			if at := withRestored(w, tc.objects...).RestoredAt(); !at.IsZero() {
 				got = at.UTC().Format(time.RFC3339)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -28,8 +28,8 @@ type Hold struct {
 	Since string `json:"since"`
 	// Reason is why the hold is on, and the next step, for a person.
 	Reason string `json:"reason"`
-	// Told says which Causes somebody was told of last, with the Reason and in an Event; "" if nobody was.
-	Told string `json:"told,omitempty"`
+	// LastReported says which Causes somebody was told of last, with the Reason and in an Event; "" if nobody was.
+	LastReported string `json:"told,omitempty"`
 	// Polled is when that was written first, in RFC 3339: Velero asks after a restore's operations when it has brought all back.
 	Polled string `json:"polled,omitempty"`
 	// Paused is the person's own value of crossplane.io/paused; nil if they had none.
@@ -51,8 +51,8 @@ type Hold struct {
 	ByHand bool `json:"releaseByHand,omitempty"`
 	// Refs is what the XR composed when it was backed up. A claim has none.
 	Refs []xp.Ref `json:"resourceRefs,omitempty"`
-	// Well is how well each of them was then; empty if the backup doesn't say.
-	Well []xp.TrueConditions `json:"well,omitempty"`
+	// ComposedConditions is how well each of them was then; empty if the backup doesn't say.
+	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
 	// Composed is both, packed, in the mark of an XR that composes many; "" if they are not, as in every hold that was read.
 	Composed string `json:"composed,omitempty"`
 	// Environments are the EnvironmentConfigs of the backup that the XR's pipeline names.
@@ -123,7 +123,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 		Of: markedOf(u), Restore: of.Restore, Since: of.Since, Clone: of.Clone, Quarantine: of.Quarantine, Secret: of.Secret, SecretBy: of.SecretBy,
 		Stored: of.Stored, Inputs: of.Inputs, Owner: of.Owner, Reason: cmp.Or(of.Reason, reasonRestored),
 	}
-	h.keepFor(of)
+	h.awaitConsentOf(of)
 	earlier, err := HoldOf(u)
 	if errors.Is(err, ErrNewer) {
 		return nil, fmt.Errorf("cannot put a hold on %s, which had one when it was backed up: %w; %s, and restore it again", xp.String(u), err, HowToRead)
@@ -146,13 +146,13 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 			return nil, fmt.Errorf("cannot put a hold on %s: it lists objects of %d kinds, each of which would be listed at each poll, and %d are supported; "+
 				"divide what it composes between several XRs, and back up again", xp.String(u), kinds, maxKinds)
 		}
-		h.Well, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
+		h.ComposedConditions, h.Failing, h.Environments = xp.SavedConditions(u, h.Refs), of.Failing, xp.SavedEnvironments(u)
 		h.Required = of.Required
 		if earlier != nil {
 			h.Failing = earlier.Failing // While it was held nobody could say so.
 		}
 	}
-	if err := h.keep(u, of, earlier); err != nil {
+	if err := h.saveOriginals(u, of, earlier); err != nil {
 		return nil, err
 	}
 	h.Fields = packManagers(u)
@@ -164,7 +164,7 @@ func Put(u *unstructured.Unstructured, of Hold) (*Hold, error) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	answer(annotations)
+	dropRequest(annotations)
 	annotations[AnnotationHold], annotations[xp.AnnotationPaused] = string(b)+strings.Repeat(" ", macSize+markSpare), "true"
 	if err := validation.ValidateAnnotationsSize(annotations); err != nil {
 		return nil, fmt.Errorf("cannot put a hold on %s: its %d resourceRefs make a mark of %d bytes, and with its other annotations that is too much: %w; shorten "+
@@ -214,9 +214,9 @@ func kindsOf(refs []xp.Ref) int {
 	return len(kinds)
 }
 
-// TakeOff takes a hold that u brings along from a backup off it, and gives it its own settings back, before it is created. A mark that can't be
-// read is no hold.
-func TakeOff(u *unstructured.Unstructured) error {
+// RemoveBackedUpHold takes a hold that u brings along from a backup off it, and gives it its own settings back, before it is created. A mark that can't be
+// addRead is no hold.
+func RemoveBackedUpHold(u *unstructured.Unstructured) error {
 	h, err := HoldOf(u)
 	if err != nil || h == nil {
 		return nil //nolint:nilerr // It is not this plugin's.
@@ -254,11 +254,11 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 	after := *h
 	after.Unpaused = now.UTC().Format(time.RFC3339) // How long Crossplane takes is told by it.
 	after.Polled = cmp.Or(after.Polled, after.Unpaused)
-	after.Told = cmp.Or(after.Told, arrived) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
+	after.LastReported = cmp.Or(after.LastReported, heldNoticeStep) // To mark that later, by itself, is a change that has Crossplane reconcile it once more.
 	after.leavePause(u)
 	if policy, _ := (xp.Instance{Unstructured: u}).UpdatePolicy(); h.Pinned && policy != xp.UpdateManual {
 		// Whoever has applied its manifest again has taken the pin off.
-		after.pinAgain(u, p)
+		after.repin(u, p)
 	}
 	if mark, err := k.mark(xp.RefTo(u), &after); err == nil {
 		annotations[AnnotationHold] = mark
@@ -267,24 +267,24 @@ func (k Key) unpause(u *unstructured.Unstructured, h *Hold, now time.Time) map[s
 	return p
 }
 
-// giveBack is the patch that takes the hold off u and gives the person's own settings back.
-func giveBack(u *unstructured.Unstructured, h *Hold) map[string]any {
-	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: value(h.Paused)}
-	maps.Copy(annotations, unasked(u))
+// releasePatch is the patch that takes the hold off u and gives the person's own settings back.
+func releasePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
+	annotations := map[string]any{AnnotationHold: nil, xp.AnnotationPaused: nullable(h.Paused)}
+	maps.Copy(annotations, withoutRequest(u))
 	if xp.HasAnnotation(u, xp.AnnotationMustRestore) {
 		annotations[xp.AnnotationMustRestore] = nil // Velero 1.18.3 takes it off, and 1.18.1 does not.
 	}
 	p := patch(u, annotations)
 	if h.Pinned {
-		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", value(h.policyOf(u))))
+		maps.Copy(p, xp.Instance{Unstructured: u}.Field("compositionUpdatePolicy", nullable(h.policyOf(u))))
 	}
-	h.giveBackKept(u, p)
+	h.restoreOriginals(u, p)
 
 	return p
 }
 
-// control is the patch that makes the live owner u the controller of s, beside what other owners s has.
-func control(u, s *unstructured.Unstructured) map[string]any {
+// controllerRefPatch is the patch that makes the live owner u the controller of s, beside what other owners s has.
+func controllerRefPatch(u, s *unstructured.Unstructured) map[string]any {
 	refs, _, _ := unstructured.NestedSlice(s.Object, "metadata", "ownerReferences")
 	refs = slices.DeleteFunc(refs, func(ref any) bool {
 		m, ok := ref.(map[string]any)
@@ -308,13 +308,13 @@ func (k Key) Explain(u *unstructured.Unstructured, reason, told string) (map[str
 		return nil, fmt.Errorf("cannot explain the hold of %s: it has none", xp.String(u))
 	}
 
-	return (&fact{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
+	return (&observedObject{Ref: xp.RefTo(u), version: u.GetResourceVersion(), key: k, hold: h}).explain(reason, told, time.Time{})
 }
 
 // explain is Explain for what is known.
-func (f *fact) explain(reason, told string, now time.Time) (map[string]any, error) {
+func (f *observedObject) explain(reason, told string, now time.Time) (map[string]any, error) {
 	h := *f.hold
-	h.Reason, h.Told = reason, told
+	h.Reason, h.LastReported = reason, told
 	if h.Polled == "" && !now.IsZero() {
 		h.Polled = now.UTC().Format(time.RFC3339)
 	}
@@ -323,7 +323,7 @@ func (f *fact) explain(reason, told string, now time.Time) (map[string]any, erro
 		return nil, err
 	}
 
-	return patch(f.outline(), map[string]any{AnnotationHold: mark}), nil
+	return patch(f.identity(), map[string]any{AnnotationHold: mark}), nil
 }
 
 // patch is a merge patch of annotations that the API server refuses if u has changed since it was observed.
@@ -331,8 +331,8 @@ func patch(u *unstructured.Unstructured, annotations map[string]any) map[string]
 	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "annotations": annotations}}
 }
 
-// value turns an unset string into the null that removes a field in a merge patch.
-func value(s *string) any {
+// nullable turns an unset string into the null that removes a field in a merge patch.
+func nullable(s *string) any {
 	if s == nil {
 		return nil
 	}

@@ -177,7 +177,7 @@ func TestHoldOfReachesNoOtherNamespace(t *testing.T) {
 	}
 }
 
-// What Put changes giveBack gives back, for every combination of what a person can have set, however often the object is backed up while it is held.
+// What Put changes releasePatch gives back, for every combination of what a person can have set, however often the object is backed up while it is held.
 func TestGiveBackIsTheInverseOfPut(t *testing.T) {
 	builders := map[string]func(string, ...xptest.Option) *unstructured.Unstructured{
 		"v1": xptest.XR, "v2": xptest.ModernXR, "claim": xptest.Claim,
@@ -229,7 +229,7 @@ func checkGivesBack(t *testing.T, own *unstructured.Unstructured, times int) {
 		t.Fatal(err)
 	}
 	for name, from := range map[string]*unstructured.Unstructured{"held": held, "unpaused": xptest.Merge(held, Unverified.unpause(held, h, noon))} {
-		got := xptest.Merge(from, giveBack(from, h))
+		got := xptest.Merge(from, releasePatch(from, h))
 		if diff := cmp.Diff(asStored(own), asStored(got)); diff != "" {
 			t.Errorf("given back when %s: -own, +got:\n%s", name, diff)
 		}
@@ -258,7 +258,7 @@ func TestPatchesAreRefusedAfterAChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": giveBack(u, h), "Explain": explain} {
+	for name, patch := range map[string]map[string]any{"unpause": Unverified.unpause(u, h, noon), "giveBack": releasePatch(u, h), "Explain": explain} {
 		if got, _, _ := unstructured.NestedString(patch, "metadata", "resourceVersion"); got != "41" {
 			t.Errorf("%s must carry the resourceVersion that was observed, so that the API server refuses it if a person has changed the object since; "+
 				"got %q", name, got)
@@ -277,7 +277,7 @@ func TestExplain(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := HoldOf(xptest.Merge(u, patch))
-	h.Reason, h.Told = `it waits for "b" <&>`, "told"
+	h.Reason, h.LastReported = `it waits for "b" <&>`, "told"
 	if diff := cmp.Diff(h, got); err != nil || diff != "" {
 		t.Errorf("Only the reason and what was told change: error %v, -want, +got:\n%s", err, diff)
 	}
@@ -324,7 +324,7 @@ func FuzzHoldOf(f *testing.F) {
 					t.Errorf("%s can't be read again: %v", b, err)
 				}
 			}
-			w := NewWorld(Unverified)
+			w := NewSnapshot(Unverified)
 			w.Add(u)
 			_ = w.Subjects()
 			_ = w.Needs([]xp.Ref{xp.RefTo(u)})

@@ -180,26 +180,26 @@ func TestNextObservesFirst(t *testing.T) {
 		},
 		"Settling": {
 			reason: "A cloud may say something else a moment later.", ref: ref, want: moving("Bucket b: " + waitSettled),
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles/2), false))),
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), false))),
 		},
 		"Lost": {
 			reason: "It did, and that must not be forgotten.", ref: ref, want: outcome{Step: stepLost, Target: "Bucket b", Moving: true},
-			world: world(xptest.With(off, broken, settling(noon.Add(-settles), false))),
+			world: world(xptest.With(off, broken, settling(noon.Add(-settleTime), false))),
 		},
 		"StillLost": {
 			reason: "Once is enough.", ref: ref, want: outcome{Waiting: []string{gone + `["Observe","Create","Update","Delete"]`}},
-			world: world(xptest.With(off, broken, settling(noon.Add(-settles), true))),
+			world: world(xptest.With(off, broken, settling(noon.Add(-settleTime), true))),
 		},
 		"Back": {
 			reason: "A cloud that says one thing and another is not asked all the time.", ref: ref, want: moving("Bucket b: " + waitSettled),
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles/2), true))),
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime/2), true))),
 		},
 		"BackForAWhile": {
 			reason: "It begins again.", ref: ref, want: outcome{Step: stepFound, Target: "Bucket b", Moving: true},
-			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), true))),
+			world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), true))),
 		},
 		"Observed": {
-			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), false))), ref: ref,
+			reason: "Its external resource is there.", world: world(xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false))), ref: ref,
 			want: outcome{Step: stepObserved, Target: "Bucket b", Moving: true},
 		},
 		"Missing": {
@@ -254,7 +254,7 @@ func TestNextObservesFirst(t *testing.T) {
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{"Bucket b: " + waitSettled}},
 		},
 		"XRLetsGo": {
-			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settles), false)), revision), ref: xp.RefTo(x),
+			reason: "And let go.", world: world(xr, xptest.With(off, xptest.Reconciled(), settling(noon.Add(-settleTime), false)), revision), ref: xp.RefTo(x),
 			want: outcome{Total: 1, Moving: true, Also: []string{"Bucket b"}, Waiting: []string{given}},
 		},
 		"XRWaitsForGood": {
@@ -308,11 +308,11 @@ func checkMRGetsItsOwnBack(t *testing.T, own *unstructured.Unstructured, of Hold
 		if err != nil || h == nil {
 			t.Fatal(h, err)
 		}
-		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, giveBack(u, h)))); diff != "" {
+		if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
 			t.Errorf("%s: given back: -own, +now:\n%s", name, diff)
 		}
 		taken := u.DeepCopy()
-		if err := TakeOff(taken); err != nil {
+		if err := RemoveBackedUpHold(taken); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(asStored(own), asStored(taken)); diff != "" {
@@ -328,9 +328,9 @@ func TestGiveBackLeavesOthersChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, giveBack(changed, h)), "taken off": changed} {
+	for name, got := range map[string]*unstructured.Unstructured{"given back": xptest.Merge(changed, releasePatch(changed, h)), "taken off": changed} {
 		if name == "taken off" {
-			if err := TakeOff(got); err != nil {
+			if err := RemoveBackedUpHold(got); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -33,7 +33,7 @@ const causeInput = "a Secret that its provider reads is missing"
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
 // missingInput says why u, which is held, waits for a Secret that its provider reads; "" if it doesn't.
-func (w *World) missingInput(u *unstructured.Unstructured, h *Hold) string {
+func (w *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
 	if w.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
 	}
@@ -89,15 +89,15 @@ func (i Input) next() string {
 }
 
 // Inputs returns the Secrets of any type that somebody waits for: because providers read them, or because they were published with a secret store.
-func (w *World) Inputs() []xp.Ref {
+func (w *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
-	w.each(func(f *fact) { refs = append(append(refs, f.inputs()...), f.stored()...) })
+	w.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })
 
 	return refs
 }
 
 // inputs are the Secrets that the provider of an MR reads and that its hold waits for.
-func (f *fact) inputs() []xp.Ref {
+func (f *observedObject) inputs() []xp.Ref {
 	if f.hold == nil || !f.marked {
 		return nil
 	}

@@ -68,7 +68,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 				"list Secrets"),
 		},
 		"NotLookedFor": {
-			reason: "Who does not look can't say.", world: func() *World {
+			reason: "Who does not look can't say.", world: func() *Snapshot {
 				w := world(reading(mr, input))
 				w.WithoutSecrets()
 
@@ -76,7 +76,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 			}(), ref: xp.RefTo(mr), want: letGo("Bucket db"),
 		},
 		"NotLookedForByTheXR": {
-			reason: "And does not say that it is there.", world: func() *World {
+			reason: "And does not say that it is there.", world: func() *Snapshot {
 				w := world(paused, reading(composed, input), revision)
 				w.WithoutSecrets()
 
@@ -109,7 +109,7 @@ func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 // Whoever lets it go by force is told what may come of it.
 func TestForceSaysWhatAProviderReads(t *testing.T) {
 	mr := reading(xptest.MR("db"), Input{Namespace: "infra", Name: "password"})
-	f := Force(world(mr), xp.RefTo(mr))
+	f := AssessForce(world(mr), xp.RefTo(mr))
 	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool { return strings.Contains(risk, inputNowhere) }) {
 		t.Errorf("got %v and risks %q", f.Patch, f.Risks)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Asker is a Restore that asks, for what it has operations for.
-type Asker struct {
+// A Requester is a Restore that asks, for what it has operations for.
+type Requester struct {
 	// Restore is which, as namespace/name; "" if none asks.
 	Restore string
 	// Started is when it began; zero if that is not known.
@@ -20,14 +20,14 @@ type Asker struct {
 	Held func(id xp.ID) *Hold
 }
 
-// An Inquiry is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.
-type Inquiry struct {
-	Asker
+// An Investigation is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.
+type Investigation struct {
+	Requester
 
 	// Label is what the name of the Restore is in the label of what it has created.
 	Label string
-	// Asked tells whether it asks for what r names: it has an operation that has not ended.
-	Asked func(id xp.ID) bool
+	// Requested tells whether it asks for what r names: it has an operation that has not ended.
+	Requested func(id xp.ID) bool
 	// Listed tells whether that was listed of the kind and in the namespace of r which restores have created, and Whole whether all there is.
 	Listed, Whole func(r xp.Ref) bool
 	// Released tells whether whoever asks has lifted the hold of an object themselves.
@@ -36,41 +36,45 @@ type Inquiry struct {
 	Unmarked func(uid types.UID) bool
 }
 
-// Inquire has objects that a restore has created, and that are not held, be judged by what is there: somebody else may have taken their hold off. Without it
+// Investigate has objects that a restore has created, and that are not held, be judged by what is there: somebody else may have taken their hold off. Without it
 // they count as adopted.
-func (w *World) Inquire(q Inquiry) {
-	w.noteAll()
-	w.inquiry = &q
+func (w *Snapshot) Investigate(q Investigation) {
+	w.invalidateAll()
+	w.investigation = &q
 }
 
 // isSuspect tells whether the hold of an object may have been taken off by somebody else. It is for what has none.
-func (w *World) isSuspect(u *unstructured.Unstructured) bool {
-	return w.inquiry != nil && (w.restored[u.GetUID()] || w.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !w.inquiry.Released(u.GetUID())
+func (w *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
+	return w.investigation != nil && (w.restored[u.GetUID()] || w.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !w.investigation.Released(u.GetUID())
 }
 
 // isUnlabelled tells whether an operation is asked for that is about an object which was created since the Restore began and does not say that this has created
 // it: whoever replaces an object takes its labels off too.
-func (w *World) isUnlabelled(u *unstructured.Unstructured) bool {
-	return !w.inquiry.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && w.isAsked(u) && !u.GetCreationTimestamp().Time.Before(w.inquiry.Started)
+func (w *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
+	return !w.investigation.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && w.isRequested(u) && !u.GetCreationTimestamp().Time.Before(w.investigation.Started)
 }
 
 // isListed tells whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
-func (w *World) isListed(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Listed(r) }
-
-func (w *World) isWhole(r xp.Ref) bool { return w.inquiry == nil || w.inquiry.Whole(r) }
-
-// isAsked tells whether an operation is asked for that is about an object.
-func (w *World) isAsked(u *unstructured.Unstructured) bool { return w.inquiry.Asked(xp.RefTo(u).ID()) }
-
-// isOfRestore tells whether the Restore that asks has created an object.
-func (w *World) isOfRestore(u *unstructured.Unstructured) bool {
-	return xp.Label(u, xp.LabelRestore) == w.inquiry.Label || w.isUnlabelled(u)
+func (w *Snapshot) isListed(r xp.Ref) bool {
+	return w.investigation == nil || w.investigation.Listed(r)
 }
 
-// inQuestion returns what an XR that is not held lists, if that must be observed to tell whether it is adopted. What an earlier restore has created was judged
+func (w *Snapshot) isWhole(r xp.Ref) bool { return w.investigation == nil || w.investigation.Whole(r) }
+
+// isRequested tells whether an operation is asked for that is about an object.
+func (w *Snapshot) isRequested(u *unstructured.Unstructured) bool {
+	return w.investigation.Requested(xp.RefTo(u).ID())
+}
+
+// isOfRestore tells whether the Restore that asks has created an object.
+func (w *Snapshot) isOfRestore(u *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == w.investigation.Label || w.isUnlabelled(u)
+}
+
+// investigatedRefs returns what an XR that is not held lists, if that must be observed to tell whether it is adopted. What an earlier restore has created was judged
 // then, and costs no list now.
-func (w *World) inQuestion(f *fact) []xp.Ref {
-	if w.inquiry == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !w.inquiry.Asked(f.ID()) {
+func (w *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
+	if w.investigation == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !w.investigation.Requested(f.ID()) {
 		return nil
 	}
 	u := w.get(f.ID())

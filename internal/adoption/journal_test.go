@@ -21,27 +21,27 @@ func TestWouldPlanTheSame(t *testing.T) {
 	kind := mr.GroupVersionKind()
 	cases := map[string]struct {
 		reason string
-		change func(w *World)
+		change func(w *Snapshot)
 		want   bool
 	}{
-		"Nothing":  {reason: "Nothing has changed.", change: func(*World) {}, want: true},
-		"Other":    {reason: "It has nothing to do with what changes.", change: func(w *World) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
-		"Itself":   {reason: "The XR is another.", change: func(w *World) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
-		"Composed": {reason: "What it composes is another.", change: func(w *World) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
-		"Gone":     {reason: "What it composes is gone.", change: func(w *World) { w.Remove(mr) }},
-		"Come":     {reason: "What it has missed is there.", change: func(w *World) { w.Add(missing) }},
-		"XRD":      {reason: "XRDs are looked for by what they define.", change: func(w *World) { w.Add(xptest.XRD("xorders.example.org")) }},
-		"All":      {reason: "That there is no other counts.", change: func(w *World) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
-		"Unserved": {reason: "Why something is missing is part of a Plan.", change: func(w *World) { w.AddUnserved(kind.GroupKind()) }},
-		"Unread":   {reason: "So is whether that is known.", change: func(w *World) { w.AddUnreadable(kind, "forbidden") }},
-		"Secrets":  {reason: "And whether Secrets were looked for.", change: (*World).WithoutSecrets},
-		"Brief":    {reason: "And whether a Crossplane runs.", change: func(w *World) { w.Brief(func() bool { return true }) }},
-		"Consent":  {reason: "A person's word is a change.", change: func(w *World) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
+		"Nothing":  {reason: "Nothing has changed.", change: func(*Snapshot) {}, want: true},
+		"Other":    {reason: "It has nothing to do with what changes.", change: func(w *Snapshot) { w.Add(xptest.With(other, xptest.Reconciled())) }, want: true},
+		"Itself":   {reason: "The XR is another.", change: func(w *Snapshot) { w.Add(xptest.With(xr, xptest.SeenPaused())) }},
+		"Composed": {reason: "What it composes is another.", change: func(w *Snapshot) { w.Add(xptest.With(mr, xptest.Reconciled())) }},
+		"Gone":     {reason: "What it composes is gone.", change: func(w *Snapshot) { w.Remove(mr) }},
+		"Come":     {reason: "What it has missed is there.", change: func(w *Snapshot) { w.Add(missing) }},
+		"XRD":      {reason: "XRDs are looked for by what they define.", change: func(w *Snapshot) { w.Add(xptest.XRD("xorders.example.org")) }},
+		"All":      {reason: "That there is no other counts.", change: func(w *Snapshot) { w.AddedAll(xp.KindDefinition.GroupKind()) }},
+		"Unserved": {reason: "Why something is missing is part of a Plan.", change: func(w *Snapshot) { w.AddUnserved(kind.GroupKind()) }},
+		"Unread":   {reason: "So is whether that is known.", change: func(w *Snapshot) { w.AddUnreadable(kind, "forbidden") }},
+		"Secrets":  {reason: "And whether Secrets were looked for.", change: (*Snapshot).WithoutSecrets},
+		"Brief":    {reason: "And whether a Crossplane runs.", change: func(w *Snapshot) { w.SkipComposed(func() bool { return true }) }},
+		"Consent":  {reason: "A person's word is a change.", change: func(w *Snapshot) { w.Consent(xp.RefTo(quarantinedXR(t))) }},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, packed := range []bool{false, true} {
-				w := NewWorld(Unverified)
+				w := NewSnapshot(Unverified)
 				if packed {
 					w.Pack()
 				}
@@ -53,12 +53,12 @@ func TestWouldPlanTheSame(t *testing.T) {
 					w.Add(u)
 				}
 				r := xp.RefTo(subject)
-				if w.WouldPlanTheSame(r) {
+				if w.IsPlanCurrent(r) {
 					t.Errorf("%s: nothing was planned yet", tc.reason)
 				}
 				Next(w, r)
 				tc.change(w)
-				if got := w.WouldPlanTheSame(r); got != tc.want {
+				if got := w.IsPlanCurrent(r); got != tc.want {
 					t.Errorf("%s: WouldPlanTheSame is %t", tc.reason, got)
 				}
 			}
@@ -88,8 +88,8 @@ func TestKeptPlansAreTheSame(t *testing.T) {
 	kept, made := 0, 0
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // It must be the same every time.
-		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*World){}
-		w := NewWorld(Unverified)
+		objects, facts := map[xp.ID]*unstructured.Unstructured{}, []func(*Snapshot){}
+		w := NewSnapshot(Unverified)
 		if seed%2 == 0 {
 			w.Pack()
 		}
@@ -99,10 +99,10 @@ func TestKeptPlansAreTheSame(t *testing.T) {
 			u := xptest.With(animals[random.IntN(len(animals))], changes[random.IntN(len(changes))], xptest.Version(strconv.Itoa(step+1)))
 			switch n := random.IntN(40); {
 			case n == 0:
-				facts = append(facts, func(w *World) { w.AddUnserved(u.GroupVersionKind().GroupKind()) })
+				facts = append(facts, func(w *Snapshot) { w.AddUnserved(u.GroupVersionKind().GroupKind()) })
 				facts[len(facts)-1](w)
 			case n == 1:
-				facts = append(facts, func(w *World) { w.AddedAll(u.GroupVersionKind().GroupKind()) })
+				facts = append(facts, func(w *Snapshot) { w.AddedAll(u.GroupVersionKind().GroupKind()) })
 				facts[len(facts)-1](w)
 			case n < 10:
 				w.Remove(u)
@@ -118,7 +118,7 @@ func TestKeptPlansAreTheSame(t *testing.T) {
 			for _, animal := range animals {
 				r := xp.RefTo(animal)
 				plan, planned := last[r.ID()]
-				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.WouldPlanTheSame(r) {
+				if planned && plan.Patch == nil && len(plan.Also) == 0 && w.IsPlanCurrent(r) {
 					kept++
 					if diff := cmp.Diff(Next(fresh, r), plan); diff != "" {
 						t.Fatalf("seed %d, step %d: the Plan for %s that is kept, -anew, +kept:\n%s", seed, step, r, diff)

@@ -32,7 +32,7 @@ func (l Leftover) Next() string {
 // Leftovers finds the Usages that XRs left behind, as Crossplane before v1.18.2 did when a Composition dropped them (crossplane #5880). Usages are all of
 // those with the label of a composite, and xrs all XRs of the kinds that matter.
 func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
-	f := forest{
+	f := xrIndex{
 		kinds: map[schema.GroupKind]bool{}, byUID: map[types.UID]*unstructured.Unstructured{}, lists: map[xp.ID]*unstructured.Unstructured{},
 		roots: map[string]*unstructured.Unstructured{},
 	}
@@ -41,7 +41,7 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	}
 	var left []Leftover
 	for _, u := range usages {
-		if xr, why := f.leftBehind(u); xr != nil {
+		if xr, why := f.leftoverOf(u); xr != nil {
 			left = append(left, Leftover{Usage: u, XR: xr, Why: why})
 		}
 	}
@@ -49,8 +49,8 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	return left
 }
 
-// A forest is the XRs of some kinds.
-type forest struct {
+// A xrIndex is the XRs of some kinds.
+type xrIndex struct {
 	kinds map[schema.GroupKind]bool
 	byUID map[types.UID]*unstructured.Unstructured
 	// lists says which XR lists an object, and roots which is at the top of a tree, by namespace and name.
@@ -58,7 +58,7 @@ type forest struct {
 	roots map[string]*unstructured.Unstructured
 }
 
-func (f forest) add(xr *unstructured.Unstructured) {
+func (f xrIndex) add(xr *unstructured.Unstructured) {
 	f.kinds[xr.GroupVersionKind().GroupKind()] = true
 	f.byUID[xr.GetUID()] = xr
 	refs, _ := xp.CompositeFrom(xr).ResourceRefs() // What can't be read lists nothing.
@@ -70,8 +70,8 @@ func (f forest) add(xr *unstructured.Unstructured) {
 	}
 }
 
-// leftBehind returns the XR that a Usage is a leftover of, and why it is one; nil if it is none, or nobody here can tell.
-func (f forest) leftBehind(usage *unstructured.Unstructured) (*unstructured.Unstructured, string) {
+// leftoverOf returns the XR that a Usage is a leftover of, and why it is one; nil if it is none, or nobody here can tell.
+func (f xrIndex) leftoverOf(usage *unstructured.Unstructured) (*unstructured.Unstructured, string) {
 	lists := f.lists[xp.RefTo(usage).ID()]
 	c, controlled := xp.Controller(usage)
 	if lists != nil && (!controlled || c.UID == lists.GetUID()) {

@@ -24,7 +24,7 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	if h.Freed {
 		return Change{Target: u, Patch: freed(u, h), Step: step}
 	}
-	p := giveBack(u, h)
+	p := releasePatch(u, h)
 	changed := changedBy(u, p)
 	all := entriesOf(u)
 	managers := managersBesides(u)
@@ -42,8 +42,8 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 			return c
 		}
 	}
-	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, Told: h.Told, Freed: true}
-	left.Managers = kept(of)
+	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, LastReported: h.LastReported, Freed: true}
+	left.Managers = packedManagers(of)
 	if stray {
 		left.Fields = h.Fields
 	}
@@ -56,8 +56,8 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	return Change{Target: u, Patch: p, Step: "give its own settings back before the mark of its hold goes"}
 }
 
-// kept are the managers as a mark has them; none if they are too many.
-func kept(managers []map[string]any) []any {
+// packedManagers are the managers as a mark has them; none if they are too many.
+func packedManagers(managers []map[string]any) []any {
 	var all []any
 	for _, m := range managers {
 		all = append(all, m)
@@ -81,11 +81,11 @@ func managersIn(h *Hold) []map[string]any {
 	return managers
 }
 
-// pinAgain adds to a patch that u is to be pinned again, and has the hold keep what somebody has set meanwhile, and who manages that.
-func (h *Hold) pinAgain(u *unstructured.Unstructured, p map[string]any) {
+// repin adds to a patch that u is to be pinned again, and has the hold keep what somebody has set meanwhile, and who manages that.
+func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	inst := xp.Instance{Unstructured: u}
 	path := inst.UpdatePolicyPath()
-	h.Managers = append(h.Managers, kept(managersOf(managersBesides(u), [][]string{path}))...)
+	h.Managers = append(h.Managers, packedManagers(managersOf(managersBesides(u), [][]string{path}))...)
 	h.UpdatePolicy = nil
 	if policy, ok := inst.UpdatePolicy(); ok {
 		h.UpdatePolicy = &policy
@@ -96,12 +96,12 @@ func (h *Hold) pinAgain(u *unstructured.Unstructured, p map[string]any) {
 // leavePause has the hold keep who manages the person's own value of the pause, which is removed with the hold's until that comes back.
 func (h *Hold) leavePause(u *unstructured.Unstructured) {
 	if h.Paused != nil {
-		h.Managers = kept(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
+		h.Managers = packedManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
 	}
 }
 
-// letObserve is the patch that lets the provider of an MR observe it.
-func (k Key) letObserve(u *unstructured.Unstructured, h *Hold) map[string]any {
+// observePatch is the patch that lets the provider of an MR observe it.
+func (k Key) observePatch(u *unstructured.Unstructured, h *Hold) map[string]any {
 	annotations := map[string]any{xp.AnnotationPaused: nil}
 	after := *h
 	after.leavePause(u)
@@ -239,7 +239,7 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 		// What they are in was made with them, if it was not there.
 		for n := 1; n < len(path); n++ {
 			if of := path[:n:n]; managesItself(manager, of) && managesItself(ours, of) {
-				set(fields, map[string]any{}, append(fieldNames(of), itself)...)
+				set(fields, map[string]any{}, append(fieldNames(of), selfField)...)
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 
 // managesItself tells whether an entry of managedFields has a field besides what is in that.
 func managesItself(entry map[string]any, path []string) bool {
-	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), itself)...)
+	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), selfField)...)
 
 	return ok && err == nil
 }
@@ -304,21 +304,21 @@ func union(a, b map[string]any) map[string]any {
 		switch {
 		case !both:
 			out[name] = of
-		case name != itself:
-			out[name] = union(whole(inA), whole(inB))
+		case name != selfField:
+			out[name] = union(wholeField(inA), wholeField(inB))
 		}
 	}
 
 	return out
 }
 
-// itself is how a set of fields has the field that it is of, besides what is in that.
-const itself = "."
+// selfField is how a set of fields has the field that it is of, besides what is in that.
+const selfField = "."
 
-// whole returns a set of fields that says that the field which it is of is one of them, where it is the only one.
-func whole(fields map[string]any) map[string]any {
+// wholeField returns a set of fields that says that the field which it is of is one of them, where it is the only one.
+func wholeField(fields map[string]any) map[string]any {
 	if len(fields) == 0 {
-		return map[string]any{itself: map[string]any{}}
+		return map[string]any{selfField: map[string]any{}}
 	}
 
 	return fields

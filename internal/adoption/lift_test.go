@@ -235,7 +235,7 @@ func TestLiftLeavesNoManager(t *testing.T) {
 				if _, err := Put(item, tc.of); err != nil {
 					t.Fatal(err)
 				}
-				Own(item, backup, noon)
+				ManageHold(item, backup, noon)
 				created := item.DeepCopy()
 				created.SetManagedFields(nil)
 				created.SetCreationTimestamp(metav1.NewTime(noon))

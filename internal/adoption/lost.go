@@ -12,29 +12,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// whatToDo is the next step when something was made anew.
-const whatToDo = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
+// lostNext is the next step when something was made anew.
+const lostNext = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
 
-// judged is the Plan for an XR that is not held and that a restore has created, if whoever asks has not lifted its hold; p is its Plan if it was. That it has
+// planUnheld is the Plan for an XR that is not held and that a restore has created, if whoever asks has not lifted its hold; p is its Plan if it was. That it has
 // all that it lists proves nothing, since what it lists is what Crossplane has made of it.
-func (t *tree) judged(p Plan) Plan {
+func (t *tree) planUnheld(p Plan) Plan {
 	w, u := t.w, t.xr.Unstructured
 	if !w.isSuspect(u) {
 		return p
 	}
-	asked, own := w.isAsked(u), w.isOfRestore(u)
+	asked, own := w.isRequested(u), w.isOfRestore(u)
 	if !asked && !own {
 		return p // It is for the Restore that has created it to judge.
 	}
 	lost, anew, known := w.replaced(t.xr, false)
 	switch {
-	case asked && w.isToHoldAgain(u, lost):
-		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
+	case asked && w.lacksItsHold(u, lost):
+		if c, ok := w.holdMissing(u, w.investigation.Restore); ok {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
-		return loss(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
-			"restored: %s; %s", someOf(anew), someOf(lost), whatToDo)
+		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
+			"restored: %s; %s", someOf(anew), someOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
 
@@ -49,9 +49,9 @@ func (t *tree) judged(p Plan) Plan {
 	return p
 }
 
-// isToHoldAgain tells whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
-func (w *World) isToHoldAgain(u *unstructured.Unstructured, lost []xp.Ref) bool {
-	return !isReconciledHere(u) || w.isBreach(u) && len(lost) == 0
+// lacksItsHold tells whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
+func (w *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
+	return !isReconciledHere(u) || w.isQuarantineBroken(u) && len(lost) == 0
 }
 
 // lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false
@@ -71,15 +71,15 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
-// loss is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
-func loss(u *unstructured.Unstructured, format string, args ...any) Plan {
-	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), takenOff(u)}, args...)...)}
+// lostPlan is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
+func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
+	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), removedBy(u)}, args...)...)}
 }
 
 // replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
 // than the XR and that no restore has created; with missing also what does not exist yet. It is not known if somebody has to look first.
-func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
-	w.readAll()
+func (w *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
+	w.addReadOfAll()
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil, nil, true // As it is, nobody can tell.
@@ -96,7 +96,7 @@ func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, kn
 	}
 	for _, r := range refs {
 		known = known && (w.get(r.ID()) != nil || w.isWhole(r))
-		p, ok := w.anewAt(xr, r, missing)
+		p, ok := w.replacementAt(xr, r, missing)
 		took := false
 		for _, b := range candidates {
 			if ok && p.isSame(b.place) {
@@ -115,14 +115,14 @@ func (w *World) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, kn
 	return lost, anew, known
 }
 
-// anewAt returns in which place something is that an XR lists, if it was made anew; with missing also if it does not exist.
-func (w *World) anewAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
+// replacementAt returns in which place something is that an XR lists, if it was made anew; with missing also if it does not exist.
+func (w *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
 	u := w.get(r.ID())
 	if u == nil {
 		return place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && w.isWhole(r)
 	}
 
-	return placeOf(u), isAnew(w, xr.Unstructured, u)
+	return placeOf(u), isReplacement(w, xr.Unstructured, u)
 }
 
 // isReconciledHere tells whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
@@ -165,33 +165,33 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 	if !named || r.Name == t.xr.GetName() {
 		return Plan{}, false
 	}
-	if other := t.w.Get(r); other == nil || !isAnew(t.w, t.xr.Unstructured, other) {
+	if other := t.w.Get(r); other == nil || !isReplacement(t.w, t.xr.Unstructured, other) {
 		return Plan{}, false // It is bound to one that was there, or came back too.
 	}
 
 	return Plan{Lost: true, Total: t.plan.Total, Failed: fmt.Sprintf("%s has no claim any more: %s was reconciled without its hold: %s. Crossplane has made "+
-		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), takenOff(claim), r, whatToDo)}, true
+		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), removedBy(claim), r, lostNext)}, true
 }
 
 // claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began that asks.
 func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
 	r, named := t.xr.ClaimRef()
-	if !named || t.w.inquiry == nil {
+	if !named || t.w.investigation == nil {
 		return nil, false
 	}
 	claim = t.w.Get(r)
 	if claim == nil || xp.HasAnnotation(claim, AnnotationHold) {
 		return nil, false
 	}
-	began := t.w.inquiry.Started
+	began := t.w.investigation.Started
 
 	return claim, t.w.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
 }
 
-// judgedClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
-func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
+// planUnheldClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
+func (w *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured
-	if !w.isSuspect(u) || !w.isAsked(u) {
+	if !w.isSuspect(u) || !w.isRequested(u) {
 		return p
 	}
 	r, bound := claim.CompositeRef()
@@ -200,14 +200,14 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	switch {
 	case !bound || unknown:
 	case xr == nil && !isReconciledHere(u):
-		if c, ok := w.holdAgain(u, w.inquiry.Restore); ok {
+		if c, ok := w.holdMissing(u, w.investigation.Restore); ok {
 			return Plan{Change: c, Moving: true}
 		}
 	case xr == nil:
-	case isAnew(w, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
+	case isReplacement(w, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
 
-		return loss(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
-			"it composed; %s", r, whatToDo)
+		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
+			"it composed; %s", r, lostNext)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
 		if isOurPause(u) {
@@ -226,14 +226,14 @@ func (w *World) judgedClaim(claim xp.Claim, p Plan) Plan {
 	return p
 }
 
-// isAnew tells whether no restore has created an object, and it is younger than another.
-func isAnew(w *World, than, u *unstructured.Unstructured) bool {
+// isReplacement tells whether no restore has created an object, and it is younger than another.
+func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
 	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
 }
 
-// judgedManaged is the Plan for an MR that is not held, as judged is for XRs: only creating another external resource does harm.
-func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
-	if !w.isSuspect(u) || !w.isAsked(u) {
+// planUnheldManaged is the Plan for an MR that is not held, as judged is for XRs: only creating another external resource does harm.
+func (w *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
+	if !w.isSuspect(u) || !w.isRequested(u) {
 		return Plan{Done: true}
 	}
 	if p, ok := createdAnew(u); ok {
@@ -242,7 +242,7 @@ func (w *World) judgedManaged(u *unstructured.Unstructured) Plan {
 	if p, ok := w.heldAgain(u); ok {
 		return p
 	}
-	if c, ok := observeNoMore(u); ok {
+	if c, ok := dropObservePolicy(u); ok {
 		return Plan{Change: c, Moving: true}
 	}
 
@@ -256,7 +256,7 @@ func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 
-	return loss(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
+	return lostPlan(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
 		"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
@@ -289,14 +289,14 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 }
 
 // Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
-func Losses(w *World, plans map[xp.ID]Plan) []News {
-	var news []News
+func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
+	var news []Notice
 	for id, p := range plans {
 		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
-			news = append(news, News{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Bad: true})
+			news = append(news, Notice{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Warning: true})
 		}
 	}
-	slices.SortFunc(news, func(a, b News) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
+	slices.SortFunc(news, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
 
 	return news
 }

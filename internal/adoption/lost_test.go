@@ -33,7 +33,7 @@ func managed(manager, operation, at string, paths ...[]string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		fields := map[string]any{}
 		for _, path := range paths {
-			manage(fields, path...)
+			addField(fields, path...)
 		}
 		list, _, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 		list = append(list, map[string]any{
@@ -49,12 +49,12 @@ func reconciledAt(at string) xptest.Option {
 }
 
 // asking is what an operation asks for of a World of which all was looked for.
-func asking(w *World, asked ...*unstructured.Unstructured) *World {
+func asking(w *Snapshot, asked ...*unstructured.Unstructured) *Snapshot {
 	all := func(xp.Ref) bool { return true }
-	w.Inquire(Inquiry{
-		Asker: Asker{Restore: restoreName}, Label: "monday", Listed: all, Whole: all,
+	w.Investigate(Investigation{
+		Requester: Requester{Restore: restoreName}, Label: "monday", Listed: all, Whole: all,
 		Released: func(types.UID) bool { return false }, Unmarked: func(types.UID) bool { return false },
-		Asked: func(id xp.ID) bool {
+		Requested: func(id xp.ID) bool {
 			for _, u := range asked {
 				if xp.RefTo(u).ID() == id {
 					return true
@@ -84,7 +84,7 @@ func lostTree(o ...xptest.Option) (xr, back, anew *unstructured.Unstructured) {
 
 const (
 	lostWhy = "XOrder x was reconciled without its hold before it was adopted: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
-		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + whatToDo
+		"has made anew: Bucket b-new; and the XR does not reference any more what was restored: Bucket b; " + lostNext
 	stepAgain  = StepAgain
 	stepFree   = "nothing holds it any more; give its own settings back"
 	stepPolicy = "nothing holds it any more; give its composition update policy back"
@@ -225,8 +225,8 @@ func TestNextLooksForWhatIsAsked(t *testing.T) {
 	listed := map[string]bool{}
 	asked := false
 	w := withRestored(world(), xr)
-	w.Inquire(Inquiry{
-		Asker: Asker{Restore: restoreName}, Label: "monday", Asked: func(xp.ID) bool { return asked }, Listed: func(xp.Ref) bool { return listed["restored"] },
+	w.Investigate(Investigation{
+		Requester: Requester{Restore: restoreName}, Label: "monday", Requested: func(xp.ID) bool { return asked }, Listed: func(xp.Ref) bool { return listed["restored"] },
 		Whole: func(xp.Ref) bool { return listed["all"] }, Released: func(types.UID) bool { return false }, Unmarked: func(types.UID) bool { return false },
 	})
 	want := func(reason string, unproven, lost bool, needs ...*unstructured.Unstructured) {
@@ -285,7 +285,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 			reason: "It has lost the reference to its XR too, and Crossplane has made another.", ref: xp.RefTo(x),
 			world: asking(withRestored(world(revision, xptest.XR("y", xptest.ClaimedBy(c), created(laterAt))), heldXR, toY), x),
 			want: outcome{Failed: "XOrder x has no claim any more: OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, " +
-				"2026-01-02T11:05:00Z). Crossplane has made another XR for it: XOrder y; " + whatToDo},
+				"2026-01-02T11:05:00Z). Crossplane has made another XR for it: XOrder y; " + lostNext},
 		},
 		"Another": {
 			reason: "It was bound to another XR in the backup.", ref: xp.RefTo(x),
@@ -326,7 +326,7 @@ func TestNextJudgesAnUnheldClaim(t *testing.T) {
 			reason: "Crossplane has made another XR.", ref: xp.RefTo(claim),
 			world: asking(withRestored(world(xptest.XR("x", xptest.ClaimedBy(c), created(laterAt))), claim), claim),
 			want: outcome{Failed: "OrderClaim team-a/o was reconciled without its hold: the last to write it was \"argocd-controller\" (Apply, 2026-01-02T11:05:00Z). Crossplane " +
-				"has made another XR for it: XOrder x; that of the backup was not restored, and nobody has what it composed; " + whatToDo},
+				"has made another XR for it: XOrder x; that of the backup was not restored, and nobody has what it composed; " + lostNext},
 		},
 		"Alive": {
 			reason: "The XR was there before.", ref: xp.RefTo(claim), want: outcome{Done: true},
@@ -376,7 +376,7 @@ func TestLosses(t *testing.T) {
 	w := asking(withRestored(world(anew), xr, back), xr)
 	plans := map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr)), xp.RefTo(back).ID(): {Failed: "for another reason"}}
 	got := Losses(w, plans)
-	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Bad || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
+	if len(got) != 1 || got[0].Event != EventStopped || !got[0].Warning || got[0].Message != lostWhy || got[0].Patch != nil || got[0].Target.GetUID() != xr.GetUID() {
 		t.Errorf("who has lost something has no mark to say so; got %+v", got)
 	}
 }

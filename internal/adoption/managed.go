@@ -20,15 +20,15 @@ const (
 // causeNoPolicies is the cause of what can't be observed first.
 const causeNoPolicies = "its kind has no managementPolicies"
 
-// An end is how the hold of an MR goes on, and why it is on until then.
-type end struct {
+// A managedStep is how the hold of an MR goes on, and why it is on until then.
+type managedStep struct {
 	Change
 
 	why string
 	// cause is the same without what a provider says; "" if there is nothing of that in it.
 	cause  string
 	moving bool
-	// later is when it goes on though nothing has changed; zero if it does not.
+	// laterNotice is when it goes on though nothing has changed; zero if it does not.
 	later time.Time
 	// silent says that it waits for a word that may never come by itself.
 	silent bool
@@ -39,24 +39,24 @@ type end struct {
 }
 
 // nextForManaged plans for an MR that is held, and that no held XR composes.
-func nextForManaged(w *World, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if h == nil {
-		return w.judgedManaged(u)
+		return w.planUnheldManaged(u)
 	}
 	if u.GetDeletionTimestamp() != nil && !h.Freed {
 		return Plan{Failed: deletedManaged(u)}
 	}
-	e := endOf(w, u, h)
+	e := managedStepOf(w, u, h)
 	if e.failed {
 		return Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), e.why)}
 	}
 	if e.ready {
-		return w.letGoWith(u, h, Plan{})
+		return w.planByHand(u, h, Plan{})
 	}
 	if e.Patch == nil {
-		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, Later: e.later}
+		plan := Plan{Waiting: []string{xp.String(u) + ": " + e.why}, Moving: e.moving, Blocked: !e.moving, NextAt: e.later}
 		if e.silent {
-			plan.Silent = []Silence{w.silence(u, w.since(u), plan.Waiting[0])}
+			plan.Pending = []PendingReconcile{w.pendingReconcile(u, w.lastSeen(u), plan.Waiting[0])}
 		}
 
 		return plan
@@ -82,7 +82,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	if t.takeOwnerless(r, u, h) {
 		return true
 	}
-	e := endOf(t.w, u, h)
+	e := managedStepOf(t.w, u, h)
 	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
@@ -96,7 +96,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	}
 	if e.ready {
-		return t.awaitHand(r, h)
+		return t.awaitPerson(r, h)
 	}
 	t.awaitManaged(r, u, e)
 
@@ -104,29 +104,29 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 }
 
 // awaitManaged has the Plan wait for the end of the hold of an MR.
-func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e end) {
+func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedStep) {
 	if e.silent {
-		t.await(u, "%s: %s", r, e.why)
+		t.awaitReconcile(u, "%s: %s", r, e.why)
 	} else {
 		t.wait(e.moving, "%s: %s", r, e.why)
 	}
 	t.plan.Causes[len(t.plan.Causes)-1] = r.Kind + " " + cmp.Or(e.cause, e.why)
-	if t.plan.Later.IsZero() || !e.later.IsZero() && e.later.Before(t.plan.Later) {
-		t.plan.Later = e.later
+	if t.plan.NextAt.IsZero() || !e.later.IsZero() && e.later.Before(t.plan.NextAt) {
+		t.plan.NextAt = e.later
 	}
 }
 
-// endOf plans the end of the hold of an MR, when all items are restored: its XR is its controller, if that was at work -> its external resource is known -> its
+// managedStepOf plans the end of the hold of an MR, when all items are restored: its XR is its controller, if that was at work -> its external resource is known -> its
 // connection secret is there, and so are those that its provider reads -> observed, if it is to be observed first -> its own settings back.
-func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
+func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
-		return end{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
+		return managedStep{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
 	}
 	by, ok := unheededBy(u, h)
 	if ok && (by.created || h.Identity != "" || h.Observes) {
-		return end{why: by.why, cause: causeUnheeded, failed: by.created}
+		return managedStep{why: by.why, cause: causeUnheeded, failed: by.created}
 	}
-	e := endOfHeld(w, u, h)
+	e := heldManagedStep(w, u, h)
 	if ok && e.Patch != nil && e.Target == u { // Its own settings come back, whether the mark goes at once or after that.
 		e.Warning = by.why
 	}
@@ -134,57 +134,57 @@ func endOf(w *World, u *unstructured.Unstructured, h *Hold) end {
 	return e
 }
 
-// endOfHeld is endOf for what nobody has reconciled meanwhile.
-func endOfHeld(w *World, u *unstructured.Unstructured, h *Hold) end {
-	if e := w.endOfOwnerless(u, h); e.why != "" {
+// heldManagedStep is managedStepOf for what nobody has reconciled meanwhile.
+func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
+	if e := w.ownerlessStep(u, h); e.why != "" {
 		return e
 	}
 	if !isSettled(u, h) {
 		id, _ := xp.ProviderID(u)
 
-		return end{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
+		return managedStep{why: WhyHeld(h.Identity, id), cause: string(h.Identity)}
 	}
 	if s := w.looseSecret(u); s != nil && h.Secret {
 		// A provider takes control of one without a controller only if what it publishes differs.
-		return end{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
+		return managedStep{Change: takeControl(u, s), why: "its connection secret came back without it, and is being made its own again", moving: true}
 	}
 	if c, ok := w.takeStored(u, h); ok {
-		return end{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
+		return managedStep{Change: c, why: "its connection secret came back with the UID that it had before, and is being made its own again", moving: true}
 	}
 	if why := cmp.Or(w.missingSecret(u, h), w.missingStored(u, h)); why != "" {
-		return end{why: why, cause: causeSecret}
+		return managedStep{why: why, cause: causeSecret}
 	}
 	if why := w.missingInput(u, h); why != "" {
-		return end{why: why, cause: causeInput}
+		return managedStep{why: why, cause: causeInput}
 	}
 	if e := w.whilePaused(u, h); e.why != "" {
-		return w.unheard(u, e)
+		return w.notReconciled(u, e)
 	}
 	if h.Observes && !h.ownPause() && xp.OnlyObserves(u) {
-		return w.unheard(u, endOfObserving(w, u, h))
+		return w.notReconciled(u, observingStep(w, u, h))
 	}
 	if h.ByHand {
-		return end{ready: true}
+		return managedStep{ready: true}
 	}
 	step, why := w.lastStep(u, h)
 
-	return end{Change: w.key.lift(u, h, step), why: why, moving: true}
+	return managedStep{Change: w.key.lift(u, h, step), why: why, moving: true}
 }
 
-// unheard is an end of the hold of an MR with why its provider says nothing, if it waits for that and the reason is known.
-func (w *World) unheard(u *unstructured.Unstructured, e end) end {
+// notReconciled is an end of the hold of an MR with why its provider says nothing, if it waits for that and the reason is known.
+func (w *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) managedStep {
 	if !e.moving || e.Patch != nil {
 		return e
 	}
-	if why := w.whyUnheard(u); why != "" {
-		return end{why: why, cause: causeInactive}
+	if why := w.whyNotReconciled(u); why != "" {
+		return managedStep{why: why, cause: causeInactive}
 	}
 
 	return e
 }
 
 // lastStep returns the step that lets an MR go, and why that waits until it is taken. That its connection secret is back is said only if it is.
-func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
+func (w *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
 	const back = "give its own settings back"
 	r, publishes := xp.SecretRef(u)
 	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
@@ -201,35 +201,35 @@ func (w *World) lastStep(u *unstructured.Unstructured, h *Hold) (step, why strin
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
-func (w *World) whilePaused(u *unstructured.Unstructured, h *Hold) end {
+func (w *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
 	if !xp.IsPaused(u) {
-		return end{}
+		return managedStep{}
 	}
 	if h.Observes && !h.ownPause() && !xp.HasPolicies(u) {
-		return end{
+		return managedStep{
 			why: fmt.Sprintf("it was to be observed first, as the setting observe-first says, and can't be: its kind has no managementPolicies, so its provider would "+
 				"create what it does not find, and change what it finds. Look for its external resource, then let it go: %s", releaseByForce(u)),
 			cause: causeNoPolicies,
 		}
 	}
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
-		return end{why: whyStatus(u, missing)}
+		return managedStep{why: whyStatus(u, missing)}
 	}
 	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
-		e := end{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
+		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
 		// It may have, before Velero brought the status back; and it does not look at a status, nor at what a person says of a creation
 		// (crossplane-runtime, resource.DesiredStateChanged). Of thousands that is so for hundreds, so each is asked for once, at the first poll.
 		if len(h.Status) > 0 && h.Polled == "" {
 			after := *h
 			after.Polled = w.now.UTC().Format(time.RFC3339)
-			e.Change = w.remark(u, &after, stepSay)
+			e.Change = w.rewriteMark(u, &after, stepSay)
 		}
 
 		return e
 	}
 
-	return end{}
+	return managedStep{}
 }
 
 // isSettled tells whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which
@@ -268,8 +268,8 @@ const ReasonMarked = "restored from a backup that was taken while it was held. "
 // ReasonStatus is why an MR is held that gets its status back.
 const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. " + lifted
 
-// keep puts the policies and the status of u into the hold, and changes those of u, which is about to be created.
-func (h *Hold) keep(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
+// saveOriginals puts the policies and the status of u into the hold, and changes those of u, which is about to be created.
+func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
 	h.Identity = of.Identity
 	switch {
 	case earlier != nil && earlier.Observes && xp.OnlyObserves(u):
@@ -322,10 +322,10 @@ func (h *Hold) returnPolicies(u *unstructured.Unstructured) {
 	}
 }
 
-// giveBackKept adds to a patch of a live object what keep has changed.
-func (h *Hold) giveBackKept(u *unstructured.Unstructured, p map[string]any) {
+// restoreOriginals adds to a patch of a live object what keep has changed.
+func (h *Hold) restoreOriginals(u *unstructured.Unstructured, p map[string]any) {
 	if len(h.Status) > 0 {
-		set(p, value(h.RestoreStatus), "metadata", "annotations", xp.AnnotationRestoreStatus)
+		set(p, nullable(h.RestoreStatus), "metadata", "annotations", xp.AnnotationRestoreStatus)
 	}
 	// What somebody else has changed since is theirs.
 	if h.Observes && xp.OnlyObserves(u) {

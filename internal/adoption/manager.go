@@ -14,12 +14,12 @@ import (
 // FieldManager names this plugin in managedFields.
 const FieldManager = xp.Program
 
-// Own has the plugin manage what its hold has put on u, which is about to be created from what it is in the backup, from the moment that the backup's
+// ManageHold has the plugin manage what its hold has put on u, which is about to be created from what it is in the backup, from the moment that the backup's
 // managedFields are there. Velero creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What nobody manages in them is
 // removed with the map that it is in, when whoever manages that gives it up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply"
 // managed, and with it would go the mark and the pause. It is as if this plugin had applied it server-side, which Applied goes on with. It does nothing if u
 // has no managedFields, or some that can't be read: then Velero writes none back, and goes on managing all that it has created.
-func Own(u, backup *unstructured.Unstructured, now time.Time) {
+func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, found, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || !found || len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
 		return
@@ -33,13 +33,13 @@ func Own(u, backup *unstructured.Unstructured, now time.Time) {
 	fields := map[string]any{}
 	for _, name := range []string{AnnotationHold, xp.AnnotationPaused, xp.AnnotationRestoreStatus} {
 		if value, ok := u.GetAnnotations()[name]; ok && (name == AnnotationHold || value != backup.GetAnnotations()[name]) {
-			manage(fields, "metadata", "annotations", name)
+			addField(fields, "metadata", "annotations", name)
 		}
 	}
 	for _, path := range heldPaths(u) {
 		was, _, _ := unstructured.NestedFieldNoCopy(backup.Object, path...)
 		if is, ok, _ := unstructured.NestedFieldNoCopy(u.Object, path...); ok && !reflect.DeepEqual(is, was) {
-			manage(fields, path...)
+			addField(fields, path...)
 		}
 	}
 	entries = append(entries, map[string]any{
@@ -128,8 +128,8 @@ func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
 }
 
-// manage adds a field to a set of fields as managedFields have it.
-func manage(fields map[string]any, path ...string) {
+// addField adds a field to a set of fields as managedFields have it.
+func addField(fields map[string]any, path ...string) {
 	for _, name := range path {
 		next, ok := fields["f:"+name].(map[string]any)
 		if !ok {

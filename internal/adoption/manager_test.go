@@ -61,7 +61,7 @@ func TestOwn(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			u := heldFor(tc.object, tc.of)
-			Own(u, tc.object, noon)
+			ManageHold(u, tc.object, noon)
 			got, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 			var want any
 			switch tc.want {
@@ -101,7 +101,7 @@ func FuzzManagers(f *testing.F) {
 		backup := xptest.XR("x", xptest.Field(managers, "metadata", "managedFields"), xptest.Annotated(xp.AnnotationPaused, "false"))
 		before := backup.DeepCopy()
 		u := heldFor(backup, Hold{})
-		Own(u, backup, noon)
+		ManageHold(u, backup, noon)
 		own := 0
 		for _, m := range entriesOf(u) {
 			if isOwn(m) {

@@ -41,7 +41,7 @@ const HowToRead = "install that version of the plugin again, or a later one"
 
 // A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark, and a mark has Crossplane let go, Secrets get owners and
 // settings change. So the signature covers every byte of the mark and which object it is on: its group and kind, namespace and name. The UID is not part of it,
-// since a mark is signed before the object is created. What somebody can do who keeps a genuine mark and writes it again is limited to that object.
+// lastSeen a mark is signed before the object is created. What somebody can do who keeps a genuine mark and writes it again is limited to that object.
 //
 // It is an HMAC and no record in Velero's namespace, since a record would cost a request for each held object, before that is created.
 type Key []byte

@@ -90,8 +90,8 @@ func must[T any](v T, err error) T {
 }
 
 // withKey is a World of restored objects in which only signed marks count.
-func withKey(objects ...*unstructured.Unstructured) *World {
-	w := NewWorld(key)
+func withKey(objects ...*unstructured.Unstructured) *Snapshot {
+	w := NewSnapshot(key)
 	w.SetTime(noon)
 
 	return withRestored(w, objects...)
@@ -119,10 +119,10 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 		t.Errorf("to stop writes %v", n.Patch)
 	}
 	w := withKey(forged)
-	if news := append(Arrivals(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(news) > 0 {
+	if news := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(news) > 0 {
 		t.Errorf("to tell where it is writes %v", news)
 	}
-	if n, ok := w.Later(xp.RefTo(forged)); ok {
+	if n, ok := w.LaterNotice(xp.RefTo(forged)); ok {
 		t.Errorf("to tell it later writes %v", n)
 	}
 	if err := w.Forged(); len(err) != 1 || !errors.Is(err[0], ErrForged) {
@@ -132,7 +132,7 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 
 // A person can lift a hold that nobody can rely on: the key may be lost. They are told that what comes back is what the mark says.
 func TestForceOfAForgedMark(t *testing.T) {
-	f := Force(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
+	f := AssessForce(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
 	if f.Refused != "" || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0], ErrForged.Error()) {
 		t.Errorf("got %+v", f)
 	}
@@ -166,7 +166,7 @@ func TestForgedOwnPause(t *testing.T) {
 	} {
 		for _, k := range []Key{key, Unverified} {
 			xr := forged(tc.xr, tc.target)
-			w := NewWorld(k)
+			w := NewSnapshot(k)
 			w.SetTime(noon)
 			withRestored(w, xr, tc.target)
 			for _, r := range append(w.Subjects(), xp.RefTo(xr)) {
@@ -204,9 +204,9 @@ func TestNextOfItsOwnXR(t *testing.T) {
 
 // A defect that one object brings to light is that object's, and no other's.
 func TestPanicsAreContained(t *testing.T) {
-	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingFor+`something\"}"}}}`))
+	x := held(xptest.XR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"reason\":\"`+waitingPrefix+`something\"}"}}}`))
 	w := world(x)
-	w.Brief(func() bool { panic("a defect") })
+	w.SkipComposed(func() bool { panic("a defect") })
 	p := Next(w, xp.RefTo(x))
 	if !strings.Contains(p.Failed, "XOrder x") || !strings.Contains(p.Failed, "a defect") {
 		t.Errorf("got %+v", p)

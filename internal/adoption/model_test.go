@@ -66,7 +66,7 @@ type model struct {
 	quarantine bool
 	// byHand says that a person releases all of it.
 	byHand bool
-	// untold are the XRs of which no backup says that something they compose could not be reconciled.
+	// unreportedClaim are the XRs of which no backup says that something they compose could not be reconciled.
 	untold map[xp.ID]bool
 	// behind is the number of things that come true one after the other, such as MRs being observed.
 	behind []func()
@@ -286,10 +286,10 @@ func (m *model) step() bool {
 	return stepped
 }
 
-func (m *model) world() *World {
+func (m *model) world() *Snapshot {
 	w := world()
 	m.looks++
-	w.SetTime(noon.Add(time.Duration(m.looks) * settles / 2))
+	w.SetTime(noon.Add(time.Duration(m.looks) * settleTime / 2))
 	if m.chance(2) {
 		w.Pack() // It is the same world.
 	}
@@ -306,14 +306,14 @@ func (m *model) ask() bool {
 	w := m.world()
 	heard := false
 	for _, r := range append(w.Subjects(), m.root) {
-		for _, s := range Next(w, r).Silent {
+		for _, s := range Next(w, r).Pending {
 			id := s.ID()
 			if !m.deaf[id] {
 				continue
 			}
 			m.deaf[id], heard = false, true
-			m.change(xptest.Merge(m.objects[id], Ask(m.objects[id], noon)))
-			if patch, left := TakeBack(m.objects[id]); left && !m.chance(4) {
+			m.change(xptest.Merge(m.objects[id], RequestReconcile(m.objects[id], noon)))
+			if patch, left := ClearReconcileRequest(m.objects[id]); left && !m.chance(4) {
 				m.change(xptest.Merge(m.objects[id], patch))
 			}
 		}

@@ -36,7 +36,7 @@ func TestSettlingEnds(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(second, first)), xptest.SeenPaused())
 	w := world(xr, first, second, xptest.Revision(xptest.RevisionName, x))
 	for _, of := range []*unstructured.Unstructured{xr, first} {
-		if got, want := Next(w, xp.RefTo(of)).Later, noon.Add(3*time.Second); !got.Equal(want) {
+		if got, want := Next(w, xp.RefTo(of)).NextAt, noon.Add(3*time.Second); !got.Equal(want) {
 			t.Errorf("What is the first to be settled counts: the plan of %s can be another at %s, not %s", xp.String(of), got, want)
 		}
 	}

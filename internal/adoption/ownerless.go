@@ -17,39 +17,39 @@ const ReasonOwnerless = "restored from a backup, without its XR as its controlle
 // causeOwnerless is the cause of what its XR does not have yet.
 const causeOwnerless = "its XR is not its controller"
 
-// endOfOwnerless plans for an MR whose XR was at work when it came back; nothing is to be said if Crossplane has made the XR its controller.
-func (w *World) endOfOwnerless(u *unstructured.Unstructured, h *Hold) end {
+// ownerlessStep plans for an MR whose XR was at work when it came back; nothing is to be said if Crossplane has made the XR its controller.
+func (w *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Owner == nil || !xp.IsPaused(u) {
-		return end{}
+		return managedStep{}
 	}
 	if c, ok := xp.Controller(u); ok && c.Kind == h.Owner.Kind && c.Name == h.Owner.Name {
-		return end{}
+		return managedStep{}
 	}
 	if why, unknown := w.isUnknown(*h.Owner); unknown {
-		return end{why: fmt.Sprintf("whether %s still composes it can't be read: %s", h.Owner, why), cause: causeOwnerless}
+		return managedStep{why: fmt.Sprintf("whether %s still composes it can't be read: %s", h.Owner, why), cause: causeOwnerless}
 	}
 	xr := w.Get(*h.Owner)
 	if xr == nil || xr.GetDeletionTimestamp() != nil {
-		return end{why: fmt.Sprintf("%s, which composed it, has gone since; %s", h.Owner, whatOfUnwanted), cause: causeOwnerless, failed: true}
+		return managedStep{why: fmt.Sprintf("%s, which composed it, has gone since; %s", h.Owner, unwantedNext), cause: causeOwnerless, failed: true}
 	}
 	refs, err := xp.CompositeFrom(xr).ResourceRefs()
 	if err != nil || !slices.ContainsFunc(refs, func(r xp.Ref) bool { return r.ID() == xp.RefTo(u).ID() }) {
-		return end{
+		return managedStep{
 			why: fmt.Sprintf("%s does not list it any more: Crossplane deleted it, as its Composition or a person wants, when it came back; %s", h.Owner,
-				whatOfUnwanted),
+				unwantedNext),
 			cause: causeOwnerless, failed: true,
 		}
 	}
 
-	return end{
+	return managedStep{
 		why:   fmt.Sprintf("%s lists it, and Crossplane has not made that its controller again; is Crossplane running, and can it reconcile the XR?", h.Owner),
 		cause: causeOwnerless, moving: true,
 	}
 }
 
 // riskOfOwnerless says what can come of it that an MR is let go without its XR as its controller; "" if it is that.
-func (w *World) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
-	switch e := w.endOfOwnerless(u, h); {
+func (w *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
+	switch e := w.ownerlessStep(u, h); {
 	case e.why == "":
 		return ""
 	case e.failed:
@@ -65,7 +65,7 @@ func (w *World) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
 // Crossplane deletes nothing.
 func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
 	_, controlled := xp.Controller(u)
-	if controlled || h.Owner == nil || h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() || !xp.IsPaused(t.xr.Unstructured) || !t.isItsOwn(r, u) {
+	if controlled || h.Owner == nil || h.Owner.ID() != xp.RefTo(t.xr.Unstructured).ID() || !xp.IsPaused(t.xr.Unstructured) || !t.isComposedHere(r, u) {
 		return false
 	}
 	t.plan.Also = append(t.plan.Also, takeControl(t.xr.Unstructured, u))
@@ -74,7 +74,7 @@ func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bo
 	return true
 }
 
-// whatOfUnwanted says what to do about an MR that nothing looks after.
-const whatOfUnwanted = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
+// unwantedNext says what to do about an MR that nothing looks after.
+const unwantedNext = "its external resource was probably deleted with it, and nothing makes that anew while it is held. Delete it, after setting its " +
 	"deletionPolicy to Orphan, or its managementPolicies to all but Delete, if the external resource is there and is to stay; or put it back into " +
 	"the resourceRefs of its XR"

@@ -17,7 +17,7 @@ func TestNextOfWhatCameBackWithoutItsXR(t *testing.T) {
 	taken := xptest.With(ownerless, xptest.ControlledBy(xr))
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		ref    xp.Ref
 		want   string
 		step   string
@@ -69,7 +69,7 @@ func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
 	unreadable.AddUnreadable(xr.GroupVersionKind(), "forbidden")
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		// want are the beginnings of the risks.
 		want []string
 	}{
@@ -85,7 +85,7 @@ func TestForceOfWhatCameBackWithoutItsXR(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := Force(tc.world, xp.RefTo(mr))
+			f := AssessForce(tc.world, xp.RefTo(mr))
 			if len(f.Risks) != len(tc.want) {
 				t.Fatalf("%s\nwant %q, got %q", tc.reason, tc.want, f.Risks)
 			}

@@ -31,8 +31,8 @@ var errPacked = errors.New("what it has packed can't be read")
 
 // composedRefs is what a mark packs of an XR that composes many objects.
 type composedRefs struct {
-	Refs []xp.Ref            `json:"resourceRefs"`
-	Well []xp.TrueConditions `json:"well,omitempty"`
+	Refs               []xp.Ref            `json:"resourceRefs"`
+	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
 }
 
 // packRefs moves the references of an XR that composes many objects to where a mark has them packed.
@@ -40,12 +40,12 @@ func (h *Hold) packRefs() error {
 	if len(h.Refs) <= manyRefs {
 		return nil
 	}
-	b, err := json.Marshal(composedRefs{Refs: h.Refs, Well: h.Well})
+	b, err := json.Marshal(composedRefs{Refs: h.Refs, ComposedConditions: h.ComposedConditions})
 	if err != nil {
 		return err //nolint:wrapcheck // encode says of what.
 	}
 	h.Composed, err = deflate(b)
-	h.Refs, h.Well = nil, nil
+	h.Refs, h.ComposedConditions = nil, nil
 
 	return err
 }
@@ -59,7 +59,7 @@ func (h *Hold) unpackRefs() error {
 	if !inflate(h.Composed, maxUnpackedRefs, &c) || len(c.Refs) == 0 || len(h.Refs) > 0 {
 		return errPacked
 	}
-	h.Refs, h.Well, h.Composed = c.Refs, c.Well, ""
+	h.Refs, h.ComposedConditions, h.Composed = c.Refs, c.ComposedConditions, ""
 
 	return nil
 }

@@ -74,20 +74,20 @@ type Plan struct {
 	Causes []string
 	// On are the kinds of what it waits for, as far as it is something that the XR composes.
 	On []schema.GroupVersionKind
-	// Silent is what waits for a word of Crossplane's, which may never come by itself.
-	Silent []Silence
+	// Pending is what waits for a word of Crossplane's, which may never come by itself.
+	Pending []PendingReconcile
 	// Remarks are what a person should know though nothing waits for it, each with the next step.
 	Remarks []string
 	// Quarantine says that it waits for a person to end a quarantine, and how; "" if it doesn't.
 	Quarantine string
 	// Ready says that it waits for nothing but a person who lets it go.
 	Ready bool
-	// Later is when another Plan may follow though nothing has changed; zero if none does.
-	Later time.Time
-	// Arrived is when the restore had brought all of it back, as World.Arrived tells.
-	Arrived time.Time
-	// Brief says that only the XR itself was looked at, so that nothing is known of what it composes.
-	Brief bool
+	// NextAt is when another Plan may follow though nothing has changed; zero if none does.
+	NextAt time.Time
+	// RestoredAt is when the restore had brought all of it back, as World.Arrived tells.
+	RestoredAt time.Time
+	// WithoutComposed says that only the XR itself was looked at, so that nothing is known of what it composes.
+	WithoutComposed bool
 	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
 	Moving, Blocked bool
 }
@@ -95,7 +95,7 @@ type Plan struct {
 // Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
 // reconciled, and references and controls what it did -> its claim released -> its own settings back.
 // A panic is a Plan that has failed, so that no object can keep the others from going on.
-func Next(w *World, r xp.Ref) (p Plan) {
+func Next(w *Snapshot, r xp.Ref) (p Plan) {
 	done := w.begin(r)
 	defer func() {
 		done()
@@ -108,7 +108,7 @@ func Next(w *World, r xp.Ref) (p Plan) {
 	return next(w, r)
 }
 
-func next(w *World, r xp.Ref) Plan {
+func next(w *Snapshot, r xp.Ref) Plan {
 	u := w.Get(r)
 	if t := (tree{w: w}); u == nil && t.awaitKnown(r) {
 		return t.plan
@@ -120,7 +120,7 @@ func next(w *World, r xp.Ref) Plan {
 		return Plan{Failed: fmt.Sprintf("%s has what makes a claim and what makes an XR, and nothing can be both: nothing is done about it; find out who has "+
 			"written it, and remove its finalizer %s or %s", r, xp.FinalizerClaim, xp.FinalizerComposite)}
 	}
-	h, p, ok := w.mayGoOn(u)
+	h, p, ok := w.heldPlan(u)
 	switch {
 	case !ok:
 		return p
@@ -134,15 +134,15 @@ func next(w *World, r xp.Ref) Plan {
 }
 
 // freed plans for what only the mark is left on.
-func (w *World) freed(u *unstructured.Unstructured, h *Hold) Plan {
+func (w *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: w.key.lift(u, h, stepFreed), Moving: true}
 }
 
 // stepFreed is the step that takes the mark off what has its own settings back.
 const stepFreed = "its own settings are back; take the mark of its hold off"
 
-// mayGoOn returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
-func (w *World) mayGoOn(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
+// heldPlan returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
+func (w *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
 	h, err := w.holdOf(u)
 	switch {
 	case errors.Is(err, ErrForged):
@@ -172,36 +172,36 @@ func releaseByForce(u *unstructured.Unstructured) xp.Command {
 }
 
 // nextForOther plans for an XR, an MR, or what nothing has reconciled yet, but for a claim.
-func nextForOther(w *World, u *unstructured.Unstructured, h *Hold) Plan {
+func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	if xp.IsManaged(u) && !xp.IsComposite(u) {
 		return nextForManaged(w, u, h)
 	}
 	if h != nil && !xp.IsComposite(u) {
 		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
-		return w.letGoWith(u, h, Plan{
+		return w.planByHand(u, h, Plan{
 			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
 	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
-		return t.unclaimed(t.handedOver(t.unheld()))
+		return t.unclaimed(t.waitsForPersonOnly(t.unheld()))
 	}
 
-	return t.handedOver(t.held(u))
+	return t.waitsForPersonOnly(t.held(u))
 }
 
 // A tree is one XR with what belongs to it, while a Plan is made for it.
 type tree struct {
-	w    *World
+	w    *Snapshot
 	xr   xp.Composite
 	hold *Hold
 	plan Plan
-	// well is how well each composed resource was, nil until somebody asks.
-	well map[xp.ID]xp.TrueConditions
+	// savedConditions is how well each composed resource was, nil until somebody asks.
+	savedConditions map[xp.ID]xp.TrueConditions
 	// without are the refs that nothing is waited for any more.
 	without []string
-	// hands is how much of what it waits for is a person.
-	hands int
+	// byHand is how much of what it waits for is a person.
+	byHand int
 }
 
 func (t *tree) wait(moving bool, format string, args ...any) {
@@ -219,7 +219,7 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	t.plan.Moving, t.plan.Blocked = t.plan.Moving || moving, t.plan.Blocked || !moving
 }
 
-func (t *tree) do(u *unstructured.Unstructured, patch map[string]any, step string) {
+func (t *tree) change(u *unstructured.Unstructured, patch map[string]any, step string) {
 	t.plan.Change = Change{Target: u, Patch: patch, Step: step}
 }
 
@@ -231,8 +231,8 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if why := t.claimDeleted(); why != "" {
 		return Plan{Failed: why}
 	}
-	if t.w.isBrief(t.w.factOf(u)) {
-		return t.brief(u)
+	if t.w.skipsComposed(t.w.observedOf(u)) {
+		return t.planWithoutComposed(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
 	if p, ok := t.interfered(u); ok {
@@ -251,14 +251,14 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkSecret(u)
 		follows := t.checkRevision()
 		t.checkSeen(u)
-		t.remarkChosen(u)
+		t.remarkFollowing(u)
 		switch {
-		case !t.mayGo(u):
+		case !t.isReadyForRelease(u):
 		case follows != "":
 			t.follow(u, follows)
 		default:
-			t.do(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
-			t.plan.Warning = chosenElsewhere(u, t.hold)
+			t.change(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
+			t.plan.Warning = changedFollowing(u, t.hold)
 		}
 
 		return t.plan
@@ -267,7 +267,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		t.checkRefs()
 		t.checkReconciled(u)
 	}
-	if t.mayGo(u) && t.releaseClaim() {
+	if t.isReadyForRelease(u) && t.releaseClaim() {
 		step := "adopted; give its own settings back"
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
@@ -286,5 +286,5 @@ func (t *tree) unheld() Plan {
 	t.checkReleased(t.xr.Unstructured)
 	t.plan.Done = released && len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
-	return t.judged(t.plan)
+	return t.planUnheld(t.plan)
 }

@@ -47,7 +47,7 @@ const (
 
 type planCase struct {
 	reason string
-	world  *World
+	world  *Snapshot
 	ref    xp.Ref
 	want   outcome
 }
@@ -81,12 +81,12 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	child := xptest.XR("child", xptest.ControlledBy(x))
 	parent := held(xptest.XR("x", xptest.Refs(child)), xptest.SeenPaused())
 	other := xptest.XR("other")
-	unserved := func(w *World) *World {
+	unserved := func(w *Snapshot) *Snapshot {
 		w.AddUnserved(schema.GroupKind{Group: "cloud.example.org", Kind: "Bucket"})
 
 		return w
 	}
-	unreadable := func(w *World) *World {
+	unreadable := func(w *Snapshot) *Snapshot {
 		w.AddUnreadable(xptest.MR("b").GroupVersionKind(), "forbidden")
 
 		return w
@@ -147,7 +147,7 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 		},
 		"ForbiddenInAnotherVersion": {
 			reason: "What was observed is known, and what another version of its kind says is nothing to this one.",
-			world: func() *World {
+			world: func() *Snapshot {
 				w := unreadable(world(paused, bucket, revision))
 				w.AddUnreadable(schema.GroupVersionKind{Group: "cloud.example.org", Version: "v9", Kind: "Bucket"}, "down")
 

@@ -17,7 +17,7 @@ type platform struct {
 	functions map[string][]*unstructured.Unstructured
 	// revisions are those by the name of their Composition.
 	revisions map[string][]*unstructured.Unstructured
-	// whole are the kinds of which all objects were added.
+	// wholeField are the kinds of which all objects were added.
 	whole map[schema.GroupKind]bool
 }
 
@@ -55,21 +55,21 @@ func (p *platform) remove(u *unstructured.Unstructured) {
 }
 
 // AddedAll says that all objects of a kind were added, so what is not there does not exist.
-func (w *World) AddedAll(gk schema.GroupKind) {
+func (w *Snapshot) AddedAll(gk schema.GroupKind) {
 	if w.platform.whole == nil {
 		w.platform.whole = map[schema.GroupKind]bool{}
 	}
 	w.platform.whole[gk] = true
-	w.noteAll()
+	w.invalidateAll()
 }
 
 // PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
 // is no such XR.
-func (w *World) PlatformNeeds() []schema.GroupVersionKind {
+func (w *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
 	about, reading, revisions := false, false, map[xp.Ref]bool{}
-	w.each(func(f *fact) {
-		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || w.isBrief(f) {
+	w.each(func(f *observedObject) {
+		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || w.skipsComposed(f) {
 			return
 		}
 		about, revisions[f.revision] = true, true
@@ -163,7 +163,7 @@ func (t *tree) checkDefinitions() {
 		t.wait(false, "%s: %s, and restore this again if it is gone", xp.String(t.xr.Unstructured), xp.XRDTerminating(xrd))
 	default:
 		if c, ok := xp.ConditionOf(xrd, xp.ConditionEstablished); !ok || c.Status != "True" {
-			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), because(c))
+			t.wait(false, "XRD %s: it is not Established%s; is Crossplane running?", xrd.GetName(), conditionText(c))
 		}
 	}
 	told := map[schema.GroupKind]bool{own: true}
@@ -180,7 +180,7 @@ func (t *tree) checkDefinitions() {
 }
 
 // definitionOf returns the XRD of a kind, nil if none was observed.
-func (w *World) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
+func (w *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
 	for _, xrd := range w.platform.definitions {
 		if xp.Defines(xrd, gk) {
 			return xrd
@@ -205,7 +205,7 @@ func (t *tree) checkFunction(name string) {
 	for _, u := range append([]*unstructured.Unstructured{function}, revisions...) {
 		for _, condition := range []string{xp.ConditionHealthy, xp.ConditionRevisionHealthy, xp.ConditionRuntimeHealthy} {
 			if c, ok := xp.ConditionOf(u, condition); ok && c.Status != "True" {
-				t.wait(false, "Function %s: it is not Healthy%s; see what its package needs", name, because(c))
+				t.wait(false, "Function %s: it is not Healthy%s; see what its package needs", name, conditionText(c))
 
 				return
 			}
@@ -220,8 +220,8 @@ func (t *tree) checkFunction(name string) {
 	}
 }
 
-// because is what a condition says of itself, to be put after what it is.
-func because(c xp.Condition) string {
+// conditionText is what a condition says of itself, to be put after what it is.
+func conditionText(c xp.Condition) string {
 	why := strings.TrimSpace(c.Reason + " " + c.Message)
 	if why == "" {
 		return ""

@@ -32,7 +32,7 @@ func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.
 }
 
 // observed is a World in which the platform was looked at.
-func observed(objects ...*unstructured.Unstructured) *World {
+func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world(objects...)
 	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision, xp.KindEnvironment} {
 		w.AddedAll(gvk.GroupKind())
@@ -58,7 +58,7 @@ func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	xrd := definition("XOrder")
 	ready := outcome{Step: stepUnpause, Target: "XOrder x", Adopted: 1, Total: 1}
 	other := ready
-	other.Remarks = []string{chosenElsewhere(chosen, h)}
+	other.Remarks = []string{changedFollowing(chosen, h)}
 	lost := func(what string) outcome {
 		return outcome{Adopted: 1, Total: 1, Waiting: []string{"CompositionRevision orders-1a2b3c: it has lost what its pipeline requires, " + what +
 			", which this Crossplane does not know: a function that is given less can leave out what was composed, and Crossplane deletes that; delete the " +
@@ -181,7 +181,7 @@ func TestPlatformNeeds(t *testing.T) {
 	pipeline := xptest.Revision(xptest.RevisionName, x, xptest.JSON(`{"spec":{"pipeline":[{"functionRef":{"name":"f"}}]}}`))
 	definitions := []schema.GroupVersionKind{xp.KindDefinition}
 	for name, tc := range map[string]struct {
-		world *World
+		world *Snapshot
 		want  []schema.GroupVersionKind
 	}{
 		"Paused":   {world: world(held(x), xptest.Revision(xptest.RevisionName, x)), want: definitions},

@@ -57,7 +57,7 @@ func awaiting(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Un
 }
 
 // unreadable is a world in which Secrets may not be read.
-func unreadable(objects ...*unstructured.Unstructured) *World {
+func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world(objects...)
 	w.AddUnreadable(schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, "forbidden")
 
@@ -98,7 +98,7 @@ func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 func TestForceSaysWhichSecretIsLost(t *testing.T) {
 	mr, xr := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	for name, u := range map[string]*unstructured.Unstructured{"MR": leftOut(mr), "XR": leftOut(xr)} {
-		f := Force(world(u), xp.RefTo(u))
+		f := AssessForce(world(u), xp.RefTo(u))
 		if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(risk string) bool {
 			return strings.Contains(risk, secretLeftOut)
 		}) {
@@ -150,7 +150,7 @@ func TestNextForManaged(t *testing.T) {
 			want: letGo("Bucket b"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Nor can who did not look.", world: func() *World {
+			reason: "Nor can who did not look.", world: func() *Snapshot {
 				w := world(awaiting(mr))
 				w.WithoutSecrets()
 
@@ -236,7 +236,7 @@ func TestNextLetsComposedGo(t *testing.T) {
 			want: waiting(0, []string{"Bucket b", "Bucket c"}, waitB, "Bucket c: it was held until its connection secret was back"),
 		},
 		"SecretNotLookedFor": {
-			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), world: func() *World {
+			reason: "Who has not looked does not say that it is back.", ref: xp.RefTo(x), world: func() *Snapshot {
 				w := world(paused, forSecret(mr), awaiting(other), revision)
 				w.WithoutSecrets()
 

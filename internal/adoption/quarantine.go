@@ -13,8 +13,8 @@ const (
 	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: "
 )
 
-// endQuarantine says how the quarantine of what a Restore has brought back ends.
-func endQuarantine(h *Hold) string {
+// quarantineNext says how the quarantine of what a Restore has brought back ends.
+func quarantineNext(h *Hold) string {
 	return "make sure that no other cluster manages the same external resources, then run: " + xp.ReleaseOf(h.Restore).String()
 }
 
@@ -25,7 +25,7 @@ func quarantined(h *Hold) Plan {
 
 // awaitEnd waits until somebody ends the quarantine of something that belongs to an XR.
 func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
-	t.wait(false, "%s: it is in quarantine; %s", r, endQuarantine(h))
+	t.wait(false, "%s: it is in quarantine; %s", r, quarantineNext(h))
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 

@@ -50,7 +50,7 @@ func TestNextInQuarantine(t *testing.T) {
 	stays := want{Quarantine: inQuarantine}
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		of     *unstructured.Unstructured
 		want   want
 	}{
@@ -85,7 +85,7 @@ func TestNextInQuarantine(t *testing.T) {
 			if p.Target != nil {
 				got.Target = xp.String(p.Target)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Silent) > 0 {
+			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Pending) > 0 {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
 			if news := Changes(tc.world, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(news) > 0 {
@@ -149,7 +149,7 @@ func TestPutAfterAQuarantine(t *testing.T) {
 func TestForceInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	u := away(xptest.XR("x", xptest.Refs(xptest.MR("b", xptest.ControlledBy(x)))))
-	f := Force(world(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
+	f := AssessForce(world(u, xptest.Revision(xptest.RevisionName, x)), xp.RefTo(x))
 	if f.Patch == nil || !slices.ContainsFunc(f.Risks, func(s string) bool { return strings.HasPrefix(s, "Bucket b is missing") }) {
 		t.Fatalf("got %+v", f)
 	}

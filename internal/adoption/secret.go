@@ -27,7 +27,7 @@ const causeSecret = "its connection secret is missing"
 
 // missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't. Whoever publishes in it makes another if there is none, and what
 // the cloud tells only once, or a function has made up, is lost. Who may not read Secrets waits if the restore is known to have left this one out.
-func (w *World) missingSecret(u *unstructured.Unstructured, h *Hold) string {
+func (w *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	r, ok := xp.SecretRef(u)
 	if !ok || !h.Secret || w.secretless || h.ownPause() || !xp.IsPaused(u) || w.Has(r) {
 		return ""
@@ -64,7 +64,7 @@ func (t *tree) checkSecret(u *unstructured.Unstructured) {
 }
 
 // looseSecret returns the Secret that u publishes its connection details in, if nothing controls that; else nil.
-func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+func (w *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	r, ok := xp.SecretRef(u)
 	if !ok {
 		return nil
@@ -83,7 +83,7 @@ func (w *World) looseSecret(u *unstructured.Unstructured) *unstructured.Unstruct
 // takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
 // Of one without data that is who has made it.
 func takeControl(u, s *unstructured.Unstructured) Change {
-	return Change{Target: s, Patch: control(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
+	return Change{Target: s, Patch: controllerRefPatch(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
 }
 
 // publisherOf returns under which name the data of a connection secret were written; "" if that is not known, or if it is none.

@@ -66,7 +66,7 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 	xr := xptest.XR("x")
 	helper := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "helper", UID: "h"}
 	s := xptest.Secret("s", xptest.OwnedBy(helper), xptest.Version("7"))
-	patch := control(xr, s)
+	patch := controllerRefPatch(xr, s)
 	got := xptest.Merge(s, patch)
 	want := []metav1.OwnerReference{helper, {
 		APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
@@ -83,7 +83,7 @@ func TestControlKeepsOtherOwners(t *testing.T) {
 func TestControlReplacesItsOwnReference(t *testing.T) {
 	xr := xptest.XR("x")
 	s := xptest.Secret("s", xptest.OwnedBy(metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x", UID: xr.GetUID()}))
-	got := xptest.Merge(s, control(xr, s))
+	got := xptest.Merge(s, controllerRefPatch(xr, s))
 	if refs := got.GetOwnerReferences(); len(refs) != 1 || !xp.Controls(xr, got) {
 		t.Errorf("got %v", refs)
 	}
@@ -94,7 +94,7 @@ func TestNeedsConnectionSecrets(t *testing.T) {
 	xr := xptest.XR("x", xptest.NeverComposed(), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"))
 	for name, tc := range map[string]struct {
-		world      *World
+		world      *Snapshot
 		from, want []xp.Ref
 	}{
 		"XR":    {world: world(held(xr)), from: refs(xr), want: refs(xr, secret)},

@@ -32,13 +32,13 @@ func isSeenPaused(u *unstructured.Unstructured) bool {
 
 // wellness returns how well a composed resource was when it was backed up.
 func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
-	if t.well == nil {
-		t.well = map[xp.ID]xp.TrueConditions{}
-		for i, w := range t.hold.Well[:min(len(t.hold.Well), len(t.hold.Refs))] {
-			t.well[t.hold.Refs[i].ID()] = w
+	if t.savedConditions == nil {
+		t.savedConditions = map[xp.ID]xp.TrueConditions{}
+		for i, w := range t.hold.ComposedConditions[:min(len(t.hold.ComposedConditions), len(t.hold.Refs))] {
+			t.savedConditions[t.hold.Refs[i].ID()] = w
 		}
 	}
-	if w, ok := t.well[r.ID()]; ok {
+	if w, ok := t.savedConditions[r.ID()]; ok {
 		return w
 	}
 
@@ -72,7 +72,7 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:
-		if why := t.w.whyUnheard(u); why != "" {
+		if why := t.w.whyNotReconciled(u); why != "" {
 			t.wait(false, "%s: %s", r, why)
 		} else {
 			t.wait(true, "%s: its provider has not observed it yet", r)

@@ -88,10 +88,10 @@ func TestStatusIsAskedForAndForgotten(t *testing.T) {
 			if times != "again without" && u.GetAnnotations()[xp.AnnotationRestoreStatus] != "true" {
 				t.Errorf("%s, %s: Velero is not asked", name, times)
 			}
-			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, giveBack(u, h)))); diff != "" {
+			if diff := cmp.Diff(asStored(own), asStored(xptest.Merge(u, releasePatch(u, h)))); diff != "" {
 				t.Errorf("%s, %s: given back: -own, +now:\n%s", name, times, diff)
 			}
-			if err := TakeOff(u); err != nil {
+			if err := RemoveBackedUpHold(u); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(asStored(own), asStored(u)); diff != "" {

@@ -26,7 +26,7 @@ func (s *Stored) Ref() xp.Ref {
 }
 
 // stored is the Secret that a held object has published with a secret store.
-func (f *fact) stored() []xp.Ref {
+func (f *observedObject) stored() []xp.Ref {
 	if f.hold == nil || f.hold.Stored == nil {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (f *fact) stored() []xp.Ref {
 }
 
 // takeStored plans to give the Secret that u has published with a secret store the UID that u has now; ok is false if that is not to do.
-func (w *World) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
+func (w *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
 	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // Without a UID it would be anybody's.
 		return Change{}, false
 	}
@@ -68,7 +68,7 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 }
 
 // missingStored says why u, which is held, waits for what it has published with a secret store; "" if it doesn't.
-func (w *World) missingStored(u *unstructured.Unstructured, h *Hold) string {
+func (w *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
 	if h.Stored == nil || w.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
 	}

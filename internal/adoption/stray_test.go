@@ -17,7 +17,7 @@ func TestReturnManagers(t *testing.T) {
 	held := func() (*server, *server) {
 		t.Helper()
 		item := heldFor(backup, Hold{})
-		Own(item, backup, noon)
+		ManageHold(item, backup, noon)
 		whole, stopped := newServer(t, backup), newServer(t, backup)
 		for _, s := range []*server{whole, stopped} {
 			created := item.DeepCopy()
@@ -56,7 +56,7 @@ func TestReturnManagers(t *testing.T) {
 				t.Fatal("a stray is what Velero manages since it has created it")
 			}
 			item := heldFor(backup, Hold{})
-			Own(item, backup, noon)
+			ManageHold(item, backup, noon)
 			p, ok := ReturnManagers(stopped.live, item)
 			if !ok {
 				t.Fatal("nothing to write back")

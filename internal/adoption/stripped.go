@@ -15,8 +15,8 @@ const warnStripped = "it came back without the hold that the restore had put on 
 
 // stripped returns the hold that the Restore that asks has put on an object, if that is known, and the object has come back without it; nil otherwise. Whoever
 // changes what is created can take a hold off before there is an object, so that nothing on this says that there was one.
-func (w *World) stripped(u *unstructured.Unstructured) *Hold {
-	q := w.inquiry
+func (w *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
+	q := w.investigation
 	if q == nil || q.Held == nil || u == nil || xp.HasAnnotation(u, AnnotationHold) || !w.isOfRestore(u) || !w.isSuspect(u) {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (w *World) stripped(u *unstructured.Unstructured) *Hold {
 
 // heldAgain plans for an MR or a claim that has come back without its hold: it is put on again, also if its provider has looked at it. ok is false if there is
 // nothing to do.
-func (w *World) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
+func (w *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if w.stripped(u) == nil {
 		return Plan{}, false
 	}
@@ -38,11 +38,11 @@ func (w *World) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 			return p, ok
 		}
 	}
-	c, ok := w.holdAgain(u, w.inquiry.Restore)
+	c, ok := w.holdMissing(u, w.investigation.Restore)
 	if !ok {
 		return Plan{}, false
 	}
-	c.Warning = fmt.Sprintf(warnStripped, takenOff(u))
+	c.Warning = fmt.Sprintf(warnStripped, removedBy(u))
 
 	return Plan{Change: c, Moving: true}, true
 }
@@ -64,7 +64,7 @@ func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 }
 
 // keptIn is the Plan for what is in quarantine. Nothing is done about it, but that what belongs to it and has come back without its hold gets that again.
-func (w *World) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
+func (w *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	if !xp.IsComposite(u) {
 		return quarantined(h)
 	}
@@ -81,9 +81,9 @@ func (w *World) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	return t.plan
 }
 
-// isBreach tells whether an XR or claim that is to be in quarantine has come back without its hold: another cluster may be at work on the same, so it is held
+// isQuarantineBroken tells whether an XR or claim that is to be in quarantine has come back without its hold: another cluster may be at work on the same, so it is held
 // again, whoever has reconciled it.
-func (w *World) isBreach(u *unstructured.Unstructured) bool {
+func (w *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
 	h := w.stripped(u)
 
 	return h != nil && h.Quarantine

@@ -68,8 +68,8 @@ func TestNextForWhatCameBackWithoutItsHold(t *testing.T) {
 			if tc.began != "" {
 				at = tc.began
 			}
-			w.inquiry.Started, _ = time.Parse(time.RFC3339, at)
-			w.inquiry.Held = func(id xp.ID) *Hold {
+			w.investigation.Started, _ = time.Parse(time.RFC3339, at)
+			w.investigation.Held = func(id xp.ID) *Hold {
 				if id == xp.RefTo(bucket).ID() {
 					return tc.held
 				}
@@ -105,7 +105,7 @@ func TestNextForXRThatCameBackWithoutItsQuarantine(t *testing.T) {
 		xr := xptest.XR("x", append([]xptest.Option{ofMonday(), xptest.Refs(bucket)}, o...)...)
 		bucket := xptest.With(bucket, xptest.ControlledBy(xr))
 		w := asking(withRestored(world(xptest.Revision(xptest.RevisionName, xr)), xr, bucket), xr)
-		w.inquiry.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
+		w.investigation.Held = func(xp.ID) *Hold { return &Hold{Quarantine: true} }
 		p := Next(w, xp.RefTo(xr))
 		h, err := HoldOf(xptest.Merge(xr, p.Patch))
 		if err != nil || h == nil || !h.Quarantine || !h.Again || p.Step != StepAgain {

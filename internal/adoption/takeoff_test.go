@@ -54,7 +54,7 @@ func TestTakeOff(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := tc.held(tc.own).DeepCopy()
-			err := TakeOff(got)
+			err := RemoveBackedUpHold(got)
 			if diff := cmp.Diff(asStored(tc.own), asStored(got)); err != nil || diff != "" {
 				t.Errorf("%s\nerror %v, -want, +got:\n%s", tc.reason, err, diff)
 			}
@@ -64,7 +64,7 @@ func TestTakeOff(t *testing.T) {
 
 func TestTakeOffErrors(t *testing.T) {
 	odd := xptest.XR("x", xptest.Field("x", "spec"), xptest.Annotated(AnnotationHold, `{"pinned":true,"compositionUpdatePolicy":"Automatic"}`))
-	if err := TakeOff(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
+	if err := RemoveBackedUpHold(odd); err == nil || !strings.HasPrefix(err.Error(), "cannot set the composition update policy of XOrder x: ") {
 		t.Errorf("What can't have its own policy back must not be restored as if it had; got error %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestSubjectsOfAHeldXR(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		want   []xp.Ref
 	}{
 		"Held": {

@@ -164,7 +164,7 @@ func (k Key) GiveUp(u *unstructured.Unstructured) Change {
 }
 
 func giveUp(u *unstructured.Unstructured, h *Hold) Change {
-	p := giveBack(u, h)
+	p := releasePatch(u, h)
 	for _, name := range []string{xp.LabelRestore, xp.LabelBackup} {
 		set(p, nil, "metadata", "labels", name)
 	}

@@ -178,7 +178,7 @@ func TestNextOfTakenOver(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(Unverified)
+			w := NewSnapshot(Unverified)
 			w.AddRestored(tc.xr)
 			w.AddRestored(xptest.With(mr, xptest.ControlledBy(tc.xr), xptest.Reconciled()))
 			p := Next(w, xp.RefTo(tc.xr))

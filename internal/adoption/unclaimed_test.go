@@ -28,15 +28,15 @@ func TestNextUnclaimed(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(Unverified)
+			w := NewSnapshot(Unverified)
 			w.AddRestored(x)
 			w.AddRestored(mr)
 			if tc.claim != nil {
 				w.Add(tc.claim)
 			}
 			yes := func(xp.Ref) bool { return true }
-			w.Inquire(Inquiry{
-				Asker: Asker{Restore: "velero/monday"}, Label: "monday", Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
+			w.Investigate(Investigation{
+				Requester: Requester{Restore: "velero/monday"}, Label: "monday", Requested: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 				Released: func(types.UID) bool { return true },
 				Unmarked: func(types.UID) bool { return false },
 			})

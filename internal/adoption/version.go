@@ -8,16 +8,16 @@ import (
 )
 
 // AddRetired says that the API server does not serve a kind in a version, and in which it does. An object is the same in each.
-func (w *World) AddRetired(version, served schema.GroupVersionKind) {
+func (w *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	if w.retired[version] == served {
 		return
 	}
-	w.noteAll()
+	w.invalidateAll()
 	w.retired[version] = served
 }
 
 // served returns the kind of what r names in the version in which it is served, if it is known to be in another than r says.
-func (w *World) served(r xp.Ref) schema.GroupVersionKind {
+func (w *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	gvk := r.GroupVersionKind()
 	if served, ok := w.retired[gvk]; ok {
 		return served

@@ -19,7 +19,7 @@ func TestNextNamesVersionsThatAreNotServed(t *testing.T) {
 	version := func(v string) schema.GroupVersionKind {
 		return schema.GroupVersionKind{Group: "cloud.example.org", Version: v, Kind: "Bucket"}
 	}
-	retired := func(objects ...*unstructured.Unstructured) *World {
+	retired := func(objects ...*unstructured.Unstructured) *Snapshot {
 		w := world(objects...)
 		w.AddRetired(version("v1alpha0"), version("v1alpha1"))
 

@@ -13,9 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Silence is of an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
+// A PendingReconcile is of an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
 // is lost is a word that never comes.
-type Silence struct {
+type PendingReconcile struct {
 	xp.Ref
 
 	UID types.UID
@@ -29,32 +29,32 @@ type Silence struct {
 	Waiting string
 }
 
-// await waits for Crossplane to say something about an object.
-func (t *tree) await(u *unstructured.Unstructured, format string, args ...any) {
+// awaitReconcile waits for Crossplane to say something about an object.
+func (t *tree) awaitReconcile(u *unstructured.Unstructured, format string, args ...any) {
 	t.wait(true, format, args...)
-	t.plan.Silent = append(t.plan.Silent, t.w.silence(u, t.since(u), fmt.Sprintf(format, args...)))
+	t.plan.Pending = append(t.plan.Pending, t.w.pendingReconcile(u, t.lastSeen(u), fmt.Sprintf(format, args...)))
 }
 
-// silence is that of an object since a time.
-func (w *World) silence(u *unstructured.Unstructured, since time.Time, waiting string) Silence {
+// pendingReconcile is that of an object since a time.
+func (w *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting string) PendingReconcile {
 	h, err := w.holdOf(u)
 
-	return Silence{
+	return PendingReconcile{
 		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: IsProviders(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
 	}
 }
 
-// since is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
-func (t *tree) since(u *unstructured.Unstructured) time.Time {
+// lastSeen is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
+func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	if t.hold != nil {
-		return t.w.since(u, at(t.hold.Unpaused))
+		return t.w.lastSeen(u, at(t.hold.Unpaused))
 	}
 
-	return t.w.since(u)
+	return t.w.lastSeen(u)
 }
 
-// since is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
-func (w *World) since(u *unstructured.Unstructured, times ...time.Time) time.Time {
+// lastSeen is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
+func (w *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
 	if h, err := w.holdOf(u); err == nil && h != nil {
 		times = append(times, at(h.Since))
@@ -97,7 +97,7 @@ func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
 // is not restored, or is as old as the backup.
 func (t *tree) checkSeen(u *unstructured.Unstructured) {
 	if !isSeenPaused(u) {
-		t.await(u, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
+		t.awaitReconcile(u, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
 	}
 }
 
@@ -105,8 +105,8 @@ func (t *tree) checkSeen(u *unstructured.Unstructured) {
 func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	switch c, ok := reconciled(u); {
 	case !ok:
-		t.await(u, "Crossplane to reconcile %s", xp.String(u))
-	case c.Status != "True" && t.isAsBroken(u):
+		t.awaitReconcile(u, "Crossplane to reconcile %s", xp.String(u))
+	case c.Status != "True" && t.failsAsBackedUp(u):
 		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is as broken as it was: Crossplane could not reconcile it when it was backed up, and can't now: %s",
 			xp.String(u), c.Message))
 	case c.Status != "True":
@@ -114,9 +114,9 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	}
 }
 
-// isAsBroken tells whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
+// failsAsBackedUp tells whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
 // that all it composes is back and its own.
-func (t *tree) isAsBroken(u *unstructured.Unstructured) bool {
+func (t *tree) failsAsBackedUp(u *unstructured.Unstructured) bool {
 	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)
 }
 
@@ -127,13 +127,13 @@ func FailingOf(u *unstructured.Unstructured) string {
 	if !ok || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(changing.ReplaceAllString(c.Message, "#")))
+	sum := sha256.Sum256([]byte(volatileText.ReplaceAllString(c.Message, "#")))
 
 	return c.Reason + " " + hex.EncodeToString(sum[:8])
 }
 
-// changing are UIDs, hashes, versions, ports and times in a message.
-var changing = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
+// volatileText are UIDs, hashes, versions, ports and times in a message.
+var volatileText = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
 
 // checkReleased waits until Crossplane has reconciled what a restore brought back, with the person's own settings. That this fails is as it would
 // be without a restore: from here on a Composition may have changed.
@@ -143,9 +143,9 @@ func (t *tree) checkReleased(u *unstructured.Unstructured) {
 	}
 	switch c, ok := reconciled(u); {
 	case !ok:
-		t.await(u, "Crossplane to reconcile %s, which is adopted, with its own settings", xp.String(u))
+		t.awaitReconcile(u, "Crossplane to reconcile %s, which is adopted, with its own settings", xp.String(u))
 	case c.Status != "True":
 		t.plan.Remarks = append(t.plan.Remarks, fmt.Sprintf("%s is adopted, and with its own settings Crossplane can't reconcile it: %s", xp.String(u), c.Message))
 	}
-	t.takeBack(u)
+	t.clearRequest(u)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // restored is a world in which a restore has created everything.
-func restored(objects ...*unstructured.Unstructured) *World {
+func restored(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world()
 	for _, u := range objects {
 		w.AddRestored(u)
@@ -80,7 +80,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 		},
 		"RequestLeft": {
 			reason: "A process that was killed has left a request.",
-			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+asker))), ref: xp.RefTo(x),
+			world:  restored(said(x, 3, xptest.Reconciled(), xptest.Annotated(xp.AnnotationReconcileRequested, "2026"+requester))), ref: xp.RefTo(x),
 			want: outcome{Step: stepTakeBack, Target: "XOrder x"},
 		},
 		"RequestOfThePerson": {
@@ -103,7 +103,7 @@ func TestNextAfterTheRelease(t *testing.T) {
 		},
 		"ClaimAloneRequestLeft": {
 			reason: "A process that was killed has left a request.",
-			world:  restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationAsked, "2026"))), ref: xp.RefTo(claim),
+			world:  restored(xptest.With(claim, xptest.Reconciled(), xptest.Annotated(annotationRequested, "2026"))), ref: xp.RefTo(claim),
 			want: outcome{Step: stepTakeBack, Target: "OrderClaim team-a/o"},
 		},
 	})
@@ -120,7 +120,7 @@ func TestSilent(t *testing.T) {
 	free := xptest.Merge(xr, Unverified.unpause(xr, h, noon.Add(-time.Minute)))
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		want   map[string]string
 	}{
 		"Paused": {
@@ -156,7 +156,7 @@ func TestSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := Next(tc.world, xp.RefTo(x))
 			got := map[string]string{}
-			for _, s := range plan.Silent {
+			for _, s := range plan.Pending {
 				got[s.String()] = s.Since.Format(time.RFC3339)
 				if !strings.Contains(strings.Join(plan.Waiting, "\n"), s.Waiting) {
 					t.Errorf("%q is not among what is waited for: %q", s.Waiting, plan.Waiting)
@@ -178,24 +178,24 @@ func TestAsk(t *testing.T) {
 		key    string
 		want   string
 	}{
-		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + asker},
-		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + asker + "once"},
-		"Claim": {reason: "That of a claim must not be written over its XR's.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationAsked, want: now},
+		"XR":    {reason: "Crossplane v2.3 tells that it has read it.", own: xptest.XR("x"), key: xp.AnnotationReconcileRequested, want: now + requester},
+		"OfXR":  {reason: "A person's own is kept.", own: xptest.XR("x", request("once")), key: xp.AnnotationReconcileRequested, want: now + requester + "once"},
+		"Claim": {reason: "That of a claim must not be written over its XR's.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x"))), key: annotationRequested, want: now},
 		"OfClaim": {
-			reason: "A person's own is not touched.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationAsked, want: now,
+			reason: "A person's own is not touched.", own: xptest.Claim("o", xptest.OfXR(xptest.XR("x")), request("once")), key: annotationRequested, want: now,
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			asked := xptest.Merge(tc.own, Ask(tc.own, noon))
+			asked := xptest.Merge(tc.own, RequestReconcile(tc.own, noon))
 			if got := asked.GetAnnotations()[tc.key]; got != tc.want {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, got, tc.want)
 			}
-			again := xptest.Merge(asked, Ask(asked, noon.Add(time.Minute)))
+			again := xptest.Merge(asked, RequestReconcile(asked, noon.Add(time.Minute)))
 			if again.GetAnnotations()[tc.key] == tc.want {
 				t.Errorf("%s\nwhat is not changed is no event", tc.reason)
 			}
-			patch, left := TakeBack(again)
+			patch, left := ClearReconcileRequest(again)
 			if !left {
 				t.Fatalf("%s\na request is not seen: %v", tc.reason, again.GetAnnotations())
 			}
@@ -203,7 +203,7 @@ func TestAsk(t *testing.T) {
 			if diff := cmp.Diff(asStored(tc.own), asStored(after)); diff != "" {
 				t.Errorf("%s\n-own, +taken back:\n%s", tc.reason, diff)
 			}
-			if _, left := TakeBack(after); left {
+			if _, left := ClearReconcileRequest(after); left {
 				t.Errorf("%s\nit is taken back twice", tc.reason)
 			}
 			// A backup can be taken in between.
@@ -214,7 +214,7 @@ func TestAsk(t *testing.T) {
 			if diff := cmp.Diff(tc.own.GetAnnotations()[tc.key], again.GetAnnotations()[tc.key]); diff != "" {
 				t.Errorf("%s\nWho takes the hold off by hand would keep the request: -own, +restored:\n%s", tc.reason, diff)
 			}
-			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, giveBack(again, h)))); diff != "" {
+			if diff := cmp.Diff(asStored(tc.own), asStored(xptest.Merge(again, releasePatch(again, h)))); diff != "" {
 				t.Errorf("%s\n-own, +restored and given back:\n%s", tc.reason, diff)
 			}
 		})
@@ -239,7 +239,7 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []bool
-			for _, s := range Next(world(tc.of), xp.RefTo(tc.of)).Silent {
+			for _, s := range Next(world(tc.of), xp.RefTo(tc.of)).Pending {
 				got = append(got, s.Begun)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -251,12 +251,12 @@ func TestSilenceSaysWhatHasBegun(t *testing.T) {
 
 func TestSilentProvider(t *testing.T) {
 	mr := heldFor(xptest.MR("b"), Hold{Observes: true, Since: restoredAt})
-	want := []Silence{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: at(restoredAt), Waiting: unseen}}
-	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Silent); diff != "" {
+	want := []PendingReconcile{{Ref: xp.RefTo(mr), UID: mr.GetUID(), Provider: true, Since: at(restoredAt), Waiting: unseen}}
+	if diff := cmp.Diff(want, Next(world(mr), xp.RefTo(mr)).Pending); diff != "" {
 		t.Errorf("Its provider looks neither at a status that was restored, nor at what a person says of a creation: -want, +got:\n%s", diff)
 	}
 	h := Hold{Observes: true, Since: restoredAt, Identity: xp.CreatePending}
-	if silent := Next(world(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Silent; len(silent) > 0 {
+	if silent := Next(world(heldFor(unnamed(xptest.Annotated(xp.AnnotationCreatePending, restoredAt)), h)), xp.RefTo(mr)).Pending; len(silent) > 0 {
 		t.Errorf("What waits for a person waits for nobody's word: %v", silent)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A World is what was observed of a cluster.
-type World struct {
+// A Snapshot is what was observed of a cluster.
+type Snapshot struct {
 	// key signs and verifies marks.
 	key     Key
 	objects map[xp.ID]*unstructured.Unstructured
@@ -38,30 +38,30 @@ type World struct {
 	inactive func(schema.GroupKind) string
 	// silent tells whether no Crossplane is known to run; nil if that changes nothing.
 	silent func() bool
-	// facts are what was found out about objects: if there is a packer, about all that are not only looked at.
-	facts map[xp.ID]*fact
-	// inquiry is what is asked about it, nil if nothing that is not held is judged, and index finds what restores have brought back; nil until somebody asks.
-	inquiry *Inquiry
-	index   *composedIndex
-	journal
+	// observedObjects are what was found out about objects: if there is a packer, about all that are not only looked at.
+	observedObjects map[xp.ID]*observedObject
+	// investigation is what is asked about it, nil if nothing that is not held is judged, and index finds what restores have brought back; nil until somebody asks.
+	investigation *Investigation
+	index         *composedIndex
+	planCache
 }
 
-// NewWorld returns a World in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
-func NewWorld(key Key) *World {
-	return &World{
+// NewSnapshot returns a World in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
+func NewSnapshot(key Key) *Snapshot {
+	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
-		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, facts: map[xp.ID]*fact{},
+		retired: map[schema.GroupVersionKind]schema.GroupVersionKind{}, restored: map[types.UID]bool{}, observedObjects: map[xp.ID]*observedObject{},
 	}
 }
 
 // SetTime says when it was observed.
-func (w *World) SetTime(now time.Time) { w.now = now }
+func (w *Snapshot) SetTime(now time.Time) { w.now = now }
 
 // Pack has the World keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
-func (w *World) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{} }
+func (w *Snapshot) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{} }
 
 // Add says that an object exists, as it is now.
-func (w *World) Add(u *unstructured.Unstructured) {
+func (w *Snapshot) Add(u *unstructured.Unstructured) {
 	id := owned(xp.RefTo(u)).ID()
 	_, again := w.packed[id]
 	w.remove(id)
@@ -69,16 +69,16 @@ func (w *World) Add(u *unstructured.Unstructured) {
 	w.platform.add(u)
 }
 
-// keep keeps an object as it is now; again says that it was another before, and may be once more.
-func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
-	w.note(id)
+// saveOriginals keeps an object as it is now; again says that it was another before, and may be once more.
+func (w *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
+	w.invalidate(id)
 	if w.packer == nil {
 		w.objects[id] = u
 
 		return
 	}
 	if !isOnlyLookedAt(u) {
-		w.facts[id] = w.newFact(u)
+		w.observedObjects[id] = w.addObserved(u)
 	}
 	if xp.IsCrossplaneGroup(id.Group) {
 		w.objects[id] = u
@@ -91,25 +91,25 @@ func (w *World) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	}
 }
 
-// isOnlyLookedAt tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
+// isReadOnly tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
 func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
 }
 
 // Remove says that an object does not exist any more.
-func (w *World) Remove(u *unstructured.Unstructured) { w.remove(owned(xp.RefTo(u)).ID()) }
+func (w *Snapshot) Remove(u *unstructured.Unstructured) { w.remove(owned(xp.RefTo(u)).ID()) }
 
-func (w *World) remove(id xp.ID) {
+func (w *Snapshot) remove(id xp.ID) {
 	before := w.get(id)
 	if before == nil {
 		return
 	}
-	w.note(id)
+	w.invalidate(id)
 	delete(w.objects, id)
 	delete(w.packed, id)
 	delete(w.restored, before.GetUID())
-	delete(w.facts, id)
+	delete(w.observedObjects, id)
 	w.platform.remove(before)
 }
 
@@ -121,10 +121,10 @@ func owned(r xp.Ref) xp.Ref {
 }
 
 // All returns the objects of a kind that exist, in no order.
-func (w *World) All(gk schema.GroupKind) []*unstructured.Unstructured { return w.AllBut(gk, nil) }
+func (w *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return w.AllBut(gk, nil) }
 
 // AllBut is All without some of them.
-func (w *World) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
+func (w *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for id, u := range w.objects {
 		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
@@ -141,18 +141,18 @@ func (w *World) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructu
 }
 
 // AddRestored says that an object exists and that a restore has created it.
-func (w *World) AddRestored(u *unstructured.Unstructured) {
+func (w *Snapshot) AddRestored(u *unstructured.Unstructured) {
 	w.Add(u)
 	w.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
 }
 
-// Arrived returns when Velero first asked after what is held: a restore has brought all of it back then. As long as nothing says when that was, it is when the
+// RestoredAt returns when Velero first asked after what is held: a restore has brought all of it back then. As long as nothing says when that was, it is when the
 // last hold was put on or, if there are XRs, the time of the observation, since their marks will say it. It goes by signed marks only, so that nobody has it
 // be later by making objects.
-func (w *World) Arrived() time.Time {
+func (w *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
-	w.each(func(f *fact) {
+	w.each(func(f *observedObject) {
 		if f.hold == nil {
 			return
 		}
@@ -175,39 +175,39 @@ func (w *World) Arrived() time.Time {
 }
 
 // AddUnserved says that the API server does not serve a kind.
-func (w *World) AddUnserved(gk schema.GroupKind) {
-	w.noteAll()
+func (w *Snapshot) AddUnserved(gk schema.GroupKind) {
+	w.invalidateAll()
 	w.unserved[gk] = true
 }
 
 // AddUnreadable says that a kind could not be read, and why: that an object is not there proves nothing.
-func (w *World) AddUnreadable(gvk schema.GroupVersionKind, why string) {
-	w.noteAll()
+func (w *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
+	w.invalidateAll()
 	w.unreadable[gvk] = why
 }
 
 // isUnknown tells whether the object that r names may exist though it was not observed, and why that is.
-func (w *World) isUnknown(r xp.Ref) (why string, unknown bool) {
+func (w *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
 	why, unknown = w.unreadable[w.served(r)]
 
 	return why, unknown && !w.Has(r)
 }
 
 // WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
-func (w *World) WithoutSecrets() {
-	w.noteAll()
+func (w *Snapshot) WithoutSecrets() {
+	w.invalidateAll()
 	w.secretless = true
 }
 
 // Get returns the object that r names; nil if it does not exist.
-func (w *World) Get(r xp.Ref) *unstructured.Unstructured {
+func (w *Snapshot) Get(r xp.Ref) *unstructured.Unstructured {
 	id := r.ID()
-	w.read(id)
+	w.addRead(id)
 
 	return w.get(id)
 }
 
-func (w *World) get(id xp.ID) *unstructured.Unstructured {
+func (w *Snapshot) get(id xp.ID) *unstructured.Unstructured {
 	if o, ok := w.packed[id]; ok {
 		return &unstructured.Unstructured{Object: o.Unpack(nil)}
 	}
@@ -216,34 +216,34 @@ func (w *World) get(id xp.ID) *unstructured.Unstructured {
 }
 
 // Has tells whether there is the object that r names.
-func (w *World) Has(r xp.Ref) bool {
+func (w *Snapshot) Has(r xp.Ref) bool {
 	id := r.ID()
-	w.read(id)
+	w.addRead(id)
 	_, packed := w.packed[id]
 
 	return packed || w.objects[id] != nil
 }
 
-// LooksBelow tells whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
+// LooksAtComposed tells whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
 // reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
-func (w *World) LooksBelow() bool {
+func (w *Snapshot) LooksAtComposed() bool {
 	below := false
-	w.each(func(f *fact) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
+	w.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
 
 	return below
 }
 
 // Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
 // held XR composes is part of the plan for that.
-func (w *World) Subjects() []xp.Ref {
+func (w *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
-	w.each(func(f *fact) {
+	w.each(func(f *observedObject) {
 		if f.composite && f.hold != nil {
 			held[f.uid] = true
 		}
 	})
 	var refs []xp.Ref
-	w.each(func(f *fact) {
+	w.each(func(f *observedObject) {
 		if f.composite || (f.publishes || f.marked) && !held[f.controller] {
 			refs = append(refs, f.Ref)
 		}
@@ -255,7 +255,7 @@ func (w *World) Subjects() []xp.Ref {
 
 // Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims,
 // CompositionRevisions and connection secrets, and so on down the trees.
-func (w *World) Needs(refs []xp.Ref) []xp.Ref {
+func (w *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
 	var visit func(r xp.Ref)
@@ -265,7 +265,7 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := w.fact(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
+		if f := w.observed(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
 			for _, l := range slices.Concat(w.composed(f), w.named(f)) {
 				visit(l)
 			}
@@ -280,10 +280,10 @@ func (w *World) Needs(refs []xp.Ref) []xp.Ref {
 
 // Vital returns the kinds without which nothing can be planned: those of the XRs and claims among needs, and of what these name besides what they compose.
 // Of the other kinds a tenant can have named any. An XRD has one group for XRs and claims.
-func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
+func (w *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
-		f := w.fact(r.ID())
+		f := w.observed(r.ID())
 		if f == nil || !f.composite && !f.claim {
 			continue
 		}
@@ -299,11 +299,11 @@ func (w *World) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 }
 
 // composed returns what a held XR composed when it was backed up, and what one composes of which it is to be told whether it is adopted.
-func (w *World) composed(f *fact) []xp.Ref {
+func (w *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
-		return w.inQuestion(f)
+		return w.investigatedRefs(f)
 	}
-	if !f.composite || f.claim || w.isBrief(f) {
+	if !f.composite || f.claim || w.skipsComposed(f) {
 		return nil
 	}
 
@@ -319,7 +319,7 @@ func (w *World) composed(f *fact) []xp.Ref {
 }
 
 // named returns what else must be observed to plan for an object.
-func (w *World) named(f *fact) []xp.Ref {
+func (w *Snapshot) named(f *observedObject) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
@@ -333,8 +333,8 @@ func (w *World) named(f *fact) []xp.Ref {
 
 		return refs
 	}
-	if w.isBrief(f) {
-		return f.untold()
+	if w.skipsComposed(f) {
+		return f.unreportedClaim()
 	}
 	var refs []xp.Ref
 	if held {

@@ -27,8 +27,8 @@ func held(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstru
 // unpaused is a held object that Crossplane may reconcile.
 func unpaused() xptest.Option { return xptest.Without("metadata", "annotations", xp.AnnotationPaused) }
 
-func world(objects ...*unstructured.Unstructured) *World {
-	w := NewWorld(Unverified)
+func world(objects ...*unstructured.Unstructured) *Snapshot {
+	w := NewSnapshot(Unverified)
 	w.SetTime(noon)
 	for _, u := range objects {
 		w.Add(u)
@@ -38,7 +38,7 @@ func world(objects ...*unstructured.Unstructured) *World {
 }
 
 // withRestored adds objects to a World that a restore has created.
-func withRestored(w *World, objects ...*unstructured.Unstructured) *World {
+func withRestored(w *Snapshot, objects ...*unstructured.Unstructured) *Snapshot {
 	for _, u := range objects {
 		w.AddRestored(u)
 	}
@@ -99,7 +99,7 @@ func TestNeeds(t *testing.T) {
 	loop = xptest.XR("loop", xptest.Refs(loop))
 	cases := map[string]struct {
 		reason string
-		world  *World
+		world  *Snapshot
 		from   []xp.Ref
 		want   []xp.Ref
 	}{
@@ -151,7 +151,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A World that is packed has the same objects, of which it keeps itself those that Crossplane brings.
+// A Snapshot that is packed has the same objects, of which it keeps itself those that Crossplane brings.
 func TestPack(t *testing.T) {
 	x := held(xptest.XR("x"))
 	objects := []*unstructured.Unstructured{
@@ -159,7 +159,7 @@ func TestPack(t *testing.T) {
 		xptest.Secret("s"), xptest.XRD("xorders.example.org"),
 	}
 	kept := map[string]bool{"xorders.example.org": true}
-	w, packed := world(objects...), NewWorld(Unverified)
+	w, packed := world(objects...), NewSnapshot(Unverified)
 	packed.Pack()
 	for _, u := range objects {
 		packed.AddRestored(u)

@@ -98,7 +98,7 @@ func IsUnderWay(phase string) bool {
 
 // checkLeft finds a setting of a hold on what is not held.
 func (d *diagnosis) checkLeft(u *unstructured.Unstructured) {
-	setting := adoption.LeftSetting(u)
+	setting := adoption.LeftoverSetting(u)
 	if setting == "" {
 		return
 	}

@@ -114,7 +114,7 @@ func isNew(u *unstructured.Unstructured) bool {
 	if err != nil || h == nil || xp.IsSchedule(u) {
 		return false
 	}
-	_, kept := h.Kept()
+	_, kept := h.AwaitsConsent()
 
 	return kept
 }

@@ -35,10 +35,10 @@ func (w *world) applierSteps(s *state, emit func(step)) {
 }
 
 // inquire has the plugin judge what is not held. It never counts as released by the process that looks, as if each poll were another.
-func (w *world) inquire(world *adoption.World) {
+func (w *world) inquire(world *adoption.Snapshot) {
 	yes := func(xp.Ref) bool { return true }
-	world.Inquire(adoption.Inquiry{
-		Asker: adoption.Asker{Restore: theRestore.Namespace + "/" + theRestore.Name}, Label: theRestore.Name, Asked: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
+	world.Investigate(adoption.Investigation{
+		Requester: adoption.Requester{Restore: theRestore.Namespace + "/" + theRestore.Name}, Label: theRestore.Name, Requested: func(xp.ID) bool { return true }, Listed: yes, Whole: yes,
 		Released: func(types.UID) bool { return false },
 		Unmarked: func(types.UID) bool { return false },
 	})

@@ -136,8 +136,8 @@ func (w *world) planFor(s *state) (uint32, damage) {
 }
 
 // observed returns what the plugin observes, and whom it plans for.
-func (w *world) observed(v *view) (world *adoption.World, subjects []xp.Ref, instances map[xp.ID]instance) {
-	world = adoption.NewWorld(w.key)
+func (w *world) observed(v *view) (world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) {
+	world = adoption.NewSnapshot(w.key)
 	world.SetTime(noon)
 	refs := []xp.Ref{}
 	instances = map[xp.ID]instance{}
@@ -182,7 +182,7 @@ func (w *world) think(v *view) (p plan, harm damage) {
 	for _, r := range subjects {
 		var changes []adoption.Change
 		if w.forced {
-			changes = []adoption.Change{adoption.Force(world, r).Change}
+			changes = []adoption.Change{adoption.AssessForce(world, r).Change}
 		} else {
 			next := adoption.Next(world, r)
 			if next.Lost {

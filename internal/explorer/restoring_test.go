@@ -73,7 +73,7 @@ func (cluster) Named(context.Context, schema.GroupVersionKind, string) ([]xp.Man
 	return nil, nil
 }
 
-func (cluster) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+func (cluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // Moved knows of nothing that is elsewhere.
 func (cluster) Moved(context.Context, schema.GroupVersionKind, string) ([]xp.Managing, error) {
@@ -186,7 +186,7 @@ func (w *world) execute(look sight, by instance) made {
 // mutate takes out of an item what the plugin has put in, and the time.
 func (w *world) mutate(u, item *unstructured.Unstructured) {
 	if w.noHold {
-		must(adoption.TakeOff(u))
+		must(adoption.RemoveBackedUpHold(u))
 	}
 	if w.noOwners {
 		u.SetOwnerReferences(nil)
@@ -205,7 +205,7 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", xp.AnnotationRestoreStatus)
 	}
 	if w.noWell {
-		h.Well = make([]xp.TrueConditions, len(h.Refs))
+		h.ComposedConditions = make([]xp.TrueConditions, len(h.Refs))
 	}
 	b, err := json.Marshal(h)
 	must(err)
@@ -233,7 +233,7 @@ func (w *world) arrange() error {
 	mapper := restoreitem.ResourceMapperFn(func(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 		return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s"), w.rules != v120 && gvk.Group != xp.GroupAPIExtensions, nil
 	})
-	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.Asks{}, quiet())
+	order := restoreitem.NewOrder(restoreitem.Crossplane(), mapper, &restoreitem.RequestedItems{}, quiet())
 	done := map[instance]bool{}
 	var visit func(i instance) error
 	visit = func(i instance) error {

@@ -30,7 +30,7 @@ func bystanders() []*unstructured.Unstructured {
 }
 
 // addBystanders adds them to what the plugin observes. To one that is gullible they are all that makes an object the tenant's XR's own.
-func (w *world) addBystanders(world *adoption.World) {
+func (w *world) addBystanders(world *adoption.Snapshot) {
 	xr := world.Get(xp.RefTo(w.backup[original(0)]))
 	if w.gullible && xr != nil {
 		xr = xptest.With(xr, xptest.Refs(bystanders()...))
@@ -158,7 +158,7 @@ func (w *world) stepOf(i instance, c adoption.Change) set {
 
 // isSwayed tells whether a plan for what is not the tenant's would be another if there were nothing of the tenant's: it would change something else, wait for
 // something else, or fail.
-func (w *world) isSwayed(v *view, world *adoption.World, subjects []xp.Ref, instances map[xp.ID]instance) bool {
+func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) bool {
 	without := *v
 	for i := range without.objects {
 		if w.isTenants(i) {

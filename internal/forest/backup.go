@@ -31,7 +31,7 @@ type backup struct {
 	forest *Forest
 	source *Cluster
 	tree   *backupitem.Tree
-	block  *backupitem.Block
+	block  *backupitem.ItemBlock
 	rules  rules
 	tried  map[xp.Item]bool
 	defect Defect
@@ -41,10 +41,10 @@ type backup struct {
 func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *Archive {
 	a := &Archive{Of: of, Said: &Record{swallow: defect.Swallow}, Items: map[xp.Item]*unstructured.Unstructured{}, Failed: map[xp.Item]error{}}
 	source := f.source()
-	links := backupitem.NewLinks(source)
+	links := backupitem.NewResolver(source)
 	b := &backup{
 		Archive: a, forest: f, source: source, tried: map[xp.Item]bool{}, defect: defect,
-		tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewBlock(links, a.Said.Log()),
+		tree: backupitem.NewTree(links, a.Said.Log()), block: backupitem.NewItemBlock(links, a.Said.Log()),
 	}
 	selector, _ := b.tree.AppliesTo() // It has no error.
 	b.rules = rulesOf(selector)

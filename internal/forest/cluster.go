@@ -191,7 +191,7 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 }
 
 // Outrank has nothing to do: nothing here follows the newest revision.
-func (*view) Outrank(context.Context, *unstructured.Unstructured) error { return nil }
+func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // IsReconciled tells whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {

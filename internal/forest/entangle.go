@@ -140,7 +140,7 @@ func (g *grower) forge(o *Object) {
 		`{"restore":"velero/x","pinned":true,"resourceRefs":[{"apiVersion":"cloud.example.org/v1beta1","kind":"Bucket","name":"a"}]}`,
 	))
 	o.Own = o.DeepCopy()
-	if err := adoption.TakeOff(o.Own); err != nil {
+	if err := adoption.RemoveBackedUpHold(o.Own); err != nil {
 		panic(err) // The test is wrong.
 	}
 }

@@ -140,7 +140,7 @@ func givenBack(s *Scenario) []string {
 			return
 		}
 		u = u.DeepCopy()
-		if err := adoption.TakeOff(u); err != nil {
+		if err := adoption.RemoveBackedUpHold(u); err != nil {
 			broken = append(broken, err.Error())
 		}
 		if diff := cmp.Diff(preferencesOf(o.Own), preferencesOf(u)); diff != "" {

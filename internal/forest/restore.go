@@ -113,12 +113,12 @@ var alphabet = func() []string {
 
 func (r *restore) prepare() {
 	log, known := r.Said.Log(), r.cluster.view()
-	asks, doom := &restoreitem.Asks{}, restoreitem.NewDoom(known)
+	asks, doom := &restoreitem.RequestedItems{}, restoreitem.NewXRDCheck(known)
 	for _, o := range restoreitem.Orders() {
-		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).Sparing(known).Minding(doom), rulesOf(o.Selector)})
+		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).WithClaimKinds(known).WithXRDCheck(doom), rulesOf(o.Selector)})
 	}
 	for _, a := range restoreitem.Adopts() {
-		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom).Knowing(asks), rulesOf(a.Selector)})
+		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).WithXRDCheck(doom).WithRequestedItems(asks), rulesOf(a.Selector)})
 	}
 }
 

@@ -111,7 +111,7 @@ func (c *Cluster) definitionNames(ctx context.Context) []string {
 	options := metav1.ListOptions{Limit: pageSize}
 	for {
 		var list *metav1.PartialObjectMetadataList
-		err := c.briefly(func() (err error) {
+		err := c.withFewRetries(func() (err error) {
 			list, err = c.metadata.Resource(xp.ResourceManagedDefinition.WithVersion(xp.KindManagedDefinition.Version)).List(ctx, options)
 
 			return err //nolint:wrapcheck // Nobody is told.

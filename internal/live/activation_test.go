@@ -112,11 +112,11 @@ func TestUnservedKindsAreNamedWithTheirActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := false
-	for _, p := range diagnosis.Validate(survey.Objects, survey.Situation) {
+	for _, p := range diagnosis.Validate(survey.Objects, survey.State) {
 		found = found || p.Object == xp.RefTo(mr) && strings.Contains(p.Reason, "ManagedResourceDefinition buckets.cloud.example.org is not active") &&
 			strings.HasPrefix(p.Next, "activate it: ")
 	}
 	if !found {
-		t.Errorf("validate says %v", diagnosis.Validate(survey.Objects, survey.Situation))
+		t.Errorf("validate says %v", diagnosis.Validate(survey.Objects, survey.State))
 	}
 }

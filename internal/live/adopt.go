@@ -15,33 +15,33 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// stuckAfter is for how long Crossplane may say nothing until there is probably a reason.
-const stuckAfter = time.Minute
+// defaultStuckAfter is for how long Crossplane may say nothing until there is probably a reason.
+const defaultStuckAfter = time.Minute
 
-// lookLasts is for how long what was seen in one call serves the next: Velero polls the operations of a restore one after the other, and then not for a while.
-const lookLasts = 5 * time.Second
+// lookTimeout is for how long what was seen in one call serves the next: Velero polls the operations of a restore one after the other, and then not for a while.
+const lookTimeout = 5 * time.Second
 
 // An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which there is one every 10 s, does not have to be one
 // step. It goes on while something moves.
 type Adopter struct {
 	cluster *Cluster
 	log     logrus.FieldLogger
-	// glance is for how long it looks on to see whether anything moves at all, patience for how long after something has, and limit for how long in all. Who
+	// firstLook is for how long it looks on to see whether anything moves at all, patience for how long after something has, and limit for how long in all. Who
 	// is let go on with a hundred others has a word of it when Crossplane is through with most of them.
-	glance, patience, limit time.Duration
+	firstLook, patience, limit time.Duration
 	// pause is the least time between two looks.
 	pause time.Duration
-	// silence is after which time of silence it asks Crossplane to look at an object, calm for how long nothing else must have moved then, and stuck after which
+	// requestAfter is after which time of silence it asks Crossplane to look at an object, calm for how long nothing else must have moved then, and stuck after which
 	// it says why there probably is no word.
-	silence, calm, stuck time.Duration
-	// telling is for how long a poll tells where adoptions are.
-	telling time.Duration
-	// writes is how many objects are written at a time.
+	requestAfter, quiet, stuckAfter time.Duration
+	// reportTimeout is for how long a poll tells where adoptions are.
+	reportTimeout time.Duration
+	// parallelWrites is how many objects are written at a time.
 	writes int
-	// blind says that it must list again to see what has changed.
-	blind bool
-	// thorough says that somebody waits to be told all.
-	thorough bool
+	// relistFactor says that it must list again to see what has changed.
+	relists bool
+	// reportsAll says that somebody waits to be told all.
+	reportsAll bool
 	// asked says when Crossplane was asked to look at something.
 	asked map[types.UID]time.Time
 	// last is the observer of the last call, and ended when that was.
@@ -61,9 +61,9 @@ type Adopter struct {
 // NewAdopter returns an Adopter of the cluster's XRs.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, glance: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
-		silence: 10 * time.Second, calm: 2 * time.Second, telling: 10 * time.Second, writes: writes,
-		asked: map[types.UID]time.Time{}, stuck: stuckAfter, stepped: func(adoption.Change) {},
+		cluster: cluster, log: log, firstLook: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
+		requestAfter: 10 * time.Second, quiet: 2 * time.Second, reportTimeout: 10 * time.Second, writes: parallelWrites,
+		asked: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, stepped: func(adoption.Change) {},
 	}
 }
 
@@ -77,18 +77,18 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 // Adopt takes the next steps for the XR that ref names, for which the given Restore has an operation, and for all XRs that the label selector finds
 // with it, and returns a Plan for each. What it has read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count
 // if they were signed with the key.
-func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Asker, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
+func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
-	if o == nil || o.selector != selector || o.by.Restore != by.Restore || time.Since(a.ended) > lookLasts || !o.isCurrent() {
+	if o == nil || o.selector != selector || o.by.Restore != by.Restore || time.Since(a.ended) > lookTimeout || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, key, selector, nil)
 		o.by = by
 	}
 	o.refs = append(o.refs, ref)
-	plans, o, err := a.adopt(ctx, o, (*adoption.World).Subjects)
+	plans, o, err := a.adopt(ctx, o, (*adoption.Snapshot).Subjects)
 	a.last, a.ended = o, time.Now()
-	if err != nil || a.blind {
+	if err != nil || a.relists {
 		a.forget()
 	}
 
@@ -106,37 +106,37 @@ func (a *Adopter) forget() {
 // AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
 // a Plan for each. It takes only the right to list, and not that to watch, which fewer have than Velero.
 func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
-	a.thorough, a.blind = true, true
-	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.World) []xp.Ref { return nil })
+	a.reportsAll, a.relists = true, true
+	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
 
 	return plans, err
 }
 
 // adopt takes the next steps for what an observer looks for, and for what else the function finds in what it observes. It returns the observer that was last at
 // work.
-func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.World) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
+func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.Snapshot) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
-	p.brief(o)
-	defer p.tellLate(ctx, everyone)
+	p.skipComposed(o)
+	defer p.reportLate(ctx, unlimited)
 	for {
 		looked, listings := time.Now(), len(o.listings)
-		if err := o.look(ctx); err != nil {
+		if err := o.listNeeded(ctx); err != nil {
 			return nil, o, err
 		}
-		p.looked = 0
+		p.observed = 0
 		if len(o.listings) == listings { // Else it has waited for others.
-			p.looked = time.Since(looked)
+			p.observed = time.Since(looked)
 		}
-		p.pass(ctx, o, append(others(o.world), o.refs...))
+		p.pass(ctx, o, append(others(o.snapshot), o.refs...))
 		took := time.Since(looked)
 		for seen := true; seen; {
-			asked := p.ask(ctx, o, took)
-			if !p.goesOn(took) {
+			asked := p.requestReconciles(ctx, o, took)
+			if !p.continues(took) {
 				p.end(ctx, o)
 
 				return p.plans, o, nil
 			}
-			next, changed, err := p.lookOn(ctx, o, took)
+			next, changed, err := p.waitForChange(ctx, o, took)
 			if err != nil {
 				return nil, o, err
 			}
@@ -146,35 +146,35 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 	}
 }
 
-// lookOn waits until there is something to see, and returns the observer to see it with, and whether there is. What can't be followed is listed anew, after a
+// waitForChange waits until there is something to see, and returns the observer to see it with, and whether there is. What can't be followed is listed anew, after a
 // while that is as long as that takes.
-func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
-	if !p.blind {
+func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
+	if !p.relists {
 		o.follow(ctx, p.plans)
 	}
 	again := func() *observer {
 		o.unfollow()
 		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
 		anew.by = o.by
-		p.brief(anew)
+		p.skipComposed(anew)
 
 		return anew
 	}
-	if p.blind {
+	if p.relists {
 		return again(), true, sleep(ctx, max(p.pause, took))
 	}
 	// Others are to have most of the time.
-	least, most := max(p.pause, others*(p.looked+p.thought)), min(p.calm, max(0, p.patience-time.Since(p.moved)))
+	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))
 	if later := p.later(); !later.IsZero() {
-		most = min(p.calm, max(0, time.Until(later)))
+		most = min(p.quiet, max(0, time.Until(later)))
 	}
-	if err := o.feed.wait(ctx, min(least, most), most); err != nil {
+	if err := o.events.wait(ctx, min(least, most), most); err != nil {
 		return o, false, err
 	}
 	if changed, ok := o.catchUp(); ok {
 		return o, changed, nil
 	}
-	p.blind = p.lost // Whoever is told nothing twice has to look for themselves.
+	p.relists = p.lost // Whoever is told nothing twice has to look for themselves.
 	p.lost = true
 
 	return again(), true, nil
@@ -184,8 +184,8 @@ func (p *poll) lookOn(ctx context.Context, o *observer, took time.Duration) (*ob
 func (p *poll) later() time.Time {
 	var first time.Time
 	for _, plan := range p.plans {
-		if !plan.Later.IsZero() && (first.IsZero() || plan.Later.Before(first)) {
-			first = plan.Later
+		if !plan.NextAt.IsZero() && (first.IsZero() || plan.NextAt.Before(first)) {
+			first = plan.NextAt
 		}
 	}
 
@@ -195,8 +195,8 @@ func (p *poll) later() time.Time {
 // isLate tells whether it is time for another plan though nothing has changed.
 func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
-// others is how many times as long as looking and planning take others have the machine, which may be the API server's too.
-const others = 4
+// idleFactor is how many times as long as looking and planning take others have the machine, which may be the API server's too.
+const idleFactor = 4
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
@@ -231,7 +231,7 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 			return err
 		}
 
-		_, err = a.tellOne(ctx, news)
+		_, err = a.reportOne(ctx, news)
 
 		return err
 	})

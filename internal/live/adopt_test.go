@@ -23,7 +23,7 @@ import (
 // hasty is an Adopter whose time is short.
 func hasty(s *server) *Adopter {
 	a := NewAdopter(s.cluster(), quiet())
-	a.glance, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
+	a.firstLook, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
 
 	return a
 }
@@ -117,7 +117,7 @@ func TestAdoptWaits(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(s *server)
-		// looks is how often it looks: once, or more often.
+		// pollFactor is how often it looks: once, or more often.
 		once bool
 		want string
 	}{

@@ -24,12 +24,12 @@ const requestTimeout = 35 * time.Second
 // conversionPatience is for how long what can't be converted is asked for again. There is an answer, and who has to wait for the webhook does so elsewhere.
 const conversionPatience = 5 * time.Second
 
-// answering is what answers, but for a group and version.
-const answering = "the API server"
+// apiServerName is what answers, but for a group and version.
+const apiServerName = "the API server"
 
-// again does what asks the API server as often as it takes to get an answer, for about as long as it takes to restart one. An item that Velero restores has no
+// withRetry does what asks the API server as often as it takes to get an answer, for about as long as it takes to restart one. An item that Velero restores has no
 // second chance. It ends when done is closed, if that is not nil. Of what did not answer last time no more is expected than one failure.
-func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error {
+func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) error {
 	c.asking.Lock()
 	pauses, silent := c.pauses, c.silent[of]
 	c.asking.Unlock()
@@ -40,10 +40,10 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 	for tries := 1; ; tries++ {
 		err := do()
 		passing := isPassing(err)
-		if xp.IsConversion(err) && (tries >= brief || time.Since(began) > conversionPatience) {
+		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionPatience) {
 			return err // It says nothing of other kinds.
 		}
-		if given := (gaveUpError{}); errors.As(err, &given) {
+		if given := (retriesExhaustedError{}); errors.As(err, &given) {
 			return err
 		}
 		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
@@ -54,7 +54,7 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 			}
 			c.asking.Unlock()
 			if passing {
-				err = gaveUpError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, times(tries), of)}
+				err = retriesExhaustedError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, timesText(tries), of)}
 			}
 
 			return err
@@ -66,7 +66,7 @@ func (c *Cluster) again(done <-chan struct{}, of string, do func() error) error 
 	}
 }
 
-func times(n int) string {
+func timesText(n int) string {
 	if n == 1 {
 		return "once"
 	}
@@ -83,13 +83,13 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-// brief is how often more that is tried which is not worth to wait for.
-const brief = 3
+// fewRetries is how often more that is tried which is not worth to wait for.
+const fewRetries = 3
 
-// briefly does what asks the API server a few times if need be. It is for what is done at the next poll otherwise, or is not worth to wait for.
-func (c *Cluster) briefly(do func() error) error {
+// withFewRetries does what asks the API server a few times if need be. It is for what is done at the next poll otherwise, or is not worth to wait for.
+func (c *Cluster) withFewRetries(do func() error) error {
 	pauses := c.pauses
-	pauses.Steps = min(pauses.Steps, brief)
+	pauses.Steps = min(pauses.Steps, fewRetries)
 	began := time.Now()
 
 	// One that hangs was waited for long enough.
@@ -107,14 +107,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout()
 }
 
-// A gaveUpError is one that was tried again often enough.
-type gaveUpError struct{ error }
+// A retriesExhaustedError is one that was tried again often enough.
+type retriesExhaustedError struct{ error }
 
-func (e gaveUpError) Unwrap() error { return e.error }
+func (e retriesExhaustedError) Unwrap() error { return e.error }
 
 // isPassing tells an error that may be gone next time from an answer.
 func isPassing(err error) bool {
-	if given := (gaveUpError{}); err == nil || errors.As(err, &given) {
+	if given := (retriesExhaustedError{}); err == nil || errors.As(err, &given) {
 		return false
 	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -135,8 +135,8 @@ func pausesBetween() wait.Backoff {
 	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 
-// isIn tells whether a merge patch would change nothing of what it is applied to.
-func isIn(patch, object map[string]any) bool {
+// isNoOp tells whether a merge patch would change nothing of what it is applied to.
+func isNoOp(patch, object map[string]any) bool {
 	for key, want := range patch {
 		have, there := object[key]
 		switch want := want.(type) {
@@ -146,7 +146,7 @@ func isIn(patch, object map[string]any) bool {
 			}
 		case map[string]any:
 			// What is not there is what removes nothing from it.
-			if in, ok := have.(map[string]any); there && !ok || !isIn(want, in) {
+			if in, ok := have.(map[string]any); there && !ok || !isNoOp(want, in) {
 				return false
 			}
 		default:

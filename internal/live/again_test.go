@@ -191,7 +191,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 			ask: func(t *testing.T, c *Cluster) (any, error) {
 				t.Helper()
 
-				return nil, c.Outrank(t.Context(), xptest.Revision("another", x))
+				return nil, c.RaiseRevision(t.Context(), xptest.Revision("another", x))
 			},
 		},
 		"Observe": {
@@ -277,7 +277,7 @@ func TestAnswersAreFinal(t *testing.T) {
 	for name, want := range cases {
 		t.Run(name, func(t *testing.T) {
 			n := 0
-			err := rushed(newServer().cluster()).again(t.Context().Done(), answering, func() error { n++; return want })
+			err := rushed(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
 			if n != 1 || err != want { //nolint:errorlint // It must be that very error.
 				t.Errorf("asked %d times: %v", n, err)
 			}

@@ -11,29 +11,29 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// beside is how many kinds are listed at a time: while one page is decoded here the API server encodes another. It is little, since a page of each is in
+// parallelLists is how many kinds are listed at a time: while one page is decoded here the API server encodes another. It is little, since a page of each is in
 // memory.
-const beside = 4
+const parallelLists = 4
 
-// An outcome is what has come of a list: as of when it is, and how long it took. There is no listing if there is an error.
-type outcome struct {
+// A prefetchResult is what has come of a list: as of when it is, and how long it took. There is no listing if there is an error.
+type prefetchResult struct {
 	*listing
 
 	took time.Duration
 	err  error
 }
 
-// ask lists what the options select in a collection.
-func (o *observer) ask(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) (a outcome) {
+// prefetch lists what the options select in a collection.
+func (o *observer) prefetch(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) (a prefetchResult) {
 	began, early := time.Now(), false
 	l := &listing{collection: p, options: options}
 	version, err := o.cluster.eachTrying(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
-		u = slim(u)
+		u = trim(u)
 		o.adding.Lock()
 		defer o.adding.Unlock()
 		o.put(u)
 	}, func(version string) {
-		if !early && time.Since(began) > soon {
+		if !early && time.Since(began) > uselessWatch {
 			l.options.ResourceVersion = version
 			early = o.followEarly(ctx, l)
 		}
@@ -52,9 +52,9 @@ func (o *observer) ask(ctx context.Context, p collection, options metav1.ListOpt
 	return a
 }
 
-// listBeside lists side by side those kinds of what is needed that are to be listed for the first time, and tells whether there were any. What is vital comes
+// prefetchList lists side by side those kinds of what is needed that are to be listed for the first time, and tells whether there were any. What is vital comes
 // first, and is followed as soon as it is listed.
-func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error) {
+func (o *observer) prefetchList(ctx context.Context, needs []xp.Ref) (bool, error) {
 	labelled, _ := o.due(needs)
 	var due []collection
 	for _, p := range labelled {
@@ -71,19 +71,19 @@ func (o *observer) listBeside(ctx context.Context, needs []xp.Ref) (bool, error)
 	if len(due) < 2 {
 		return false, nil
 	}
-	outcomes := make([]outcome, len(due))
+	outcomes := make([]prefetchResult, len(due))
 	var asking sync.WaitGroup
-	tickets := make(chan struct{}, beside)
+	tickets := make(chan struct{}, parallelLists)
 	for n, p := range due {
 		tickets <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-tickets }()
-			outcomes[n] = o.ask(ctx, p, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.briefly)
+			outcomes[n] = o.prefetch(ctx, p, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.withFewRetries)
 		})
 	}
 	asking.Wait()
 	for n, p := range due {
-		o.ahead[p], o.labelled[p] = outcomes[n], true
+		o.prefetched[p], o.labelled[p] = outcomes[n], true
 		if err := o.list(ctx, p, o.selector); err != nil {
 			return false, err
 		}

@@ -73,7 +73,7 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 		}
 	}
 	a := brisk(t, s)
-	a.glance = time.Minute // It ends when nothing is left to wait for.
+	a.firstLook = time.Minute // It ends when nothing is left to wait for.
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)

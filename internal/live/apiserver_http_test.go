@@ -214,7 +214,7 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 	ctx := r.Context()
 	if s.ending {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, soon+soon/5)
+		ctx, cancel = context.WithTimeout(ctx, uselessWatch+uselessWatch/5)
 		defer cancel()
 	}
 	go func() {

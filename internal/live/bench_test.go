@@ -133,15 +133,15 @@ func BenchmarkLook(b *testing.B) {
 			s := newAPIServer(b)
 			first := s.forest(b, xrs, time.Now())
 			a := NewAdopter(s.connect(b), quiet())
-			a.blind = true
+			a.relists = true
 			p := a.newPoll(ctx)
 			o := newObserver(a.cluster, adoption.Unverified, selector, []xp.Ref{first})
-			p.brief(o)
+			p.skipComposed(o)
 			look := func() {
-				if err := o.look(ctx); err != nil {
+				if err := o.listNeeded(ctx); err != nil {
 					b.Fatal(err)
 				}
-				p.plans, _ = p.plan(o.world, append(o.world.Subjects(), o.refs...))
+				p.plans, _ = p.plan(o.snapshot, append(o.snapshot.Subjects(), o.refs...))
 			}
 			look()
 			changed := restored(xptest.MR("x00000-0", xptest.ControlledBy(xptest.XR("x00000"))))

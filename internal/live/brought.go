@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A brought is what restores had created of a kind when it was first asked for.
-type brought struct {
+// A restoredIndex is what restores had created of a kind when it was first asked for.
+type restoredIndex struct {
 	// strays are those of which a restore was stopped before it had written back who manages them.
 	strays map[xp.ID]bool
 	// named are the MRs in namespaces by external-name.
@@ -22,22 +22,22 @@ type brought struct {
 
 // Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind, which it lists once.
 func (c *Cluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	b, err := c.broughtOf(ctx, gvk)
+	b, err := c.restoredIndexOf(ctx, gvk)
 
 	return b.named[externalName], err
 }
 
-func (c *Cluster) broughtOf(ctx context.Context, gvk schema.GroupVersionKind) (brought, error) {
+func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKind) (restoredIndex, error) {
 	c.mu.Lock()
-	b, ok := c.brought[gvk.GroupKind()]
+	b, ok := c.restoredIndexes[gvk.GroupKind()]
 	c.mu.Unlock()
 	if ok {
 		return b, nil
 	}
 	if err := c.unconverted(gvk); err != nil {
-		return brought{}, err
+		return restoredIndex{}, err
 	}
-	b = brought{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
+	b = restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}
 	err := c.Each(ctx, gvk, "", metav1.ListOptions{LabelSelector: velerov1.RestoreNameLabel}, func(u *unstructured.Unstructured) {
 		if adoption.IsStray(u) {
 			b.strays[xp.RefTo(u).ID()] = true
@@ -47,11 +47,11 @@ func (c *Cluster) broughtOf(ctx context.Context, gvk schema.GroupVersionKind) (b
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return brought{}, c.unread(gvk, err)
+		return restoredIndex{}, c.noteUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.brought[gvk.GroupKind()] = b
+	c.restoredIndexes[gvk.GroupKind()] = b
 
 	return b, nil
 }

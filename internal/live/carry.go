@@ -19,30 +19,30 @@ import (
 
 // Patch carries out a merge patch on the object as it was observed, and returns what planning reads of it as it is then.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
-	after, err := c.change(ctx, adoption.Change{Target: u, Patch: patch})
+	after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: patch})
 
-	return slim(after), err
+	return trim(after), err
 }
 
 // Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing more, unless
 // somebody has taken off the one that it has just written: then that it manages the pause is what tells whose that is.
-func (c *Cluster) Carry(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
-	after, err := c.change(ctx, change)
+func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
+	after, err := c.applyChange(ctx, change)
 	if err != nil || change.Marks() || xp.HasAnnotation(after, adoption.AnnotationHold) {
-		return slim(after), err
+		return trim(after), err
 	}
 	if p, ok := adoption.WithoutOwn(after); ok {
 		// Nothing waits for it, and somebody may have written the object meanwhile.
-		if without, err := c.change(ctx, adoption.Change{Target: after, Patch: p}); err == nil {
+		if without, err := c.applyChange(ctx, adoption.Change{Target: after, Patch: p}); err == nil {
 			after = without
 		}
 	}
 
-	return slim(after), nil
+	return trim(after), nil
 }
 
-// change carries a change out, and returns the object as it is then: as one that is applied server-side, if it can be that.
-func (c *Cluster) change(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
+// applyChange carries a change out, and returns the object as it is then: as one that is applied server-side, if it can be that.
+func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change.Patch)
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the patch of %s: %w", xp.String(change.Target), err)
@@ -58,7 +58,7 @@ func (c *Cluster) change(ctx context.Context, change adoption.Change) (*unstruct
 		case err == nil && isDone(patch, after), err != nil && !isInapplicable(err):
 			return after, err
 		case err == nil: // What the API server has by default is something else here.
-			if patch, err = at(after, patch); err != nil {
+			if patch, err = withResourceVersion(after, patch); err != nil {
 				return nil, err
 			}
 		}
@@ -77,8 +77,8 @@ func (c *Cluster) apply(ctx context.Context, u *unstructured.Unstructured, confi
 	return c.patchAs(ctx, u, types.ApplyPatchType, b, merge, metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
 }
 
-// at returns a merge patch for an object as it is now.
-func at(u *unstructured.Unstructured, patch []byte) ([]byte, error) {
+// withResourceVersion returns a merge patch for an object as it is now.
+func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, error) {
 	now, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion()}})
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the version of %s: %w", xp.String(u), err)
@@ -108,7 +108,7 @@ func (c *Cluster) patchAs(
 	objects := c.client.Resource(gvr).Namespace(u.GetNamespace())
 	var after *unstructured.Unstructured
 	tries := 0
-	err = c.briefly(func() error {
+	err = c.withFewRetries(func() error {
 		tries++
 		got, err := objects.Patch(ctx, u.GetName(), of, patch, options)
 		if err != nil {
@@ -136,5 +136,5 @@ func isDone(patch []byte, u *unstructured.Unstructured) bool {
 	}
 	unstructured.RemoveNestedField(wanted, "metadata", "resourceVersion")
 
-	return isIn(wanted, u.Object)
+	return isNoOp(wanted, u.Object)
 }

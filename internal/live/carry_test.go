@@ -81,7 +81,7 @@ func TestCarry(t *testing.T) {
 
 				return true, s.put(xorders, xptest.XR("x", xptest.Policy(tc.policy))), nil
 			})
-			after, err := rushed(s.cluster()).Carry(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
+			after, err := rushed(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
 			if diff := cmp.Diff(tc.want, carried); diff != "" {
 				t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
 			}

@@ -57,14 +57,14 @@ type Cluster struct {
 	// versions are what CRDs say of those of their kinds.
 	versions map[schema.GroupKind]xp.Versions
 	// conversions are the kinds that could not be converted.
-	conversions map[schema.GroupVersionKind]unread
+	conversions map[schema.GroupVersionKind]unreadableKind
 	owners      map[xp.ID][]byte
-	// deaf says that Crossplane did not say in time that it had seen a pause.
-	deaf        bool
-	inventories map[schema.GroupKind]inventory
-	// brought are what restores have created, by kind.
-	brought     map[schema.GroupKind]brought
-	definitions definitions
+	// unresponsive says that Crossplane did not say in time that it had seen a pause.
+	unresponsive bool
+	inventories  map[schema.GroupKind]inventory
+	// restoredIndex are what restores have created, by kind.
+	restoredIndexes map[schema.GroupKind]restoredIndex
+	definitions     definitions
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
 
@@ -165,7 +165,7 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 func (c *Cluster) FailFast() *Cluster {
 	c.asking.Lock()
 	defer c.asking.Unlock()
-	c.silent[answering] = true
+	c.silent[apiServerName] = true
 
 	return c
 }
@@ -176,19 +176,19 @@ func (c *Cluster) Name() string { return c.name }
 // NewCluster returns a Cluster that uses the given clients.
 func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 	return &Cluster{
-		client:      client,
-		pages:       pagesOf(client),
-		discovery:   resources,
-		now:         time.Now,
-		kinds:       map[schema.GroupVersion]kinds{},
-		versions:    map[schema.GroupKind]xp.Versions{},
-		conversions: map[schema.GroupVersionKind]unread{},
-		owners:      map[xp.ID][]byte{},
-		inventories: map[schema.GroupKind]inventory{},
-		brought:     map[schema.GroupKind]brought{},
-		markKeys:    map[string]adoption.Key{},
-		pauses:      pausesBetween(),
-		silent:      map[string]bool{},
+		client:          client,
+		pages:           pagesOf(client),
+		discovery:       resources,
+		now:             time.Now,
+		kinds:           map[schema.GroupVersion]kinds{},
+		versions:        map[schema.GroupKind]xp.Versions{},
+		conversions:     map[schema.GroupVersionKind]unreadableKind{},
+		owners:          map[xp.ID][]byte{},
+		inventories:     map[schema.GroupKind]inventory{},
+		restoredIndexes: map[schema.GroupKind]restoredIndex{},
+		markKeys:        map[string]adoption.Key{},
+		pauses:          pausesBetween(),
+		silent:          map[string]bool{},
 	}
 }
 
@@ -200,7 +200,7 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		return nil, err
 	}
 	var u *unstructured.Unstructured
-	err = c.again(ctx.Done(), answering, func() error {
+	err = c.withRetry(ctx.Done(), apiServerName, func() error {
 		got, err := c.client.Resource(gvr).Namespace(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("cannot get %s: %w", r, err)
@@ -210,7 +210,7 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		return nil
 	})
 	if apierrors.IsMethodNotSupported(err) {
-		return nil, notThere(gvr, r)
+		return nil, notFound(gvr, r)
 	}
 
 	return u, err
@@ -234,7 +234,7 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 		}
 	}
 
-	return nil, notThere(gvr, r)
+	return nil, notFound(gvr, r)
 }
 
 // locate returns the resource of what r names, and r without a namespace if it is cluster-scoped. Errors are those of Resource, and that it can't be there
@@ -248,12 +248,12 @@ func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) 
 		r.Namespace = ""
 	}
 	if !xp.IsValidName(r.Namespace, r.Name) {
-		return gvr, r, notThere(gvr, r)
+		return gvr, r, notFound(gvr, r)
 	}
 
 	return gvr, r, nil
 }
 
-func notThere(gvr schema.GroupVersionResource, r xp.Ref) error {
+func notFound(gvr schema.GroupVersionResource, r xp.Ref) error {
 	return fmt.Errorf("cannot get %s: %w", r, apierrors.NewNotFound(gvr.GroupResource(), r.Name))
 }

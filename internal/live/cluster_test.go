@@ -54,7 +54,7 @@ func TestResourceThatComesLater(t *testing.T) {
 		}
 		gv := gvk.GroupVersion().String()
 		s.kinds[gv] = append(s.kinds[gv], metav1.APIResource{Name: "news", Kind: "New"})
-		now = now.Add(unservedFor)
+		now = now.Add(unservedTTL)
 		if gvr, _, err := c.Resource(gvk); err != nil || gvr.Resource != "news" {
 			t.Errorf("A CRD can come while a restore is under way; got %v, %v", gvr, err)
 		}
@@ -116,7 +116,7 @@ func TestResourceOfMadeUpKinds(t *testing.T) {
 			if len(c.silent) > 0 || len(c.kinds) > len(tc.want) {
 				t.Errorf("what is remembered grows with what is named: %v, %v", c.silent, c.kinds)
 			}
-			now = now.Add(unservedFor)
+			now = now.Add(unservedTTL)
 			for n := range 1000 {
 				_, _, _ = c.Resource(tc.kind(n)) // How often it asks is what matters.
 			}

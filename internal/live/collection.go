@@ -28,7 +28,7 @@ func (o *observer) due(needs []xp.Ref) (labelled, whole []collection) {
 	for _, r := range needs {
 		gvk := r.GroupVersionKind()
 		switch {
-		case o.world.Has(r) || isListed(o.whole, gvk, r.Namespace):
+		case o.snapshot.Has(r) || isListed(o.whole, gvk, r.Namespace):
 		case !isListed(o.labelled, gvk, r.Namespace):
 			first.add(gvk, r.Namespace)
 		default:

@@ -25,7 +25,7 @@ func (c *Cluster) Discover() error {
 	}
 	var groups []*metav1.APIGroup
 	var lists []*metav1.APIResourceList
-	err := c.again(nil, answering, func() (err error) {
+	err := c.withRetry(nil, apiServerName, func() (err error) {
 		groups, lists, err = all.ServerGroupsAndResources()
 
 		return err
@@ -37,7 +37,7 @@ func (c *Cluster) Discover() error {
 	}
 	c.asking.Lock()
 	for gv := range failed {
-		c.silent[whatServes(gv)] = true
+		c.silent[serverOf(gv)] = true
 	}
 	c.asking.Unlock()
 	found := &metav1.APIGroupList{}

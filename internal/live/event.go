@@ -60,7 +60,7 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	}}
 	events := schema.GroupVersionResource{Version: "v1", Resource: "events"}
 	// Rather twice than not at all.
-	return c.briefly(func() error {
+	return c.withFewRetries(func() error {
 		_, err := c.client.Resource(events).Namespace(namespace).Create(ctx, event, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return fmt.Errorf("cannot write an Event about %s: %w", xp.String(u), err)
@@ -84,29 +84,29 @@ func cut(s string, limit int, end string) string {
 	return s[:n] + end
 }
 
-// tell writes what is to be told into the mark of what it is about, and an Event, first of what needs a person. What can't be told is logged, and is no reason
+// report writes what is to be told into the mark of what it is about, and an Event, first of what needs a person. What can't be told is logged, and is no reason
 // to stop: what has changed since it was observed is told at the next poll, if it is true then. So is what there is no time for in this one, since nobody is
-// released meanwhile; the operation of each says the same.
-func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
-	slices.SortStableFunc(news, func(x, y adoption.News) int { return rank(x) - rank(y) })
+// releaseNotice meanwhile; the operation of each says the same.
+func (a *Adopter) report(ctx context.Context, o *observer, news []adoption.Notice) {
+	slices.SortStableFunc(news, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
 	began := time.Now()
 	var untold atomic.Int64
-	a.together(len(news), func(i int) {
+	a.inParallel(len(news), func(i int) {
 		n := news[i]
-		news[i] = adoption.News{} // Of thousands nobody needs what was told any more.
-		if !a.thorough && time.Since(began) > a.telling {
+		news[i] = adoption.Notice{} // Of thousands nobody needs what was told any more.
+		if !a.reportsAll && time.Since(began) > a.reportTimeout {
 			untold.Add(1)
 			var marked bool
 			if n, marked = o.later(xp.RefTo(n.Target)); !marked {
 				return
 			}
 		}
-		after, err := a.tellOne(ctx, n)
+		after, err := a.reportOne(ctx, n)
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			a.log.WithField("object", xp.String(n.Target)).WithError(err).Warn("Cannot say on the object where its adoption is")
 		}
 		if after != nil {
-			o.wrote(after)
+			o.putWritten(after)
 		}
 	})
 	if n := untold.Load(); n > 0 {
@@ -115,54 +115,54 @@ func (a *Adopter) tell(ctx context.Context, o *observer, news []adoption.News) {
 }
 
 // later is adoption.World's, while others write.
-func (o *observer) later(r xp.Ref) (adoption.News, bool) {
+func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
 	o.adding.Lock()
 	defer o.adding.Unlock()
 
-	return o.world.Later(r)
+	return o.snapshot.LaterNotice(r)
 }
 
-// rank is lower for what is to be told first.
-func rank(n adoption.News) int {
-	if n.Bad {
+// reportOrder is lower for what is to be told first.
+func reportOrder(n adoption.Notice) int {
+	if n.Warning {
 		return 0
 	}
 
 	return 1
 }
 
-// tellOne writes what is to be told of one object, and returns that as it is after its mark was written; nil if it was not.
-func (a *Adopter) tellOne(ctx context.Context, n adoption.News) (after *unstructured.Unstructured, err error) {
+// reportOne writes what is to be told of one object, and returns that as it is after its mark was written; nil if it was not.
+func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
-		if after, err = a.cluster.Carry(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
+		if after, err = a.cluster.ApplyChange(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case n.Event == "":
 		return after, nil
-	case n.Bad:
+	case n.Warning:
 		return after, a.cluster.Warn(ctx, n.Target, n.Event, n.Message)
 	default:
 		return after, a.cluster.Note(ctx, n.Target, n.Event, n.Message)
 	}
 }
 
-// arrive takes note of those that are held and of which nothing was told yet.
-func (p *poll) arrive(o *observer, refs []xp.Ref) {
-	for _, n := range adoption.Arrivals(o.world, refs) {
+// noteHeld takes note of those that are held and of which nothing was told yet.
+func (p *poll) noteHeld(o *observer, refs []xp.Ref) {
+	for _, n := range adoption.HeldNotices(o.snapshot, refs) {
 		if _, again := p.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
 			p.held = append(p.held, n)
 		}
 	}
 }
 
-func outline(u *unstructured.Unstructured) *unstructured.Unstructured {
+func identityOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 }
 
-// isToldFree tells whether it is told of an object that it is held no more: of XRs and claims.
-func isToldFree(u *unstructured.Unstructured) bool {
+// reportsRelease tells whether it is told of an object that it is held no more: of XRs and claims.
+func reportsRelease(u *unstructured.Unstructured) bool {
 	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
 		return false
 	}
@@ -171,31 +171,31 @@ func isToldFree(u *unstructured.Unstructured) bool {
 	return err == nil && h != nil
 }
 
-// released returns what is to be told of an object that a step has taken the hold off; ok is false if it has not.
-func released(after *unstructured.Unstructured, why string) (n adoption.News, ok bool) {
+// releaseNotice returns what is to be told of an object that a step has taken the hold off; ok is false if it has not.
+func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Notice, ok bool) {
 	h, err := adoption.HoldOf(after)
 
-	return adoption.News{Target: outline(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
+	return adoption.Notice{Target: identityOf(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
 }
 
-// tellLate tells of those that have arrived, and then of those that were released, since it was last called: of no more than given. Others wait for their
+// reportLate tells of those that have arrived, and then of those that were released, since it was last called: of no more than given. Others wait for their
 // release meanwhile, so it is called when nothing else is to do.
-func (p *poll) tellLate(ctx context.Context, most int) {
+func (p *poll) reportLate(ctx context.Context, most int) {
 	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
 		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
 
 		return
 	}
-	for _, news := range []*[]adoption.News{&p.held, &p.free} {
+	for _, news := range []*[]adoption.Notice{&p.held, &p.free} {
 		now := (*news)[:min(most, len(*news))]
-		p.together(len(now), func(n int) { p.tellOf(ctx, now[n]) })
+		p.inParallel(len(now), func(n int) { p.recordEvent(ctx, now[n]) })
 		*news, most = (*news)[len(now):], most-len(now)
 	}
 }
 
-// tellOf writes an Event of what is in no mark.
-func (a *Adopter) tellOf(ctx context.Context, n adoption.News) {
-	if _, err := a.tellOne(ctx, n); err != nil {
+// recordEvent writes an Event of what is in no mark.
+func (a *Adopter) recordEvent(ctx context.Context, n adoption.Notice) {
+	if _, err := a.reportOne(ctx, n); err != nil {
 		a.log.WithFields(logrus.Fields{"object": xp.String(n.Target), "event": n.Event}).WithError(err).Warn("Cannot say on the object where its adoption is")
 	}
 }

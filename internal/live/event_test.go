@@ -105,7 +105,7 @@ func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
 	poll := func(telling time.Duration) map[string]int {
 		t.Helper()
 		a := brisk(t, s)
-		a.telling, a.writes = telling, 1
+		a.reportTimeout, a.writes = telling, 1
 		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xptest.XR("x00"))); err != nil {
 			t.Fatal(err)
 		}

@@ -141,7 +141,7 @@ func (c *Cluster) patchOf(ctx context.Context, u *unstructured.Unstructured, pat
 	}
 	metadata["uid"] = string(u.GetUID())
 
-	return c.change(ctx, adoption.Change{Target: u, Patch: patch, Manager: exchangeManager})
+	return c.applyChange(ctx, adoption.Change{Target: u, Patch: patch, Manager: exchangeManager})
 }
 
 // KeepExternal has the external resource of an MR stay when that is deleted.

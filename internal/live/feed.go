@@ -13,13 +13,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A feed is what has become of what was listed, as the API server tells it. It has the last of each object, since a thousand can be changed again and again
+// An eventQueue is what has become of what was listed, as the API server tells it. It has the last of each object, since a thousand can be changed again and again
 // before anybody looks.
-type feed struct {
+type eventQueue struct {
 	cancel context.CancelFunc
 
-	mu   sync.Mutex
-	news []happening
+	mu     sync.Mutex
+	events []watchEvent
 	// places say where in the news something is.
 	places map[place]int
 	// there is all that there was of what was listed again when it was.
@@ -32,8 +32,8 @@ type feed struct {
 	woken chan struct{}
 }
 
-// A happening is what has become of an object, of which it has what planning reads.
-type happening struct {
+// A watchEvent is what has become of an object, of which it has what planning reads.
+type watchEvent struct {
 	event  watch.EventType
 	id     xp.ID
 	packed pack.Object
@@ -43,58 +43,58 @@ type happening struct {
 }
 
 // version is that of the object as it is.
-func (h happening) version() string { return h.versions[len(h.versions)-1] }
+func (h watchEvent) version() string { return h.versions[len(h.versions)-1] }
 
 type place struct {
 	in *listing
 	id xp.ID
 }
 
-func newFeed() *feed {
-	return &feed{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
+func newEventQueue() *eventQueue {
+	return &eventQueue{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
 }
 
 // add says what has become of an object that was listed.
-func (f *feed) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
+func (f *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.packer == nil {
 		f.packer = pack.New()
 	}
-	h := happening{event: event, id: xp.RefTo(u).ID(), packed: f.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
+	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: f.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
 	at := place{in: in, id: h.id}
 	if n, ok := f.places[at]; ok {
-		h.versions, h.packed = append(f.news[n].versions, h.versions...), h.packed.Clone()
-		f.news[n] = h
+		h.versions, h.packed = append(f.events[n].versions, h.versions...), h.packed.Clone()
+		f.events[n] = h
 	} else {
-		f.places[at] = len(f.news)
-		f.news = append(f.news, h)
+		f.places[at] = len(f.events)
+		f.events = append(f.events, h)
 	}
-	f.wake()
+	f.notify()
 }
 
 // relisted says what is there, after the news that were told of it.
-func (f *feed) relisted(l *listing, there map[xp.ID]bool) {
+func (f *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.there[l] = there
-	f.news = slices.DeleteFunc(f.news, func(h happening) bool { return h.in == l && !there[h.id] })
+	f.events = slices.DeleteFunc(f.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
 	clear(f.places)
-	for n, h := range f.news {
+	for n, h := range f.events {
 		f.places[place{in: h.in, id: h.id}] = n
 	}
-	f.wake()
+	f.notify()
 }
 
-// lose says that there may be more than what is told.
-func (f *feed) lose() {
+// markIncomplete says that there may be more than what is told.
+func (f *eventQueue) markIncomplete() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lost = true
-	f.wake()
+	f.notify()
 }
 
-func (f *feed) wake() {
+func (f *eventQueue) notify() {
 	select {
 	case f.woken <- struct{}{}:
 	default:
@@ -102,10 +102,10 @@ func (f *feed) wake() {
 }
 
 // take returns the news since it was last called, and what there was before them of what was listed again; ok is false if they are not all.
-func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok bool) {
+func (f *eventQueue) take() (news []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	news, f.news = f.news, nil
+	news, f.events = f.events, nil
 	clear(f.places)
 	there, f.there = f.there, map[*listing]map[xp.ID]bool{}
 
@@ -113,7 +113,7 @@ func (f *feed) take() (news []happening, there map[*listing]map[xp.ID]bool, ok b
 }
 
 // object returns the object of a happening. Others add to what it is packed with.
-func (f *feed) object(h happening) *unstructured.Unstructured {
+func (f *eventQueue) object(h watchEvent) *unstructured.Unstructured {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
@@ -121,7 +121,7 @@ func (f *feed) object(h happening) *unstructured.Unstructured {
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.
-func (f *feed) wait(ctx context.Context, least, most time.Duration) error {
+func (f *eventQueue) wait(ctx context.Context, least, most time.Duration) error {
 	if err := sleep(ctx, least); err != nil {
 		return err
 	}

@@ -43,19 +43,19 @@ func TestNews(t *testing.T) {
 			in := &listing{collection: collection{GroupVersionKind: of("x", "").GroupVersionKind()}}
 			o.put(of("x", "5"))
 			if tc.written != "" {
-				o.wrote(of("x", tc.written))
+				o.putWritten(of("x", tc.written))
 			}
 			var got []string
 			for _, versions := range tc.told {
 				for _, version := range versions {
-					o.feed.add(watch.Modified, of("x", version), in)
+					o.events.add(watch.Modified, of("x", version), in)
 				}
-				before := o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				before := o.snapshot.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
 				changed, ok := o.catchUp()
 				if !ok {
 					t.Error("Nothing was lost.")
 				}
-				now := o.world.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
+				now := o.snapshot.Get(xp.RefTo(of("x", ""))).GetResourceVersion()
 				if changed != (now != before) {
 					t.Errorf("%s There is something to see: %t, from %s to %s", tc.reason, changed, before, now)
 				}
@@ -70,7 +70,7 @@ func TestNews(t *testing.T) {
 
 // As many objects are kept as there are, however often they change before somebody looks.
 func TestFeed(t *testing.T) {
-	f := newFeed()
+	f := newEventQueue()
 	labelled, all := &listing{}, &listing{}
 	for _, version := range []string{"1", "2"} {
 		for _, in := range []*listing{labelled, all} {
@@ -89,7 +89,7 @@ func TestFeed(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
 		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
 	}
-	f.lose()
+	f.markIncomplete()
 	if news, _, ok := f.take(); len(news) > 0 || ok {
 		t.Errorf("%v are told twice, or nobody says that something is missing", news)
 	}
@@ -105,16 +105,16 @@ func TestRelisted(t *testing.T) {
 		o.put(u)
 	}
 	for _, u := range []*unstructured.Unstructured{gone, there} {
-		o.feed.add(watch.Modified, restored(u), in)
+		o.events.add(watch.Modified, restored(u), in)
 	}
-	o.feed.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
-	o.feed.add(watch.Added, restored(later), in)
-	o.feed.add(watch.Modified, restored(of("there", "2")), in)
+	o.events.relisted(in, map[xp.ID]bool{xp.RefTo(there).ID(): true})
+	o.events.add(watch.Added, restored(later), in)
+	o.events.add(watch.Modified, restored(of("there", "2")), in)
 	if !o.isCurrent() {
 		t.Error("Nothing was lost.")
 	}
 	var got []string
-	for _, u := range o.world.All(gone.GroupVersionKind().GroupKind()) {
+	for _, u := range o.snapshot.All(gone.GroupVersionKind().GroupKind()) {
 		got = append(got, u.GetName()+" "+u.GetResourceVersion())
 	}
 	slices.Sort(got)

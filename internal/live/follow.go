@@ -27,14 +27,14 @@ type listing struct {
 }
 
 // follow has the API server tell what becomes of what was listed, from then on. What is composed is told of if a Plan can depend on it, since there are ten
-// times as many of that: an API server that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it stays as it was until the
+// timesText as many of that: an API server that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it stays as it was until the
 // next poll, since a tenant can have named any kind; if anything else can't, all is listed again.
 //
 // It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
 // a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
 // of what an XR composes a list, too, only says what it was.
 func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
-	below := o.world.LooksBelow()
+	below := o.snapshot.LooksAtComposed()
 	on := map[schema.GroupVersionKind]bool{}
 	for _, p := range plans {
 		for _, gvk := range p.On {
@@ -69,7 +69,7 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
 	o.adding.Lock()
 	defer o.adding.Unlock()
-	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.world.LooksBelow())
+	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.snapshot.LooksAtComposed())
 	if due {
 		o.followAll(ctx, []*listing{l})
 	}
@@ -86,9 +86,9 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 	for _, l := range due {
 		l.followed, vital[l] = true, o.vital[l.GroupVersionKind]
 	}
-	if o.feed.cancel == nil {
+	if o.events.cancel == nil {
 		// It goes on between the operations of a poll.
-		ctx, o.feed.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		ctx, o.events.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		o.following = ctx
 	}
 	// Who waits for the news need not wait for every kind to begin with them.
@@ -105,10 +105,10 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 }
 
 const (
-	// soon is after which time a watch that has told nothing was of no use, and a list is long.
-	soon = time.Second
-	// relists is how often what is followed is listed again.
-	relists = 3
+	// uselessWatch is after which time a watch that has told nothing was of no use, and a list is long.
+	uselessWatch = time.Second
+	// relistFactor is how often what is followed is listed again.
+	relistFactor = 3
 )
 
 // watch begins to put what becomes of what was listed into the feed. Watches end: this client's after half a minute, and those that are read slowly when an API
@@ -117,7 +117,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
 	w, err := o.watcher(ctx, l.collection, options)
 	go func() {
-		for chances := relists; ; {
+		for chances := relistFactor; ; {
 			began, version := time.Now(), ""
 			if err == nil {
 				version, err = o.relay(w, l)
@@ -126,8 +126,8 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 			case isExpired(err) && !vital && l.GroupVersionKind != kindSecret && chances > 0: // What lacks in a list of Secrets can be in another.
 				chances--
 				version, err = o.relist(ctx, l)
-			case err == nil && version == "" && time.Since(began) <= soon:
-				err = errUseless
+			case err == nil && version == "" && time.Since(began) <= uselessWatch:
+				err = errEmptyWatch
 			}
 			if err != nil {
 				break
@@ -136,13 +136,13 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 			w, err = o.watcher(ctx, l.collection, options)
 		}
 		if vital {
-			o.feed.lose()
+			o.events.markIncomplete()
 		}
 	}()
 }
 
-// errUseless is the end of a watch that has told nothing.
-var errUseless = errors.New("the watch has ended at once")
+// errEmptyWatch is the end of a watch that has told nothing.
+var errEmptyWatch = errors.New("the watch has ended at once")
 
 // isExpired tells whether the API server does not know any more what happened since what was asked for.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
@@ -152,12 +152,12 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.briefly, func(u *unstructured.Unstructured) {
-		o.hear(watch.Modified, u, l)
+	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
+		o.enqueue(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
 	if err == nil {
-		o.feed.relisted(l, there)
+		o.events.relisted(l, there)
 	}
 
 	return version, err
@@ -172,9 +172,9 @@ func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 	if err != nil {
 		return
 	}
-	for _, u := range o.world.AllBut(l.GroupKind(), there) {
+	for _, u := range o.snapshot.AllBut(l.GroupKind(), there) {
 		if (l.namespace == "" || l.namespace == u.GetNamespace()) && selector.Matches(labels.Set(u.GetLabels())) {
-			o.world.Remove(u)
+			o.snapshot.Remove(u)
 		}
 	}
 }
@@ -188,15 +188,15 @@ func (o *observer) relay(w watch.Interface, l *listing) (version string, err err
 			return "", apierrors.FromObject(event.Object) //nolint:wrapcheck // Nobody is told of it.
 		}
 		version = u.GetResourceVersion()
-		o.hear(event.Type, u, l)
+		o.enqueue(event.Type, u, l)
 	}
 
 	return version, nil
 }
 
-// hear puts what has become of an object into the feed.
-func (o *observer) hear(event watch.EventType, u *unstructured.Unstructured, l *listing) {
-	o.feed.add(event, slim(ofKind(u, l.GroupVersionKind)), l)
+// enqueue puts what has become of an object into the feed.
+func (o *observer) enqueue(event watch.EventType, u *unstructured.Unstructured, l *listing) {
+	o.events.add(event, trim(ofKind(u, l.GroupVersionKind)), l)
 }
 
 func (o *observer) watcher(ctx context.Context, p collection, options metav1.ListOptions) (watch.Interface, error) {
@@ -214,31 +214,31 @@ func (o *observer) watcher(ctx context.Context, p collection, options metav1.Lis
 
 // unfollow ends what follow has begun.
 func (o *observer) unfollow() {
-	if o.feed.cancel != nil {
-		o.feed.cancel()
+	if o.events.cancel != nil {
+		o.events.cancel()
 	}
 }
 
 // catchUp takes over what was told since it was last called, and tells whether anything of that was not known; ok is false if it may not be all, so that
 // everything has to be listed anew.
 func (o *observer) catchUp() (changed, ok bool) {
-	news, there, ok := o.feed.take()
+	news, there, ok := o.events.take()
 	changed = len(there) > 0
 	for l, ids := range there {
 		o.forgetAllBut(l, ids)
 	}
 	for _, h := range news {
-		if o.isCovered(h.in, h.id.Namespace) || !o.isNews(h) {
+		if o.isCovered(h.in, h.id.Namespace) || !o.isNewer(h) {
 			continue
 		}
 		changed = true
-		u := o.feed.object(h)
+		u := o.events.object(h)
 		switch h.event { //nolint:exhaustive // Nobody has asked for bookmarks, and an error is no object.
 		case watch.Added, watch.Modified:
 			o.take(u)
 		case watch.Deleted:
 			// It is gone, or has lost the label that was asked for, and then it is found among all. Secrets are listed by two properties, and can have the other.
-			o.world.Remove(u)
+			o.snapshot.Remove(u)
 			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
 	}
@@ -259,11 +259,11 @@ func (o *observer) isCovered(l *listing, namespace string) bool {
 	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, l.GroupVersionKind, namespace) && l.GroupVersionKind != kindSecret
 }
 
-// wrote takes over how an object is after it was written, which several can be at a time.
-func (o *observer) wrote(u *unstructured.Unstructured) {
+// putWritten takes over how an object is after it was written, which several can be at a time.
+func (o *observer) putWritten(u *unstructured.Unstructured) {
 	o.adding.Lock()
 	defer o.adding.Unlock()
-	before := o.world.Get(xp.RefTo(u))
+	before := o.snapshot.Get(xp.RefTo(u))
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
@@ -273,10 +273,10 @@ func (o *observer) wrote(u *unstructured.Unstructured) {
 }
 
 // take takes over how an object is that did not come with a list.
-func (o *observer) take(u *unstructured.Unstructured) { o.put(slim(u)) }
+func (o *observer) take(u *unstructured.Unstructured) { o.put(trim(u)) }
 
-// isNews tells whether what is told of an object is newer than what is known.
-func (o *observer) isNews(h happening) bool {
+// isNewer tells whether what is told of an object is newer than what is known.
+func (o *observer) isNewer(h watchEvent) bool {
 	version, expected := o.expected[h.id]
 	if !expected {
 		return true

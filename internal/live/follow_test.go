@@ -78,7 +78,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 		},
 		"Ending": {
 			reason: "They end after a while, whatever they have told.", ending: true, lists: 1, done: true,
-			happens: func(s *apiServer) { time.AfterFunc(2*soon, func() { s.put(t, ready) }) },
+			happens: func(s *apiServer) { time.AfterFunc(2*uselessWatch, func() { s.put(t, ready) }) },
 		},
 		"BrokenBelow": {
 			reason: "The server of a kind that a tenant has named may be broken.", deaf: "buckets", lists: 1, want: "Bucket b: its provider has not observed it yet",
@@ -115,9 +115,9 @@ func TestPollsHearWhatHappens(t *testing.T) {
 				defer time.AfterFunc(50*time.Millisecond, func() { tc.happens(s) }).Stop()
 			}
 			a := brisk(t, s)
-			a.glance, a.patience = time.Second, time.Second
+			a.firstLook, a.patience = time.Second, time.Second
 			if tc.ending {
-				a.glance = time.Minute // It ends when nothing is left to wait for.
+				a.firstLook = time.Minute // It ends when nothing is left to wait for.
 			}
 			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
@@ -149,7 +149,7 @@ func TestExpiredWatches(t *testing.T) {
 		lists  int
 		lost   bool
 	}{
-		"Composed": {reason: "Some of what is composed may have gone.", of: xptest.MR("b").GroupVersionKind(), lists: relists},
+		"Composed": {reason: "Some of what is composed may have gone.", of: xptest.MR("b").GroupVersionKind(), lists: relistFactor},
 		"Secrets":  {reason: "What lacks in a list of Secrets can be in another.", of: kindSecret},
 		"Vital":    {reason: "Everything is listed anew.", of: xptest.XR("x").GroupVersionKind(), vital: true, lost: true},
 	}
@@ -163,7 +163,7 @@ func TestExpiredWatches(t *testing.T) {
 				o := newObserver(s.cluster(), adoption.Unverified, selector, nil)
 				o.watch(t.Context(), &listing{collection: collection{GroupVersionKind: tc.of}}, tc.vital)
 				synctest.Wait()
-				_, _, known := o.feed.take()
+				_, _, known := o.events.take()
 				if lists := len(s.requests("list")); lists != tc.lists || known == tc.lost {
 					t.Errorf("%s\n%d lists, not %d; lost: %t, not %t", tc.reason, lists, tc.lists, !known, tc.lost)
 				}
@@ -190,11 +190,11 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	s.listed = func(resource string) {
 		switch resource {
 		case "xorders":
-			<-time.After(soon + soon/10) // It is what makes a list long.
+			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
 		case "buckets":
 			select {
 			case <-begun:
-			case <-time.After(10 * soon):
+			case <-time.After(10 * uselessWatch):
 				late = true
 			}
 		}
@@ -228,12 +228,12 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 		pages++
 		switch pages {
 		case 1:
-			<-time.After(soon + soon/10) // It is what makes a list long.
+			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
 		case 2:
 		default:
 			select {
 			case <-begun:
-			case <-time.After(10 * soon):
+			case <-time.After(10 * uselessWatch):
 				late = true
 			}
 		}
@@ -274,14 +274,14 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 			}
 			s.put(t, append(platformOf(x), all...)...)
 			o := newObserver(s.connect(t), adoption.Unverified, selector, []xp.Ref{xp.RefTo(x)})
-			if err := o.look(context.Background()); err != nil {
+			if err := o.listNeeded(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			o.put(tc.lost)
 			in := &listing{collection: collection{GroupVersionKind: tc.lost.GroupVersionKind()}, options: metav1.ListOptions{LabelSelector: selector}}
-			o.feed.add(watch.Deleted, tc.lost, in)
+			o.events.add(watch.Deleted, tc.lost, in)
 			ok := o.isCurrent()
-			if there := o.world.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
+			if there := o.snapshot.Get(xp.RefTo(tc.lost)) != nil; there != tc.there || ok != tc.ok {
 				t.Errorf("%s\nthere: %t, want %t; all known: %t, want %t", tc.reason, there, tc.there, ok, tc.ok)
 			}
 		})

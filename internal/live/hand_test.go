@@ -21,7 +21,7 @@ func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
 	for range 2 {
 		plans, err := hasty(s).Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		p := plans[xp.RefTo(xr).ID()]
-		if err != nil || p.Done || !p.Ready || p.Arrived.IsZero() {
+		if err != nil || p.Done || !p.Ready || p.RestoredAt.IsZero() {
 			t.Fatalf("got %+v, %v", p, err)
 		}
 	}

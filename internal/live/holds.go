@@ -26,11 +26,11 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 	for {
 		wanted := map[schema.GroupKind]bool{}
 		for _, r := range s.needs(s.held()...) {
-			if s.world.Get(r) == nil {
+			if s.snapshot.Get(r) == nil {
 				wanted[r.GroupVersionKind().GroupKind()] = true
 			}
 		}
-		for _, gvk := range s.world.PlatformNeeds() {
+		for _, gvk := range s.snapshot.PlatformNeeds() {
 			wanted[gvk.GroupKind()] = true
 		}
 		requests, err := s.requests(wanted)
@@ -52,7 +52,7 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 
 // needs is what plans for the objects need, but for Secrets: whether one is to be taken over only matters to whoever carries the plan out.
 func (s *surveyor) needs(held ...xp.Ref) []xp.Ref {
-	return slices.DeleteFunc(s.world.Needs(held), func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == kindSecret.GroupKind() })
+	return slices.DeleteFunc(s.snapshot.Needs(held), func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == kindSecret.GroupKind() })
 }
 
 // held returns what is held, in a stable order.
@@ -81,10 +81,10 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 		if slices.ContainsFunc(s.needs(r), s.objects.IsUnread) {
 			continue
 		}
-		plan := adoption.Next(s.world, r)
-		for _, silence := range plan.Silent {
-			if time.Since(silence.Since) >= stuckAfter {
-				plan = plan.Named(silence, adoption.Stuck(s.world.Get(silence.Ref), installation()))
+		plan := adoption.Next(s.snapshot, r)
+		for _, silence := range plan.Pending {
+			if time.Since(silence.Since) >= defaultStuckAfter {
+				plan = plan.Named(silence, adoption.Stuck(s.snapshot.Get(silence.Ref), installation()))
 			}
 		}
 		plans[r.ID()] = plan

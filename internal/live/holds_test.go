@@ -59,7 +59,7 @@ func TestSurveyOfHolds(t *testing.T) {
 			if diff := cmp.Diff(tc.want, problems(got)); diff != "" {
 				t.Errorf("%s\nproblems: -want, +got:\n%s", tc.reason, diff)
 			}
-			plan, planned := got.Situation.Plans[xp.RefTo(tree[1]).ID()]
+			plan, planned := got.State.Plans[xp.RefTo(tree[1]).ID()]
 			if waits := strings.Join(plan.Waiting, "\n"); planned != (tc.waits != "") || !strings.Contains(waits, tc.waits) {
 				t.Errorf("%s\ngot the plan %+v", tc.reason, plan)
 			}

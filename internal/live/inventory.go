@@ -89,7 +89,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return inventory{}, c.unread(gvk, err)
+		return inventory{}, c.noteUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,14 +116,14 @@ func (c *Cluster) Each(
 	if c.metadata != nil && areAllSecrets(gvk, options) {
 		return c.eachSecret(ctx, namespace, "", do)
 	}
-	_, err := c.eachTrying(ctx, gvk, namespace, options, c.patiently(ctx), do, nil)
+	_, err := c.eachTrying(ctx, gvk, namespace, options, c.retryForever(ctx), do, nil)
 
 	return err
 }
 
-// patiently does what asks the API server as often as it takes.
-func (c *Cluster) patiently(ctx context.Context) func(func() error) error {
-	return func(do func() error) error { return c.again(ctx.Done(), answering, do) }
+// retryForever does what asks the API server as often as it takes.
+func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
+	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
 }
 
 // eachTrying is Each with requests that are tried as the given function does. It returns the version as of which the list is, and calls a function with it, if

@@ -27,7 +27,7 @@ func leftoversIn(c *Cluster) *leftovers {
 }
 
 // see remembers which XRs are adopted, and which are not yet.
-func (l *leftovers) see(w *adoption.World, plans map[xp.ID]adoption.Plan) {
+func (l *leftovers) see(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
 	l.adopted = map[xp.ID]schema.GroupVersionKind{}
 	for _, r := range w.Subjects() {
 		u, id := w.Get(r), r.ID()
@@ -122,7 +122,7 @@ func (l *leftovers) namespaces() []string {
 // all returns all XRs of a kind, in a namespace or everywhere.
 func (l *leftovers) all(ctx context.Context, o *observer, c collection) ([]*unstructured.Unstructured, error) {
 	if o.whole[collection{GroupVersionKind: c.GroupVersionKind}] {
-		return o.world.All(c.GroupKind()), nil
+		return o.snapshot.All(c.GroupKind()), nil
 	}
 
 	return l.cluster.List(ctx, c.GroupVersionKind, c.namespace, metav1.ListOptions{})

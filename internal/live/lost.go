@@ -12,14 +12,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inquire has what is not held be judged that operations are asked for, unless this Adopter has lifted its hold.
-func (p *poll) inquire(o *observer) {
+// investigate has what is not held be judged that operations are asked for, unless this Adopter has lifted its hold.
+func (p *poll) investigate(o *observer) {
 	if o.by.Restore == "" {
 		return
 	}
 	_, label, _ := strings.Cut(o.selector, "=")
-	o.world.Inquire(adoption.Inquiry{
-		Asker: o.by, Label: label, Asked: o.isAsked,
+	o.snapshot.Investigate(adoption.Investigation{
+		Requester: o.by, Label: label, Requested: o.isAsked,
 		Listed: func(r xp.Ref) bool {
 			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
 		},
@@ -49,9 +49,9 @@ func (p *poll) keepLosses() {
 	}
 }
 
-// tellLost tells once of each object that operations are asked for and that has lost something since somebody has taken its hold off.
-func (p *poll) tellLost(ctx context.Context, o *observer) {
-	for _, n := range adoption.Losses(o.world, p.plans) {
+// reportLost tells once of each object that operations are asked for and that has lost something since somebody has taken its hold off.
+func (p *poll) reportLost(ctx context.Context, o *observer) {
+	for _, n := range adoption.Losses(o.snapshot, p.plans) {
 		if !o.isAsked(xp.RefTo(n.Target).ID()) {
 			continue
 		}
@@ -60,6 +60,6 @@ func (p *poll) tellLost(ctx context.Context, o *observer) {
 		}
 		p.log.WithFields(logrus.Fields{"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName()}).Error(
 			"Not adopted: " + n.Message)
-		p.tellOf(ctx, n)
+		p.recordEvent(ctx, n)
 	}
 }

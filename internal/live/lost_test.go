@@ -70,7 +70,7 @@ func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		by := adoption.Asker{Restore: monday.Restore, Started: began}
+		by := adoption.Requester{Restore: monday.Restore, Started: began}
 		plans, err := hasty(newServer(all...)).Adopt(t.Context(), adoption.Unverified, by, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)

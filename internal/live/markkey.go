@@ -41,7 +41,7 @@ func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, 
 	u.SetName(MarkKeySecret)
 	u.SetLabels(map[string]string{labelExclude: "true", "app.kubernetes.io/managed-by": FieldManager})
 	secrets := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace)
-	err = c.again(ctx.Done(), answering, func() error {
+	err = c.withRetry(ctx.Done(), apiServerName, func() error {
 		_, err := secrets.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
 		if err != nil {
 			return fmt.Errorf("cannot make Secret %s/%s, which has the key that signs the marks of holds: %w", namespace, MarkKeySecret, err)

@@ -17,19 +17,19 @@ import (
 
 // How often Crossplane is asked again depends on for how long it has been silent: at each poll for the first minutes, and later about once a minute.
 const (
-	eager    = 10 * time.Minute
-	seldom   = time.Minute
-	someTime = 20 * time.Second // A poll and what it takes.
+	requestEachPollFor = 10 * time.Minute
+	requestInterval    = time.Minute
+	pollInterval       = 20 * time.Second // A poll and what it takes.
 )
 
-// few is how many are asked for at a time. Crossplane may be silent of a thousand because it does not run, or has much to do, and then requests are but more of
+// maxRequests is how many are asked for at a time. Crossplane may be silent of a thousand because it does not run, or has much to do, and then requests are but more of
 // that; so the next are asked for when one of these has helped.
-const few = 10
+const maxRequests = 10
 
-// ask asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
+// prefetch asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
 // more. As long as something does, Crossplane is at work, and what it is asked for is only more of that. It tells whether it has asked.
-func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) bool {
-	if p.steps > 0 || p.heard && p.goesOn(look) && time.Since(p.moved) <= p.calm || p.asking && !p.heard {
+func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Duration) bool {
+	if p.steps > 0 || p.answered && p.continues(look) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false
 	}
 	now := time.Now()
@@ -38,45 +38,45 @@ func (p *poll) ask(ctx context.Context, o *observer, look time.Duration) bool {
 		return false
 	}
 	// Another few each time, lest those that nothing helps keep the others waiting.
-	begin := int(now.Unix()/int64(p.silence.Seconds()+1)*few) % len(due)
+	begin := int(now.Unix()/int64(p.requestAfter.Seconds()+1)*maxRequests) % len(due)
 	due = append(due[begin:], due[:begin]...)
-	due = due[:min(few, len(due))]
+	due = due[:min(maxRequests, len(due))]
 	targets := make([]*unstructured.Unstructured, len(due))
 	for n, s := range due {
-		p.asked[s.UID], targets[n] = now, o.world.Get(s.Ref)
+		p.asked[s.UID], targets[n] = now, o.snapshot.Get(s.Ref)
 	}
-	p.together(len(due), func(n int) { o.wrote(p.askFor(ctx, targets[n], now)) })
-	p.moved, p.patience, p.asking, p.heard = time.Now(), p.glance, true, false
+	p.inParallel(len(due), func(n int) { o.putWritten(p.requestReconcile(ctx, targets[n], now)) })
+	p.moved, p.patience, p.requested, p.answered = time.Now(), p.firstLook, true, false
 
 	return true
 }
 
 // due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.
-func (p *poll) due(now time.Time) []adoption.Silence {
-	found := map[types.UID]adoption.Silence{}
+func (p *poll) due(now time.Time) []adoption.PendingReconcile {
+	found := map[types.UID]adoption.PendingReconcile{}
 	for _, plan := range p.plans {
-		for _, s := range plan.Silent {
-			if last, asked := p.asked[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.silence) {
+		for _, s := range plan.Pending {
+			if last, asked := p.asked[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.requestAfter) {
 				found[s.UID] = s
 			}
 		}
 	}
-	var due []adoption.Silence
+	var due []adoption.PendingReconcile
 	for _, s := range found {
 		if s.Provider || !p.installed().IsDown() {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b adoption.Silence) int { return cmp.Compare(a.UID, b.UID) })
+	slices.SortFunc(due, func(a, b adoption.PendingReconcile) int { return cmp.Compare(a.UID, b.UID) })
 
 	return due
 }
 
-// name says in the plans why there probably is no word of Crossplane where one was waited for long enough.
-func (p *poll) name(w *adoption.World) {
+// explainSilence says in the plans why there probably is no word of Crossplane where one was waited for long enough.
+func (p *poll) explainSilence(w *adoption.Snapshot) {
 	for id, plan := range p.plans {
-		for _, s := range plan.Silent {
-			if time.Since(s.Since) >= p.stuck {
+		for _, s := range plan.Pending {
+			if time.Since(s.Since) >= p.stuckAfter {
 				plan = plan.Named(s, adoption.Stuck(w.Get(s.Ref), p.installed()))
 			}
 		}
@@ -85,7 +85,7 @@ func (p *poll) name(w *adoption.World) {
 }
 
 func (a *Adopter) isDue(age time.Duration) bool {
-	return age >= a.silence && (age < eager || age%seldom < someTime)
+	return age >= a.requestAfter && (age < requestEachPollFor || age%requestInterval < pollInterval)
 }
 
 // lookOnce returns a function that finds Crossplane when it is called first.
@@ -106,13 +106,15 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 	}
 }
 
-// askFor asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look. It returns the
+// requestReconcile asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look. It returns the
 // object as it is then.
-func (a *Adopter) askFor(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
-	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) { return adoption.Ask(u, now), true })
+	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
+		return adoption.RequestReconcile(u, now), true
+	})
 	if err == nil {
-		asked, err = a.change(ctx, asked, adoption.TakeBack)
+		asked, err = a.change(ctx, asked, adoption.ClearReconcileRequest)
 	}
 	if err != nil {
 		log.WithError(err).Warn("Cannot ask Crossplane to reconcile it")
@@ -123,7 +125,7 @@ func (a *Adopter) askFor(ctx context.Context, u *unstructured.Unstructured, now 
 	return asked
 }
 
-// change patches an object, if there is something to patch, and returns it as it is then. Only if it has changed since it was seen it reads it again.
+// applyChange patches an object, if there is something to patch, and returns it as it is then. Only if it has changed since it was seen it reads it again.
 func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (map[string]any, bool)) (
 	*unstructured.Unstructured, error,
 ) {

@@ -26,7 +26,7 @@ func deployment(name, version string, ready int64) *unstructured.Unstructured {
 
 var scaledDown = xptest.Field(int64(0), "spec", "replicas")
 
-// deaf is a Crossplane that reacts to requests only.
+// unresponsive is a Crossplane that reacts to requests only.
 func deaf(s *server) {
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p, ok := action.(clienttesting.PatchActionImpl)
@@ -57,7 +57,7 @@ func TestAdoptAsksCrossplane(t *testing.T) {
 	s := newServer(restored(own), restored(b), restored(xptest.Revision(xptest.RevisionName, own)))
 	deaf(s)
 	a := hasty(s)
-	a.silence = 0
+	a.requestAfter = 0
 	for range 4 { // Polls.
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
@@ -102,7 +102,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 				s.failOn("list", "deployments", 1<<30, tc.fail)
 			}
 			a := hasty(s)
-			a.stuck, a.silence = tc.stuck, time.Hour
+			a.stuckAfter, a.requestAfter = tc.stuck, time.Hour
 			for range 2 {
 				plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 				if err != nil {
@@ -136,7 +136,7 @@ func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
 	a := hasty(s)
-	a.silence, a.stuck = 0, time.Hour
+	a.requestAfter, a.stuckAfter = 0, time.Hour
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 			s.failOn("patch", "xorders", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
 		}
 		a := hasty(s)
-		a.silence = 0
+		a.requestAfter = 0
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done {
 			t.Errorf("%s: got %+v, %v", verb, plans, err)

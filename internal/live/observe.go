@@ -24,10 +24,10 @@ const pageSize = 250
 // needs. Marks count in it if they were signed with the key. It lists each kind once: those objects that carry the label selector, which is how Velero marks
 // what a restore created. Only when one that is needed is not among them, because it was there before the restore, it lists the rest too. A kind that can't be
 // read and that is only composed is the World's to tell of; any other is an error.
-func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.World, error) {
+func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
-	return o.world, o.look(ctx)
+	return o.snapshot, o.listNeeded(ctx)
 }
 
 type observer struct {
@@ -35,9 +35,9 @@ type observer struct {
 	key      adoption.Key
 	selector string
 	// by is whose operations are asked for, if it is for those.
-	by    adoption.Asker
-	refs  []xp.Ref
-	world *adoption.World
+	by       adoption.Requester
+	refs     []xp.Ref
+	snapshot *adoption.Snapshot
 	// labelled and whole are where that was listed which carries the selector's label, and all there is.
 	labelled map[collection]bool
 	whole    map[collection]bool
@@ -47,7 +47,7 @@ type observer struct {
 	// discovered says that all kinds were looked for since it began, and unanswered why it is not known what some groups and versions serve.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
-	// others are the versions in which kinds are served that are not in the version that was asked for; empty if there are none.
+	// idleFactor are the versions in which kinds are served that are not in the version that was asked for; empty if there are none.
 	others map[schema.GroupVersionKind]schema.GroupVersionKind
 	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
 	label string
@@ -56,13 +56,13 @@ type observer struct {
 	usagesRead []string
 	// listings are what was listed, feed is what has become of it since, and following is until when that is told.
 	listings  []*listing
-	feed      *feed
+	events    *eventQueue
 	following context.Context //nolint:containedctx // It is that of many calls.
 	// watches says that it may be told.
 	watches bool
-	// ahead is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
-	ahead  map[collection]outcome
-	adding sync.Mutex
+	// prefetched is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
+	prefetched map[collection]prefetchResult
+	adding     sync.Mutex
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
@@ -70,26 +70,26 @@ type observer struct {
 // newObserver returns an observer of what refs name, and of what belongs to it, that has seen nothing yet.
 func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
-		cluster: c, key: key, selector: selector, refs: refs, world: adoption.NewWorld(key), labelled: map[collection]bool{},
-		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, feed: newFeed(),
-		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, ahead: map[collection]outcome{},
+		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
+		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),
+		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
-	o.world.Pack()
-	o.world.Definitions(activationsIn(c).ofKind)
+	o.snapshot.Pack()
+	o.snapshot.Definitions(activationsIn(c).ofKind)
 
 	return o
 }
 
-// look lists what is needed and was not listed yet.
-func (o *observer) look(ctx context.Context) error {
-	o.world.SetTime(time.Now())
+// listNeeded lists what is needed and was not listed yet.
+func (o *observer) listNeeded(ctx context.Context) error {
+	o.snapshot.SetTime(time.Now())
 	for {
-		needs, err := o.inServed(o.world.Needs(append(o.world.Subjects(), o.refs...)))
+		needs, err := o.inServed(o.snapshot.Needs(append(o.snapshot.Subjects(), o.refs...)))
 		if err != nil {
 			return err
 		}
-		o.vital = o.world.Vital(needs)
+		o.vital = o.snapshot.Vital(needs)
 		asked, err := o.inServed(slices.Clone(o.refs))
 		if err != nil {
 			return err
@@ -109,16 +109,16 @@ func (o *observer) look(ctx context.Context) error {
 
 func (o *observer) put(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[o.label]; ok {
-		o.world.AddRestored(u)
+		o.snapshot.AddRestored(u)
 
 		return
 	}
-	o.world.Add(u)
+	o.snapshot.Add(u)
 }
 
 // observe lists what is needed and not there, and tells whether it listed anything.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
-	more, err := o.listBeside(ctx, needs)
+	more, err := o.prefetchList(ctx, needs)
 	if err != nil {
 		return false, err
 	}
@@ -180,14 +180,14 @@ func (o *observer) unlisted(ctx context.Context, p collection, err error) error 
 	gvk := p.GroupVersionKind
 	switch {
 	case isUnserved(err):
-		o.world.AddUnserved(gvk.GroupKind())
+		o.snapshot.AddUnserved(gvk.GroupKind())
 	case gvk == kindSecret && apierrors.IsForbidden(err):
 		// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
-		o.world.AddUnreadable(gvk, err.Error())
+		o.snapshot.AddUnreadable(gvk, err.Error())
 	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err), xp.IsConversion(err):
 		// A tenant can list any kind as composed, such as one whose server is down, and a provider can have no Pod. Only who needs the kind waits for it.
 		o.unread[gvk] = err
-		o.world.AddUnreadable(gvk, err.Error())
+		o.snapshot.AddUnreadable(gvk, err.Error())
 	default:
 		return err
 	}
@@ -226,9 +226,9 @@ func (o *observer) read(ctx context.Context, p collection, options metav1.ListOp
 		}
 	}
 
-	try := o.cluster.briefly
+	try := o.cluster.withFewRetries
 	if o.vital[gvk] || gvk == kindSecret {
-		try = o.cluster.patiently(ctx)
+		try = o.cluster.retryForever(ctx)
 	}
 
 	return o.listed(ctx, p, options, try)
@@ -236,16 +236,16 @@ func (o *observer) read(ctx context.Context, p collection, options metav1.ListOp
 
 // listed lists what the options select, and remembers as of when.
 func (o *observer) listed(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
-	a, isAhead := o.ahead[p]
-	delete(o.ahead, p)
+	a, isAhead := o.prefetched[p]
+	delete(o.prefetched, p)
 	if !isAhead {
-		a = o.ask(ctx, p, options, try)
+		a = o.prefetch(ctx, p, options, try)
 	}
 	if a.err != nil {
 		return a.err
 	}
 	o.listings = append(o.listings, a.listing)
-	if o.watches && a.took > soon && !a.followed && o.isAlwaysFollowed(a.listing) {
+	if o.watches && a.took > uselessWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
 		o.followAll(ctx, []*listing{a.listing}) // The lists of others can take longer than the API server keeps what happens.
 	}
 

@@ -22,7 +22,7 @@ import (
 const selector = "velero.io/restore-name=monday"
 
 // monday is that restore.
-var monday = adoption.Asker{Restore: "velero/monday"}
+var monday = adoption.Requester{Restore: "velero/monday"}
 
 // restored is an object as a restore leaves it: labelled, and held if it is an XR or a claim.
 func restored(u *unstructured.Unstructured) *unstructured.Unstructured {

@@ -36,9 +36,9 @@ func (a *Adopter) hasTaken(uid types.UID, step string) bool {
 	return taken
 }
 
-// once returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
+// dropTaken returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
 // that is on again after it was lifted fails, and any other step waits for the next poll.
-func (p *poll) once(plan adoption.Plan) adoption.Plan {
+func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	all := append(slices.Clone(plan.Also), plan.Change)
 	plan.Also, plan.Change = nil, adoption.Change{}
 	for n, c := range all {
@@ -80,7 +80,7 @@ func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 
 // nameForged names in the log those marks, of what was observed, that this plugin did not write.
 func (p *poll) nameForged(o *observer) {
-	for _, err := range o.world.Forged() {
+	for _, err := range o.snapshot.Forged() {
 		if _, again := p.forged.LoadOrStore(err.Error(), true); !again {
 			p.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
 		}

@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		},
 		"Forbidden": {
 			reason: "A refusal is told as the API server words it.", gvr: secrets, code: http.StatusForbidden, path: "/api/v1/secrets",
-			answer: refused(apierrors.NewForbidden(secrets.GroupResource(), "", errUseless)),
+			answer: refused(apierrors.NewForbidden(secrets.GroupResource(), "", errEmptyWatch)),
 		},
 		"Expired": {
 			reason: "What is too old is known as such.", gvr: secrets, code: http.StatusGone, path: "/api/v1/secrets",

@@ -15,9 +15,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A look plans for what can have moved: not for who is adopted.
+// A listNeeded plans for what can have moved: not for who is adopted.
 func TestPlan(t *testing.T) {
-	w := adoption.NewWorld(adoption.Unverified)
+	w := adoption.NewSnapshot(adoption.Unverified)
 	w.SetTime(time.Now())
 	for _, u := range platformOf(xptest.XR("x")) {
 		w.Add(u)
@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 		w.AddRestored(x)
 		refs, xrs[xp.RefTo(x).ID()] = append(refs, xp.RefTo(x)), x
 	}
-	p := &poll{Adopter: &Adopter{stuck: time.Hour}}
+	p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}}
 	want := []struct {
 		reason    string
 		steps     string

@@ -8,12 +8,12 @@ import (
 
 // observePlatform lists what XRs of all kinds share, as far as it matters for those that were observed. Whoever has XRs has few of these.
 func (o *observer) observePlatform(ctx context.Context) error {
-	for _, gvk := range o.world.PlatformNeeds() {
+	for _, gvk := range o.snapshot.PlatformNeeds() {
 		everywhere := collection{GroupVersionKind: gvk}
 		if o.whole[everywhere] {
 			continue
 		}
-		err := o.listed(ctx, everywhere, metav1.ListOptions{}, o.cluster.patiently(ctx))
+		err := o.listed(ctx, everywhere, metav1.ListOptions{}, o.cluster.retryForever(ctx))
 		if isUnserved(err) {
 			continue // Crossplane is older than the kind, or not there, which is noticed without it.
 		}
@@ -21,7 +21,7 @@ func (o *observer) observePlatform(ctx context.Context) error {
 			return err
 		}
 		o.whole[everywhere] = true
-		o.world.AddedAll(gvk.GroupKind())
+		o.snapshot.AddedAll(gvk.GroupKind())
 	}
 
 	return nil

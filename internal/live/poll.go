@@ -17,15 +17,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// writes is how many objects are written at a time. Crossplane reconciles a hundred XRs at once, and of an API server that has much to do everybody gets as
+// parallelWrites is how many objects are written at a time. Crossplane reconciles a hundred XRs at once, and of an API server that has much to do everybody gets as
 // much as they ask for at a time.
-const writes = 32
+const parallelWrites = 32
 
-// crowd is how many are many.
-const crowd = writes
+// manyWrites is how many are many.
+const manyWrites = parallelWrites
 
-// inOrder is how many are written one after the other if there are no more, so that whoever looks on can follow.
-const inOrder = 5
+// maxSequential is how many are written one after the other if there are no more, so that whoever looks on can follow.
+const maxSequential = 5
 
 // A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be taken then.
 type poll struct {
@@ -35,22 +35,22 @@ type poll struct {
 	began, moved, until time.Time
 	// patience is for how long it looks on after the last that has moved.
 	patience time.Duration
-	// looked is how long the latest look took at what was known, and thought how long the plans took to make.
-	looked, thought time.Duration
+	// observed is how long the latest look took at what was known, and thought how long the plans took to make.
+	observed, planned time.Duration
 	// last sums up the latest plans, and steps is how many were taken in the latest pass.
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
 	// first says what each waited for at the first look.
 	first map[xp.ID]string
-	// asking says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
-	asking, heard bool
+	// requested says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
+	requested, answered bool
 	// lost says that once it was not told what happens.
 	lost bool
 	// failed are the plans of what has lost something: when nothing of a hold is left on it, it looks adopted.
 	failed map[xp.ID]adoption.Plan
 	// held and free are what is still to be told of what has arrived and of what was released.
-	held, free []adoption.News
+	held, free []adoption.Notice
 	left       *leftovers
 	// installed finds Crossplane when it is called first.
 	installed func() adoption.Installation
@@ -60,57 +60,57 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.glance, failed: map[xp.ID]adoption.Plan{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.firstLook, failed: map[xp.ID]adoption.Plan{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
 	}
 }
 
 // pass plans for what refs name and takes the steps that can be taken now.
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
-	p.arrive(o, refs)
+	p.noteHeld(o, refs)
 	p.nameForged(o)
 	p.plans, p.steps = p.take(ctx, o, refs)
 	p.keepLosses()
 	if p.steps == 0 {
-		p.tellLate(ctx, p.spare())
+		p.reportLate(ctx, p.reportBudget())
 	}
-	p.left.see(o.world, p.plans)
+	p.left.see(o.snapshot, p.plans)
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
-		p.moved, p.patience, p.heard = time.Now(), p.Adopter.patience, true
+		p.moved, p.patience, p.answered = time.Now(), p.Adopter.patience, true
 	}
 	p.last = now
 	if p.first == nil {
-		p.until = time.Now().Add(p.worthwhile(time.Since(p.began)))
+		p.until = time.Now().Add(p.pollTimeout(time.Since(p.began)))
 		p.first = map[xp.ID]string{}
 		for id, plan := range p.plans {
-			p.first[id] = plan.Gist()
+			p.first[id] = plan.Fingerprint()
 		}
 	}
 }
 
-// brief tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
-func (p *poll) brief(o *observer) {
-	o.watches = !p.blind
-	p.inquire(o)
-	if !p.thorough {
-		o.world.Brief(func() bool { return p.installed().IsGone() })
+// fewRetries tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
+func (p *poll) skipComposed(o *observer) {
+	o.watches = !p.relists
+	p.investigate(o)
+	if !p.reportsAll {
+		o.snapshot.SkipComposed(func() bool { return p.installed().IsGone() })
 	}
 }
 
 // longestPoll is for how long a poll goes on at most. Velero asks for the operations of other restores after it.
 const longestPoll = 5 * time.Minute
 
-// worthwhile returns for how long a poll goes on whose first look took as long as given: the next would begin with the same. Of thousands, on an API server
+// pollTimeout returns for how long a poll goes on whose first look took as long as given: the next would begin with the same. Of thousands, on an API server
 // that has much to do, that is more than it takes to release those of which there is word.
-func (p *poll) worthwhile(look time.Duration) time.Duration {
-	return max(p.limit, min(looks*look, longestPoll))
+func (p *poll) pollTimeout(look time.Duration) time.Duration {
+	return max(p.limit, min(pollFactor*look, longestPoll))
 }
 
-// looks is how many times as long as its first look a poll goes on.
-const looks = 4
+// pollFactor is how many times as long as its first look a poll goes on.
+const pollFactor = 4
 
-// goesOn tells whether there is anything more to see in this poll, if a look takes as long as given.
-func (p *poll) goesOn(look time.Duration) bool {
+// continues tells whether there is anything more to see in this poll, if a look takes as long as given.
+func (p *poll) continues(look time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
 	}
@@ -120,21 +120,21 @@ func (p *poll) goesOn(look time.Duration) bool {
 	}
 
 	// Where a look takes long it is not worth another one to see nothing move.
-	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.blind || look <= p.patience)
+	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || look <= p.patience)
 }
 
 // end tells what has become of all.
 func (p *poll) end(ctx context.Context, o *observer) {
-	arrived := o.world.Arrived()
+	arrived := o.snapshot.RestoredAt()
 	for id, plan := range p.plans {
-		plan.Arrived = arrived
+		plan.RestoredAt = arrived
 		p.plans[id] = plan
 	}
 	passing := p.passing()
-	p.tellLate(ctx, everyone)
-	p.name(o.world)
-	p.tell(ctx, o, adoption.Changes(o.world, p.plans, passing))
-	p.tellLost(ctx, o)
+	p.reportLate(ctx, unlimited)
+	p.explainSilence(o.snapshot)
+	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, passing))
+	p.reportLost(ctx, o)
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
@@ -142,7 +142,7 @@ func (p *poll) end(ctx context.Context, o *observer) {
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Gist() != p.first[id] || p.isUnderWay(plan))
+		passing[id] = plan.Failed == "" && (plan.Fingerprint() != p.first[id] || p.isUnderWay(plan))
 	}
 
 	return passing
@@ -151,11 +151,11 @@ func (p *poll) passing() map[xp.ID]bool {
 // isUnderWay tells whether a Plan waits for nothing but that Crossplane reconciles what it was let reconcile not long ago. It may have a thousand others to
 // reconcile, and would do it once more for each that is told on it.
 func (p *poll) isUnderWay(plan adoption.Plan) bool {
-	if len(plan.Silent) == 0 || len(plan.Silent) < len(plan.Waiting) {
+	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {
 		return false
 	}
-	for _, s := range plan.Silent {
-		if !s.Begun || time.Since(s.Since) >= p.stuck {
+	for _, s := range plan.Pending {
+		if !s.Begun || time.Since(s.Since) >= p.stuckAfter {
 			return false
 		}
 	}
@@ -181,7 +181,7 @@ type task struct {
 	ref xp.Ref
 	// toldFree says that it is told if the step takes the hold off the target, and news what is to be told.
 	toldFree bool
-	news     *adoption.News
+	news     *adoption.Notice
 	// taken says that the step was taken. If it was not, the target was another than the one that was planned for; refusal is any other reason.
 	taken   bool
 	refusal error
@@ -189,9 +189,9 @@ type task struct {
 
 // plan has the task be a change. Of the target it keeps only who that is: there may be thousands.
 func (t *task) plan(change adoption.Change) {
-	t.toldFree = isToldFree(change.Target)
+	t.toldFree = reportsRelease(change.Target)
 	change.Configuration, _ = change.Applied()
-	change.Target = outline(change.Target)
+	change.Target = identityOf(change.Target)
 	t.Change = change
 }
 
@@ -204,15 +204,15 @@ const attempts = 3
 // take plans for what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
 func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
-	plans, tasks := p.plan(o.world, refs)
-	p.thought = time.Since(began)
-	if len(tasks) > crowd && !p.blind {
+	plans, tasks := p.plan(o.snapshot, refs)
+	p.planned = time.Since(began)
+	if len(tasks) > manyWrites && !p.relists {
 		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
 		o.followAll(ctx, o.unfollowed(o.isAlwaysFollowed))
 	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
-		p.together(len(due), func(n int) { p.step(ctx, o, due[n]) })
-		due = p.anew(ctx, o, due)
+		p.inParallel(len(due), func(n int) { p.step(ctx, o, due[n]) })
+		due = p.replan(ctx, o, due)
 	}
 	for _, t := range tasks {
 		if t.refusal == nil {
@@ -233,12 +233,12 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	return plans, taken
 }
 
-// everyone is more than there are.
-const everyone = math.MaxInt
+// unlimited is more than there are.
+const unlimited = math.MaxInt
 
 // plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays so as long as the poll lasts: there are many looks at
 // thousands, and each is to take no longer than what has moved since the last.
-func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
+func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
 	plans = make(map[xp.ID]adoption.Plan, len(refs))
 	changed := map[xp.ID]bool{}
 	for _, r := range refs {
@@ -247,12 +247,12 @@ func (p *poll) plan(w *adoption.World, refs []xp.Ref) (plans map[xp.ID]adoption.
 			continue
 		}
 		last, planned := p.plans[id]
-		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && !isLate(last.Later) && w.WouldPlanTheSame(r) {
+		if last.Done || planned && last.Patch == nil && len(last.Also) == 0 && !isLate(last.NextAt) && w.IsPlanCurrent(r) {
 			plans[id] = last
 
 			continue
 		}
-		plan := p.once(adoption.Next(w, r))
+		plan := p.dropTaken(adoption.Next(w, r))
 		for _, change := range append(plan.Also, plan.Change) {
 			// The plan of a claim is that of its XR.
 			if change.Patch == nil || changed[xp.RefTo(change.Target).ID()] {
@@ -277,31 +277,31 @@ func (p *poll) underWay() int {
 	on := map[types.UID]bool{}
 	for _, plan := range p.plans {
 		if p.isUnderWay(plan) {
-			on[plan.Silent[0].UID] = true
+			on[plan.Pending[0].UID] = true
 		}
 	}
 
 	return len(on)
 }
 
-// spare returns of how many there is time to tell: of none while many have just been let reconcile and Crossplane has something to say of them, and of a few
-// at a time as long as it has of anybody.
-func (p *poll) spare() int {
+// reportBudget returns of how many there is time to tell: of none while many have just been let reconcile and Crossplane has something to say of them, and of a few
+// withResourceVersion a time as long as it has of anybody.
+func (p *poll) reportBudget() int {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
-		return everyone
+		return unlimited
 	}
 	switch n := p.underWay(); {
-	case n > crowd:
+	case n > manyWrites:
 		return 0
 	case n > 0:
-		return crowd
+		return manyWrites
 	default:
-		return everyone
+		return unlimited
 	}
 }
 
-// anew returns those tasks that were not done, planned anew for what their targets are now.
-func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
+// replan returns those tasks that were not done, planned anew for what their targets are now.
+func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 	var late []*task
 	for _, t := range tasks {
 		if !t.taken && t.refusal == nil {
@@ -309,7 +309,7 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 		}
 	}
 	now := make([]*unstructured.Unstructured, len(late))
-	p.together(len(late), func(n int) {
+	p.inParallel(len(late), func(n int) {
 		u, err := p.cluster.Now(ctx, xp.RefTo(late[n].Target))
 		if err == nil {
 			now[n] = u // Else the next look tells.
@@ -320,8 +320,8 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 		if now[n] == nil {
 			continue
 		}
-		o.wrote(now[n])
-		plan := adoption.Next(o.world, t.ref)
+		o.putWritten(now[n])
+		plan := adoption.Next(o.snapshot, t.ref)
 		for _, change := range append(plan.Also, plan.Change) {
 			if change.Patch != nil && xp.RefTo(change.Target) == xp.RefTo(t.Target) {
 				t.plan(change)
@@ -333,9 +333,9 @@ func (p *poll) anew(ctx context.Context, o *observer, tasks []*task) []*task {
 	return again
 }
 
-// together does n things, some of them at a time, and returns when all are done. If there are only a few it does them in their order.
-func (a *Adopter) together(n int, do func(n int)) {
-	if n <= inOrder {
+// inParallel does n things, some of them at a time, and returns when all are done. If there are only a few it does them in their order.
+func (a *Adopter) inParallel(n int, do func(n int)) {
+	if n <= maxSequential {
 		for i := range n {
 			do(i)
 		}
@@ -363,7 +363,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 		}
 	}()
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
-	after, err := a.cluster.Carry(ctx, t.Change)
+	after, err := a.cluster.ApplyChange(ctx, t.Change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// It has changed since it was observed; the next pass plans anew.
 		log.WithError(err).Debug("Looking again")
@@ -381,14 +381,14 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	a.stepping.Lock()
 	a.stepped(t.Change)
 	a.stepping.Unlock()
-	n, free := released(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	n, free := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 	switch {
 	case t.Warning != "":
 		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
-		t.news = &adoption.News{Target: outline(after), Event: adoption.EventHeld, Message: t.Warning, Bad: true}
+		t.news = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
 	case free && t.toldFree:
 		t.news = &n
 	}
 	t.Change = adoption.Change{} // There may be thousands.
-	o.wrote(after)
+	o.putWritten(after)
 }

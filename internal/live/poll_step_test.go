@@ -34,7 +34,7 @@ func TestStep(t *testing.T) {
 			}
 			step := &task{ref: xp.RefTo(xr)}
 			target := s.get(t, xorders, "", "x")
-			step.plan(adoption.Change{Target: target, Patch: adoption.Ask(target, time.Now()), Step: "ask"})
+			step.plan(adoption.Change{Target: target, Patch: adoption.RequestReconcile(target, time.Now()), Step: "ask"})
 			hasty(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
 			if step.taken != tc.taken || (step.refusal != nil) != tc.refused {
 				t.Errorf("%s\ntaken: %t, refused: %v", tc.reason, step.taken, step.refusal)
@@ -46,7 +46,7 @@ func TestStep(t *testing.T) {
 // Nobody is told of what passes by itself. An operation that has failed is not asked for again, so that this must be told at once.
 func TestPassing(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
-	begun := []adoption.Silence{{Waiting: "a word", Since: time.Now(), Begun: true}}
+	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}
 	cases := map[string]struct {
 		reason      string
 		first, last adoption.Plan
@@ -54,17 +54,17 @@ func TestPassing(t *testing.T) {
 	}{
 		"Same":         {reason: "It has waited for that all the time.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"a"}}},
 		"Another":      {reason: "It may be over in a moment.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Causes: []string{"b"}}, want: true},
-		"UnderWay":     {reason: "Crossplane has just been let reconcile it.", last: adoption.Plan{Waiting: []string{"a word"}, Silent: begun}, want: true},
+		"UnderWay":     {reason: "Crossplane has just been let reconcile it.", last: adoption.Plan{Waiting: []string{"a word"}, Pending: begun}, want: true},
 		"Failed":       {reason: "That does not pass.", first: adoption.Plan{Causes: []string{"a"}}, last: adoption.Plan{Failed: "it is being deleted"}},
 		"FailedAtOnce": {reason: "Nor then.", first: adoption.Plan{Failed: "it is being deleted"}, last: adoption.Plan{Failed: "it is being deleted"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			first := tc.first
-			if tc.last.Silent != nil {
+			if tc.last.Pending != nil {
 				first = tc.last
 			}
-			p := &poll{Adopter: &Adopter{stuck: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, first: map[xp.ID]string{r.ID(): first.Gist()}}
+			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, first: map[xp.ID]string{r.ID(): first.Fingerprint()}}
 			if got := p.passing()[r.ID()]; got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}

@@ -18,7 +18,7 @@ import (
 func brisk(tb testing.TB, s *apiServer) *Adopter {
 	tb.Helper()
 	a := NewAdopter(s.connect(tb), quiet())
-	a.glance, a.pause = 20*time.Millisecond, time.Millisecond
+	a.firstLook, a.pause = 20*time.Millisecond, time.Millisecond
 
 	return a
 }
@@ -28,7 +28,7 @@ func TestWorthwhile(t *testing.T) {
 	for look, want := range map[time.Duration]time.Duration{
 		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
 	} {
-		if got := p.worthwhile(look); got != want {
+		if got := p.pollTimeout(look); got != want {
 			t.Errorf("A poll that looks for %v goes on for %v, not %v", look, want, got)
 		}
 	}
@@ -42,12 +42,12 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 		since   time.Time
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// writes is how many there may be at most.
+		// parallelWrites is how many there may be at most.
 		writes int
 	}{
 		"Fresh":   {reason: "Crossplane has not been silent for long.", since: time.Now().Add(time.Hour)},
 		"Stopped": {reason: "What does not run can't be asked.", since: long, objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}},
-		"Silent":  {reason: "A few are asked for, and the request is taken back.", since: long, writes: 2 * few},
+		"Silent":  {reason: "A few are asked for, and the request is taken back.", since: long, writes: 2 * maxRequests},
 		"Missing": {
 			reason: "What a person has to do is not told again.", since: long,
 			objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)},
@@ -56,7 +56,7 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			for _, xrs := range []int{2 * few, 10 * few} {
+			for _, xrs := range []int{2 * maxRequests, 10 * maxRequests} {
 				s := newAPIServer(t)
 				first := s.forest(t, xrs, tc.since)
 				s.put(t, tc.objects...)
@@ -136,7 +136,7 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 // Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have been heard.
 func TestPollsAskForAll(t *testing.T) {
 	s := newAPIServer(t)
-	const xrs = 3 * few
+	const xrs = 3 * maxRequests
 	s.controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
 		if _, asked := u.GetAnnotations()[xp.AnnotationReconcileRequested]; !asked {
 			return nil
@@ -146,7 +146,7 @@ func TestPollsAskForAll(t *testing.T) {
 	}
 	first := s.forest(t, xrs, time.Now().Add(-time.Minute))
 	a := brisk(t, s)
-	a.glance = time.Second
+	a.firstLook = time.Second
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 		reason  string
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// brief says that what is composed is not read, and unpaused that the XRs are let reconcile.
+		// fewRetries says that what is composed is not read, and unpaused that the XRs are let reconcile.
 		brief, unpaused bool
 	}{
 		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
@@ -185,7 +185,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			first := s.forest(t, few, time.Now().Add(-5*time.Minute))
+			first := s.forest(t, maxRequests, time.Now().Add(-5*time.Minute))
 			s.put(t, tc.objects...)
 			s.remove(xptest.MR("x00001-0"))
 			second := xp.Ref{APIVersion: first.APIVersion, Kind: first.Kind, Name: "x00001"}
@@ -208,7 +208,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 				if read := asked["list buckets"] > 0; read == tc.brief {
 					t.Errorf("%s\npoll %d: got requests %v", tc.reason, n, asked)
 				}
-				if diff := cmp.Diff(adoption.Few(before), adoption.Few(waiting)); diff != "" {
+				if diff := cmp.Diff(adoption.FirstReasons(before), adoption.FirstReasons(waiting)); diff != "" {
 					t.Errorf("%s\nWhat it waits for is told all the same: -before, +now:\n%s", tc.reason, diff)
 				}
 			}
@@ -277,20 +277,20 @@ func TestSpare(t *testing.T) {
 		moved, until time.Time
 		want         int
 	}{
-		"Crowd":  {reason: "Many are to be reconciled.", others: crowd + 1, moved: now, until: now.Add(time.Hour)},
-		"Few":    {reason: "A few are not to wait until all is told.", others: crowd, moved: now, until: now.Add(time.Hour), want: crowd},
-		"Nobody": {reason: "Nobody is kept waiting.", moved: now, until: now.Add(time.Hour), want: everyone},
-		"Silent": {reason: "Crossplane has nothing to say of them.", others: crowd + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour), want: everyone},
-		"Over":   {reason: "The next poll does not know what was to be told.", others: crowd + 1, moved: now, until: now.Add(-time.Second), want: everyone},
+		"Crowd":  {reason: "Many are to be reconciled.", others: manyWrites + 1, moved: now, until: now.Add(time.Hour)},
+		"Few":    {reason: "A few are not to wait until all is told.", others: manyWrites, moved: now, until: now.Add(time.Hour), want: manyWrites},
+		"Nobody": {reason: "Nobody is kept waiting.", moved: now, until: now.Add(time.Hour), want: unlimited},
+		"Silent": {reason: "Crossplane has nothing to say of them.", others: manyWrites + 1, moved: now.Add(-time.Minute), until: now.Add(time.Hour), want: unlimited},
+		"Over":   {reason: "The next poll does not know what was to be told.", others: manyWrites + 1, moved: now, until: now.Add(-time.Second), want: unlimited},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuck: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
+			p := &poll{Adopter: &Adopter{patience: time.Minute / 2, stuckAfter: time.Hour}, moved: tc.moved, until: tc.until, plans: map[xp.ID]adoption.Plan{}}
 			for i := range tc.others {
 				x := xptest.XR(fmt.Sprint("x", i))
-				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Silent: []adoption.Silence{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}
+				p.plans[xp.RefTo(x).ID()] = adoption.Plan{Waiting: []string{"a word"}, Pending: []adoption.PendingReconcile{{Ref: xp.RefTo(x), UID: x.GetUID(), Since: now, Begun: true}}}
 			}
-			if got := p.spare(); got != tc.want {
+			if got := p.reportBudget(); got != tc.want {
 				t.Errorf("%s\ngot %d, want %d", tc.reason, got, tc.want)
 			}
 		})

@@ -81,15 +81,15 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 		return err
 	}
 	if h, err := key.HoldOf(u); err == nil && h != nil {
-		step, _ := h.Kept()
+		step, _ := h.AwaitsConsent()
 		a.stepped(adoption.Change{Target: u, Step: step})
 	}
 
 	return nil
 }
 
-// Foresee returns what it means to lift the holds of what refs name by force. It changes nothing.
-func (a *Adopter) Foresee(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Forcing, error) {
+// AssessForce returns what it means to lift the holds of what refs name by force. It changes nothing.
+func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
 	world, err := a.cluster.Observe(ctx, key, selector, refs)
 	if err != nil {
 		return nil, err
@@ -98,17 +98,17 @@ func (a *Adopter) Foresee(ctx context.Context, key adoption.Key, selector string
 	if err != nil && !isUnserved(err) {
 		return nil, err
 	}
-	forcings := map[xp.ID]adoption.Forcing{}
+	forcings := map[xp.ID]adoption.ForceAssessment{}
 	for _, r := range refs {
-		forcings[r.ID()] = adoption.Force(world, r)
+		forcings[r.ID()] = adoption.AssessForce(world, r)
 	}
 
 	return forcings, nil
 }
 
 // Force lifts a hold as it was foreseen. It fails if the object has changed since.
-func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
-	after, err := a.cluster.Carry(ctx, f.Change)
+func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
+	after, err := a.cluster.ApplyChange(ctx, f.Change)
 	if err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (a *Adopter) Force(ctx context.Context, f adoption.Forcing) error {
 	if len(f.Risks) > 0 {
 		why += "; " + strings.Join(f.Risks, "; ")
 	}
-	if n, ok := released(after, why); ok && isToldFree(f.Target) {
-		a.tellOf(ctx, n)
+	if n, ok := releaseNotice(after, why); ok && reportsRelease(f.Target) {
+		a.recordEvent(ctx, n)
 	}
 
 	return nil
@@ -134,7 +134,7 @@ func (a *Adopter) finish(ctx context.Context, u *unstructured.Unstructured) (*un
 		if !left {
 			return nil
 		}
-		after, err := a.cluster.Carry(ctx, change)
+		after, err := a.cluster.ApplyChange(ctx, change)
 		if err == nil {
 			u = after
 

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unservedFor is for how long nobody asks again for a kind that is not served. A CRD may come while a restore waits for it, and whoever writes references can
-// name any number of kinds.
-const unservedFor = 250 * time.Millisecond
+// unservedTTL is for how long nobody asks again for a kind that is not served. A CRD may come while a restore waits for it, and whoever writes references can
+// explainSilence any number of kinds.
+const unservedTTL = 250 * time.Millisecond
 
 // served are the groups and versions that an API server has.
 type served struct {
@@ -49,7 +49,7 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 		return gv.WithResource(r.Name), r.Namespaced, nil
 	}
 	unserved := &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-	if !wellFormed(gv) || c.isRecent(c.kinds[gv].read) {
+	if !isValidGroupVersion(gv) || c.isRecent(c.kinds[gv].read) {
 		return schema.GroupVersionResource{}, false, unserved
 	}
 	if ok, err := c.serves(gv); err != nil || !ok {
@@ -59,7 +59,7 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 
 		return schema.GroupVersionResource{}, false, err
 	}
-	list, err := c.ask(gv)
+	list, err := c.readKinds(gv)
 	if err != nil {
 		return schema.GroupVersionResource{}, false, err
 	}
@@ -72,7 +72,7 @@ func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionReso
 }
 
 func (c *Cluster) isRecent(read time.Time) bool {
-	return !read.IsZero() && c.now().Sub(read) < unservedFor
+	return !read.IsZero() && c.now().Sub(read) < unservedTTL
 }
 
 // serves tells whether the API server has a group and version. It asks for the groups again if it is not among those that there were a moment ago.
@@ -93,7 +93,7 @@ func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
 // readGroups asks which groups and versions there are.
 func (c *Cluster) readGroups() error {
 	var groups *metav1.APIGroupList
-	err := c.again(nil, answering, func() (err error) {
+	err := c.withRetry(nil, apiServerName, func() (err error) {
 		groups, err = c.discovery.ServerGroups()
 
 		return err
@@ -162,15 +162,15 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 		return k.list, nil
 	}
 
-	return c.ask(gv)
+	return c.readKinds(gv)
 }
 
-// whatServes names what answers for a group and version.
-func whatServes(gv schema.GroupVersion) string { return "what serves " + gv.String() }
+// serverOf names what answers for a group and version.
+func serverOf(gv schema.GroupVersion) string { return "what serves " + gv.String() }
 
-// ask asks which kinds a group and version serves, and keeps the answer. Another server than that of the others may be the one to answer.
-func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
-	err = c.again(nil, whatServes(gv), func() error {
+// prefetch asks which kinds a group and version serves, and keeps the answer. Another server than that of the others may be the one to answer.
+func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
+	err = c.withRetry(nil, serverOf(gv), func() error {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
 
 		return err
@@ -186,8 +186,8 @@ func (c *Cluster) ask(gv schema.GroupVersion) (list *metav1.APIResourceList, err
 	return list, nil
 }
 
-// wellFormed tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
-func wellFormed(gv schema.GroupVersion) bool {
+// isValidGroupVersion tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
+func isValidGroupVersion(gv schema.GroupVersion) bool {
 	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }
 

@@ -17,13 +17,13 @@ import (
 // revision of the same number could become the one that every XR on Automatic follows, now or at any later restart. A higher number for
 // the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
 // without live revisions.
-func (c *Cluster) Outrank(ctx context.Context, revision *unstructured.Unstructured) error {
-	return c.again(ctx.Done(), answering, func() error {
-		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.outrank(ctx, revision) })
+func (c *Cluster) RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error {
+	return c.withRetry(ctx.Done(), apiServerName, func() error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.raiseRevision(ctx, revision) })
 	})
 }
 
-func (c *Cluster) outrank(ctx context.Context, revision *unstructured.Unstructured) error {
+func (c *Cluster) raiseRevision(ctx context.Context, revision *unstructured.Unstructured) error {
 	composition := revision.GetLabels()[xp.LabelCompositionName]
 	number, _, err := unstructured.NestedInt64(revision.Object, "spec", "revision")
 	if err != nil {

@@ -63,7 +63,7 @@ func TestOutrank(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.live...)
-			if err := s.cluster().Outrank(context.Background(), tc.restored); err != nil {
+			if err := s.cluster().RaiseRevision(context.Background(), tc.restored); err != nil {
 				t.Fatal(err)
 			}
 			for name, want := range tc.want {
@@ -86,7 +86,7 @@ func TestOutrankWritesOverNothing(t *testing.T) {
 	s.meanwhile("patch", func() {
 		s.put(revisions, xptest.With(s.get(t, revisions, "", "l"), xptest.Field(int64(9), "spec", "revision")))
 	})
-	if err := s.cluster().Outrank(t.Context(), xptest.Revision("r", x, xptest.Field(int64(5), "spec", "revision"))); err != nil {
+	if err := s.cluster().RaiseRevision(t.Context(), xptest.Revision("r", x, xptest.Field(int64(5), "spec", "revision"))); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, _ := unstructured.NestedInt64(s.get(t, revisions, "", "l").Object, "spec", "revision"); got != 9 {
@@ -98,22 +98,22 @@ func TestOutrankErrors(t *testing.T) {
 	x := xptest.XR("x")
 	revision := xptest.Revision("r", x, xptest.Field(int64(9), "spec", "revision"))
 	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)))
-	if err := newServer().cluster().Outrank(context.Background(), xptest.With(revision, xptest.Field("9", "spec", "revision"))); err == nil {
+	if err := newServer().cluster().RaiseRevision(context.Background(), xptest.With(revision, xptest.Field("9", "spec", "revision"))); err == nil {
 		t.Error("A number that can't be read can't be outranked.")
 	}
 	s := newServer(live)
 	s.down = errDown
-	if err := s.cluster().Outrank(context.Background(), revision); !errors.Is(err, errDown) {
+	if err := s.cluster().RaiseRevision(context.Background(), revision); !errors.Is(err, errDown) {
 		t.Errorf("got error %v", err)
 	}
 	s = newServer(live)
 	s.failOn("list", "*", 1, errDown)
-	if err := s.cluster().Outrank(context.Background(), revision); !errors.Is(err, errDown) {
+	if err := s.cluster().RaiseRevision(context.Background(), revision); !errors.Is(err, errDown) {
 		t.Errorf("got error %v", err)
 	}
 	s = newServer(live)
 	s.failOn("patch", "*", 1, apierrors.NewConflict(revisions.GroupResource(), "l", errDown))
-	if err := s.cluster().Outrank(context.Background(), revision); err != nil {
+	if err := s.cluster().RaiseRevision(context.Background(), revision); err != nil {
 		t.Errorf("A revision that changed meanwhile is looked at again: %v", err)
 	}
 }

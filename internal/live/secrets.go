@@ -26,7 +26,7 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do fu
 	options := metav1.ListOptions{LabelSelector: label, Limit: pageSize}
 	for {
 		var list *metav1.PartialObjectMetadataList
-		err := c.again(ctx.Done(), answering, func() (err error) {
+		err := c.withRetry(ctx.Done(), apiServerName, func() (err error) {
 			list, err = c.metadata.Resource(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}).Namespace(namespace).List(ctx, options)
 			if err != nil {
 				return fmt.Errorf("cannot list secrets: %w", err)
@@ -58,8 +58,8 @@ func (c *Cluster) eachSecret(ctx context.Context, namespace, label string, do fu
 // Secret can have no label. Of the others nothing is kept.
 func (o *observer) readInputs(ctx context.Context, p collection) error {
 	missing := map[xp.ID]bool{}
-	for _, r := range o.world.Inputs() {
-		if (p.namespace == "" || p.namespace == r.Namespace) && !o.world.Has(r) {
+	for _, r := range o.snapshot.Inputs() {
+		if (p.namespace == "" || p.namespace == r.Namespace) && !o.snapshot.Has(r) {
 			missing[r.ID()] = true
 		}
 	}
@@ -69,7 +69,7 @@ func (o *observer) readInputs(ctx context.Context, p collection) error {
 
 	return o.cluster.Each(ctx, kindSecret, p.namespace, metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 		if missing[xp.RefTo(u).ID()] {
-			o.put(slim(u))
+			o.put(trim(u))
 		}
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// slim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and
+// trim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and
 // what Crossplane itself brings, that is all, but of who manages which field only what a hold changes; of what an XR composes it is who it is, whose, and how
 // well. It returns nil for nil.
-func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
+func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
 	}
@@ -23,24 +23,24 @@ func slim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	for key, value := range u.Object {
 		switch fields, isMap := value.(map[string]any); {
 		case key == "metadata" && isMap:
-			out[key] = slimMetadata(u, fields)
+			out[key] = trimMetadata(u, fields)
 		case whole, !isMap:
 			out[key] = value
 		case key == "spec":
-			spec := only(fields, "writeConnectionSecretToRef", "managementPolicies")
+			spec := pick(fields, "writeConnectionSecretToRef", "managementPolicies")
 			if _, ok := fields["forProvider"]; ok {
 				spec["forProvider"] = map[string]any{} // It tells an MR that no provider has seen yet.
 			}
 			out[key] = spec
 		case key == "status":
-			out[key] = only(fields, "conditions")
+			out[key] = pick(fields, "conditions")
 		}
 	}
 
 	return &unstructured.Unstructured{Object: out}
 }
 
-func slimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
+func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[string]any {
 	out := maps.Clone(fields)
 	if !adoption.IsFreed(u) { // Else they are written back.
 		delete(out, "managedFields")
@@ -66,7 +66,7 @@ func managers(u *unstructured.Unstructured) []any {
 	return nil
 }
 
-func only(fields map[string]any, names ...string) map[string]any {
+func pick(fields map[string]any, names ...string) map[string]any {
 	out := make(map[string]any, len(names))
 	for _, name := range names {
 		if value, ok := fields[name]; ok {

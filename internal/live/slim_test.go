@@ -57,7 +57,7 @@ func TestSlim(t *testing.T) {
 			if fields, ok, _ := unstructured.NestedSlice(tc.slim.Object, "metadata", "managedFields"); ok {
 				xptest.Field(fields, "metadata", "managedFields")(whole)
 			}
-			got := slim(whole)
+			got := trim(whole)
 			// An annotation that was the only one leaves an empty map.
 			if len(got.GetAnnotations()) == 0 {
 				got.SetAnnotations(nil)
@@ -84,11 +84,11 @@ func TestSlimChangesNoPlan(t *testing.T) {
 		"Deleting":   xptest.Deleting(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			whole, slimmed := adoption.NewWorld(adoption.Unverified), adoption.NewWorld(adoption.Unverified)
+			whole, slimmed := adoption.NewSnapshot(adoption.Unverified), adoption.NewSnapshot(adoption.Unverified)
 			for _, u := range objects {
 				u = xptest.With(u, change)
 				whole.AddRestored(u)
-				slimmed.AddRestored(slim(u))
+				slimmed.AddRestored(trim(u))
 			}
 			if diff := cmp.Diff(whole.Subjects(), slimmed.Subjects()); diff != "" {
 				t.Errorf("subjects: -whole, +slim:\n%s", diff)

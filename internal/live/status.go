@@ -62,7 +62,7 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 // ReturnManagers writes back who manages what of an object that a restore has created, if that was stopped before it did: the item is that which Velero would
 // create now, and r what that is called. It lists what restores have brought back of the kind once, and asks only for what needs it.
 func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
-	b, err := c.broughtOf(ctx, r.GroupVersionKind())
+	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
 	if err != nil || !b.strays[r.ID()] {
 		return err
 	}

@@ -36,7 +36,7 @@ type Scope struct {
 type Survey struct {
 	*diagnosis.Objects
 
-	Situation diagnosis.ClusterState
+	State diagnosis.ClusterState
 	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could not be read; nil if they were, or Velero is not there.
 	Restores map[string]report.Restore
 	Unread   error
@@ -47,10 +47,10 @@ type Survey struct {
 // PlansAfter returns the plans as they would be if a person had said that they want what refs name adopted. Nothing is read for that.
 func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
 	if len(refs) == 0 {
-		return s.Situation.Plans
+		return s.State.Plans
 	}
 	for _, r := range refs {
-		s.surveyor.world.Consent(r)
+		s.surveyor.snapshot.Consent(r)
 	}
 
 	return s.surveyor.plans(ctx)
@@ -64,15 +64,15 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 		return nil, err
 	}
 	s := &surveyor{
-		cluster: c, scope: scope, objects: diagnosis.NewObjects(), world: adoption.NewWorld(adoption.Unverified), made: map[schema.GroupKind]extent{},
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), made: map[schema.GroupKind]extent{},
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)
-	s.world.SetTime(time.Now())
-	s.world.WithoutSecrets()
+	s.snapshot.SetTime(time.Now())
+	s.snapshot.WithoutSecrets()
 	definitions := activationsIn(c)
 	inactive := func(gk schema.GroupKind) string { return definitions.inactive(ctx, gk) }
-	s.world.Definitions(inactive)
+	s.snapshot.Definitions(inactive)
 	if err := s.readTrees(ctx); err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 
 	return &Survey{
 		Objects: s.objects, Restores: restores, Unread: unread, surveyor: s,
-		Situation: diagnosis.ClusterState{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
+		State: diagnosis.ClusterState{Now: time.Now(), Plans: s.plans(ctx), Restores: phases, Inactive: inactive},
 	}, ctx.Err()
 }
 
@@ -100,10 +100,10 @@ type surveyor struct {
 	cluster *Cluster
 	scope   Scope
 
-	mu      sync.Mutex
-	objects *diagnosis.Objects
-	world   *adoption.World
-	made    map[schema.GroupKind]extent
+	mu       sync.Mutex
+	objects  *diagnosis.Objects
+	snapshot *adoption.Snapshot
+	made     map[schema.GroupKind]extent
 	// categories are the kinds that discovery finds in each.
 	categories map[string]map[schema.GroupKind]bool
 	read       int
@@ -265,7 +265,7 @@ func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error)
 
 func (s *surveyor) unserved(gk schema.GroupKind) {
 	s.objects.AddUnserved(gk)
-	s.world.AddUnserved(gk)
+	s.snapshot.AddUnserved(gk)
 }
 
 // list carries requests out, some at a time.
@@ -324,7 +324,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 		s.add(u)
 	}
 	if s.made[gk] == whole && r.selector == "" {
-		s.world.AddedAll(gk)
+		s.snapshot.AddedAll(gk)
 	}
 }
 
@@ -374,9 +374,9 @@ func (s *surveyor) decide() {
 
 func (s *surveyor) observe(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[xp.LabelRestore]; ok {
-		s.world.AddRestored(u)
+		s.snapshot.AddRestored(u)
 	} else {
-		s.world.Add(u)
+		s.snapshot.Add(u)
 	}
 }
 

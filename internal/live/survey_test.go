@@ -73,7 +73,7 @@ func survey(t *testing.T, s *server, scope Scope) *Survey {
 // problems are what validation finds in a survey.
 func problems(s *Survey) []string {
 	var all []string
-	for _, p := range diagnosis.Validate(s.Objects, s.Situation) {
+	for _, p := range diagnosis.Validate(s.Objects, s.State) {
 		all = append(all, string(p.Code)+" "+p.Object.String())
 	}
 

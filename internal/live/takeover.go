@@ -14,10 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// pauseLasts is how long Crossplane is given to say that it has seen a pause, and pauseEvery how often it is asked.
+// pauseTimeout is how long Crossplane is given to say that it has seen a pause, and pauseInterval how often it is asked.
 const (
-	pauseLasts = 10 * time.Second
-	pauseEvery = 200 * time.Millisecond
+	pauseTimeout  = 10 * time.Second
+	pauseInterval = 200 * time.Millisecond
 )
 
 // TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns it as Owner does
@@ -47,7 +47,7 @@ func (c *Cluster) TakeOver(
 		if err != nil {
 			return err
 		}
-		after, err = c.change(ctx, change)
+		after, err = c.applyChange(ctx, change)
 
 		return err
 	})
@@ -102,12 +102,12 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 // it does not say anything it is probably not running, and what it does all the same the polls find.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
-	lasts := pauseLasts
-	if c.deaf {
+	lasts := pauseTimeout
+	if c.unresponsive {
 		lasts = 0
 	}
 	c.mu.Unlock()
-	err := wait.PollUntilContextTimeout(ctx, pauseEvery, lasts, false, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pauseInterval, lasts, false, func(context.Context) (bool, error) {
 		now, err := c.Get(ctx, r)
 		if isUnserved(err) {
 			u = nil
@@ -123,7 +123,7 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		c.mu.Lock()
-		c.deaf = true // Who waits for each of a thousand would wait for hours.
+		c.unresponsive = true // Who waits for each of a thousand would wait for hours.
 		c.mu.Unlock()
 
 		return u, nil
@@ -141,7 +141,7 @@ func (c *Cluster) giveUp(ctx context.Context, key adoption.Key, u *unstructured.
 	if change.Patch == nil {
 		return nil
 	}
-	_, err := c.Carry(ctx, change)
+	_, err := c.ApplyChange(ctx, change)
 
 	return err
 }

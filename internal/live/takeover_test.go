@@ -46,7 +46,7 @@ func TestTakeOver(t *testing.T) {
 			s := newServer(tc.live...)
 			s.PrependReactor("get", "xorders", s.afterTheFirst(tc.meanwhile))
 			c := s.cluster()
-			c.deaf = tc.deaf
+			c.unresponsive = tc.deaf
 			u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
 			if err != nil {
 				t.Fatal(err)

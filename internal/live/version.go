@@ -27,7 +27,7 @@ func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 			o.others[gvk] = other
 		}
 		if !other.Empty() {
-			o.world.AddRetired(gvk, other)
+			o.snapshot.AddRetired(gvk, other)
 			refs[n].APIVersion = other.GroupVersion().String()
 		}
 	}

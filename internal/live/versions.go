@@ -60,7 +60,7 @@ func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, nam
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	began := time.Now()
-	_, err = c.client.Resource(gvr).Namespace(namespace).Create(ctx, bare(u, namespace), metav1.CreateOptions{
+	_, err = c.client.Resource(gvr).Namespace(namespace).Create(ctx, creatable(u, namespace), metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: FieldManager,
 	})
 	switch {
@@ -73,8 +73,8 @@ func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, nam
 	}
 }
 
-// bare returns what of an object of a backup can be created.
-func bare(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
+// creatable returns what of an object of a backup can be created.
+func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Unstructured {
 	object := maps.Clone(u.Object)
 	delete(object, "status")
 	object["metadata"] = map[string]any{}
@@ -91,18 +91,18 @@ func bare(u *unstructured.Unstructured, namespace string) *unstructured.Unstruct
 // give no answer.
 const unconvertedFor = 10 * time.Second
 
-// An unread kind is one that could not be converted when it was listed.
-type unread struct {
+// An unreadableKind kind is one that could not be converted when it was listed.
+type unreadableKind struct {
 	err error
 	at  time.Time
 }
 
-// unread takes note of why a kind can't be listed, if that is for long, and returns it.
-func (c *Cluster) unread(gvk schema.GroupVersionKind, err error) error {
+// noteUnreadable takes note of why a kind can't be listed, if that is for long, and returns it.
+func (c *Cluster) noteUnreadable(gvk schema.GroupVersionKind, err error) error {
 	if xp.IsConversion(err) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.conversions[gvk] = unread{err: err, at: c.now()}
+		c.conversions[gvk] = unreadableKind{err: err, at: c.now()}
 	}
 
 	return err

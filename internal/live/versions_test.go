@@ -81,7 +81,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if asked != brief {
+	if asked != fewRetries {
 		t.Errorf("asked %d times; each item of a restore asks, and a webhook may take 30 s to give no answer", asked)
 	}
 	if len(c.silent) > 0 {
@@ -89,7 +89,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 	}
 	began := time.Now()
 	c.now = func() time.Time { return began.Add(unconvertedFor) }
-	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || asked != 2*brief {
+	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || asked != 2*fewRetries {
 		t.Errorf("asked %d times, and got %v: the webhook may have come", asked, err)
 	}
 }

@@ -155,13 +155,13 @@ func check(t *testing.T, r *forest.Run, e string) {
 // actions are the plugin's, as its main.go registers them, with one ahead of them that sees what Velero comes to.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	known, log := live.NewCluster(c.dynamic, c.discovery), r.Said.Log()
-	asks, doom := &restoreitem.Asks{}, restoreitem.NewDoom(known)
+	asks, doom := &restoreitem.RequestedItems{}, restoreitem.NewXRDCheck(known)
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {
-		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, asks, log).Sparing(known).Minding(doom), r})
+		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, asks, log).WithClaimKinds(known).WithXRDCheck(doom), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log).Minding(doom).Knowing(asks), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log).WithXRDCheck(doom).WithRequestedItems(asks), r})
 	}
 
 	return all
