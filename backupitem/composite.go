@@ -141,7 +141,7 @@ func (f *found) addUnresolved(xr xp.Composite, r xp.Ref, why string) {
 	f.skipListed(xr.Unstructured, r, why)
 }
 
-// composes tells whether a backup takes along what an XR lists, which is nil if it does not exist. Of what is outside of the XR's namespace, and not its own,
+// composes reports whether a backup takes along what an XR lists, which is nil if it does not exist. Of what is outside of the XR's namespace, and not its own,
 // it does not tell what there is.
 func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured) bool {
 	out := r.Namespace != xr.GetNamespace()

@@ -94,7 +94,7 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 	return item, nil, "", nil, nil
 }
 
-// lacksClusterScoped tells whether a backup of all namespaces takes what is cluster-scoped only if something asks for it (velero
+// lacksClusterScoped reports whether a backup of all namespaces takes what is cluster-scoped only if something asks for it (velero
 // pkg/util/collections/includes_excludes.go, ScopeIncludesExcludes.ShouldInclude).
 func lacksClusterScoped(backup *velerov1.Backup) bool {
 	s := backup.Spec

@@ -18,7 +18,7 @@ const excludeLabel = velerov1.ExcludeFromBackupLabel
 
 // applyFilters takes off what the backup's filters leave out, which Velero would drop without a word, and warns of it. A connection secret belongs to what
 // published it wherever that was told to write it, and a password may be nowhere else: it is taken from any namespace that is not
-// excluded, unless the backup is of some resources only. It tells whether there is one, for which Velero must be told to look beyond its filters. Velero then
+// excluded, unless the backup is of some resources only. It reports whether there is one, for which Velero must be told to look beyond its filters. Velero then
 // looks at no label either, so what has the one that keeps it out of backups must not be among the items.
 func (l *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond, of := false, f.of
@@ -56,7 +56,7 @@ func (l *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.
 	return beyond
 }
 
-// leftOut tells why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
+// leftOut returns why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
 func (l *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
@@ -80,7 +80,7 @@ func (l *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.It
 	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
 }
 
-// isExcluded tells whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
+// isExcluded reports whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
 func (l *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
 	if kept, ok := l.excludedNamespaces.Get(namespace); ok {
 		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
@@ -95,12 +95,12 @@ func (l *Resolver) isExcluded(ctx context.Context, namespace string) (bool, erro
 	return kept, nil
 }
 
-// isExcluded tells whether a label says that an object is to be in no backup.
+// isExcluded reports whether a label says that an object is to be in no backup.
 func isExcluded(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[excludeLabel] == "true"
 }
 
-// reaches tells whether a backup takes connection secrets from a namespace that is not among those it includes.
+// reaches reports whether a backup takes connection secrets from a namespace that is not among those it includes.
 func reaches(backup *velerov1.Backup, namespace string) bool {
 	s := backup.Spec
 	filters := slices.Concat(s.IncludedResources, s.ExcludedResources, s.IncludedClusterScopedResources, s.ExcludedClusterScopedResources,
@@ -111,7 +111,7 @@ func reaches(backup *velerov1.Backup, namespace string) bool {
 	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// takesSecrets tells whether a backup takes Secrets at all. What a resource policy leaves out can't be known.
+// takesSecrets reports whether a backup takes Secrets at all. What a resource policy leaves out can't be known.
 func takesSecrets(backup *velerov1.Backup) bool {
 	s := backup.Spec
 	named := func(filters []string) bool {
@@ -126,12 +126,12 @@ func takesSecrets(backup *velerov1.Backup) bool {
 	return !named(s.ExcludedResources) && !named(s.ExcludedNamespaceScopedResources)
 }
 
-// included tells whether a backup takes a namespace.
+// included reports whether a backup takes a namespace.
 func included(backup *velerov1.Backup, namespace string) bool {
 	return (len(backup.Spec.IncludedNamespaces) == 0 || matches(backup.Spec.IncludedNamespaces, namespace)) && !matches(backup.Spec.ExcludedNamespaces, namespace)
 }
 
-// matches tells whether one of the patterns matches. Velero allows globs in its lists.
+// matches reports whether one of the patterns matches. Velero allows globs in its lists.
 func matches(patterns []string, namespace string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)

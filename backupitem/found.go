@@ -126,7 +126,7 @@ func (f *found) addUnreadable(r xp.Ref, err error) {
 	}
 }
 
-// follows tells whether what an XR lists of a kind is looked at.
+// follows reports whether what an XR lists of a kind is looked at.
 func (f *found) follows(gk schema.GroupKind) bool {
 	if !f.followed[gk] && len(f.followed) == mostKinds {
 		f.beyond[gk] = true

@@ -62,7 +62,7 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
 }
 
-// isInOtherNamespace tells whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
+// isInOtherNamespace reports whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
 // of who manages the release, and whoever makes a Release can name any.
 func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
@@ -139,7 +139,7 @@ func (f *found) noteInputs(u *unstructured.Unstructured) {
 	xp.SetInputs(u, f.inputs)
 }
 
-// selective tells whether a backup takes only what has some labels.
+// selective reports whether a backup takes only what has some labels.
 func selective(backup *velerov1.Backup) bool {
 	return backup.Spec.LabelSelector != nil || len(backup.Spec.OrLabelSelectors) > 0
 }

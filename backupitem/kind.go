@@ -154,12 +154,12 @@ func (l *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	return nil
 }
 
-// isAbsent tells whether an error says that there is no such object, or no object of the kind at all.
+// isAbsent reports whether an error says that there is no such object, or no object of the kind at all.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isRefused tells whether the API server does not take a request for what it asks for. That says nothing of other objects of the kind: a tenant can write any
+// isRefused reports whether the API server does not take a request for what it asks for. That says nothing of other objects of the kind: a tenant can write any
 // name.
 func isRefused(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)

@@ -94,7 +94,7 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
-// whyUntrusted tells why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
+// whyUntrusted returns why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
 // other. If it is known how that is for the kind, there need not be others.
 func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
 	p, err := t.resolver.peerNamesOf(ctx, u, known)
@@ -127,7 +127,7 @@ type peerNames struct {
 	nameless map[string]int
 }
 
-// isTaken tells whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
+// isTaken reports whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
 func (p *peerNames) isTaken(id, external string, known bool) bool {
 	if !known {
 		external = id

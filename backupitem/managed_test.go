@@ -40,7 +40,7 @@ func named(object, externalName, id string, o ...xptest.Option) *unstructured.Un
 // fromID has the setting name the kind.
 func fromID(kinds string) map[string]string { return map[string]string{"external-name-from-id": kinds} }
 
-// isNoted tells whether the stored copy of an MR is noted to need no name.
+// isNoted reports whether the stored copy of an MR is noted to need no name.
 func isNoted(u *unstructured.Unstructured) bool {
 	noted, _, _ := unstructured.NestedBool(u.Object, "metadata", xp.FieldUnnamed)
 

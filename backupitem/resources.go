@@ -18,7 +18,7 @@ type scope struct {
 	included, excluded []string
 }
 
-// leavesOut tells whether the filters leave a resource out that an action asks for.
+// leavesOut reports whether the filters leave a resource out that an action asks for.
 func (s scope) leavesOut(r schema.GroupResource) bool {
 	return xp.MatchesResource(s.excluded, r) || len(s.included) > 0 && !xp.MatchesResource(s.included, r)
 }
@@ -105,7 +105,7 @@ func (l *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	return all, nil
 }
 
-// isFirst tells whether it is the first time that an item is to be told of which thousands of others can name too.
+// isFirst reports whether it is the first time that an item is to be told of which thousands of others can name too.
 func (l *Resolver) isFirst(i xp.Item) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *Resolver) isFirst(i xp.Item) bool {
 	return !told
 }
 
-// filteredOut tells whether the backup's filters by resource leave an item out.
+// filteredOut reports whether the backup's filters by resource leave an item out.
 func (l *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
 	filters, err := l.resourcesOf(ctx, backup)
 	if err != nil {

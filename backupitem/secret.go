@@ -41,7 +41,7 @@ func (l *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstruc
 	}
 }
 
-// takesSecret tells whether the backup has the connection secret of an XR or MR, from what the filters have left. That of a claim is made of its XR's.
+// takesSecret reports whether the backup has the connection secret of an XR or MR, from what the filters have left. That of a claim is made of its XR's.
 func (f *found) takesSecret(backup *velerov1.Backup) bool {
 	ref, ok := xp.SecretRef(f.of)
 	item := secretItem(ref)

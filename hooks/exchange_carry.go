@@ -255,7 +255,7 @@ func (e *exchangeRun) removeAll(ctx context.Context, root *unstructured.Unstruct
 	}
 }
 
-// sameRefs tells whether two of one XR or claim list the same.
+// sameRefs reports whether two of one XR or claim list the same.
 func sameRefs(a, b *unstructured.Unstructured) bool {
 	of, errA := exchange.Listed(a)
 	other, errB := exchange.Listed(b)
@@ -326,7 +326,7 @@ func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, 
 	return "", nil
 }
 
-// isDenied tells whether a webhook has denied something, rather than that there is no right to it.
+// isDenied reports whether a webhook has denied something, rather than that there is no right to it.
 func isDenied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }

@@ -153,7 +153,7 @@ func nonNil(list []string) []string {
 	return list
 }
 
-// isEffective tells whether the guard does what it is for.
+// isEffective reports whether the guard does what it is for.
 func (r guardReport) isEffective() bool {
 	return r.Up && r.Does != live.Admitted && len(r.Uncovered) == 0 && len(r.Changed) == 0
 }

@@ -68,17 +68,17 @@ func (o *options) print(r *report.Report, out output) error {
 	return printer.Print(rawWriter(o.Out), r, out.format, printer.Options{Width: width, Colour: terminal && isColourful()})
 }
 
-// hasProblem tells whether anything in a tree has a problem or a warning.
+// hasProblem reports whether anything in a tree has a problem or a warning.
 func hasProblem(n *report.Node) bool {
 	return n != nil && (len(n.Problems) > 0 || slices.ContainsFunc(n.Children, hasProblem))
 }
 
-// isColourful tells whether the user's environment allows colours on a terminal (no-color.org).
+// isColourful reports whether the user's environment allows colours on a terminal (no-color.org).
 func isColourful() bool {
 	return os.Getenv("NO_COLOR") == "" && !isDumb()
 }
 
-// isDumb tells whether the terminal shows nothing but text.
+// isDumb reports whether the terminal shows nothing but text.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
 // widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.

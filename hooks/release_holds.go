@@ -199,7 +199,7 @@ func (s *holds) problems() []report.Problem {
 	return problems
 }
 
-// unfinished tells whether time could still do something.
+// unfinished reports whether time could still do something.
 func (s *holds) unfinished() bool {
 	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
 }

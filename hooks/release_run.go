@@ -221,7 +221,7 @@ func (l *releaseRun) logWaiting(now plans) {
 	}
 }
 
-// isOver tells whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
+// isOver reports whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
 func (l *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
 	for _, h := range l.due {

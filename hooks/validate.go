@@ -161,7 +161,7 @@ func (v *validation) validateStable(ctx context.Context) (*report.Report, error)
 	return second, nil
 }
 
-// isTransient tells whether a problem can come from looking at objects one after the other.
+// isTransient reports whether a problem can come from looking at objects one after the other.
 func isTransient(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are told from one object.
 	case report.Dangling, report.Orphaned, report.DeadController, report.Uncontrolled, report.NotItsOwn, report.OneSided, report.UsageLeftBehind,

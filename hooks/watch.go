@@ -119,7 +119,7 @@ func remaining(last *report.Report, strict bool, err error) error {
 	}
 }
 
-// isUnderWay tells whether Velero still works on any of the Restores, so that there may be more to come.
+// isUnderWay reports whether Velero still works on any of the Restores, so that there may be more to come.
 func isUnderWay(restores []report.Restore) bool {
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {

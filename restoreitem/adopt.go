@@ -36,13 +36,13 @@ type Cluster interface {
 type Inventory interface {
 	Requests
 
-	// Exists tells whether the object that r names was there when it was first asked about the kind.
+	// Exists reports whether the object that r names was there when it was first asked about the kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
 	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
 }
 
@@ -58,7 +58,7 @@ type Requests interface {
 type LiveWriter interface {
 	Takeover
 
-	// Outrank keeps the newest live revision of a Composition the newest when the given one is restored beside it.
+	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one is restored beside it.
 	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
 	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
@@ -69,7 +69,7 @@ type LiveWriter interface {
 
 // A Takeover takes over what somebody else has made before a restore could.
 type Takeover interface {
-	// CanTakeOver tells whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
+	// CanTakeOver reports whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
 	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as
 	// Owner does from then on, nil if it is left as it is.
@@ -120,21 +120,21 @@ func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter
 	return &Adopt{selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
 }
 
-// Minding has the action restore nothing that is doomed.
+// WithXRDCheck has the action restore nothing whose XRD is being deleted.
 func (a *Adopt) WithXRDCheck(d *XRDCheck) *Adopt {
 	a.xrds = d
 
 	return a
 }
 
-// Knowing has the action hold MRs until their connection secrets are back that the restore has come to.
+// WithRequestedItems has the action hold MRs until their connection secrets are back that the restore has come to.
 func (a *Adopt) WithRequestedItems(asks *RequestedItems) *Adopt {
 	a.requested = asks
 
 	return a
 }
 
-// LeavingTo has the action leave to Velero what it does itself.
+// WithVeleroFeatures has the action leave to Velero what it does itself.
 func (a *Adopt) WithVeleroFeatures(s *VeleroFeatures) *Adopt {
 	a.velero = s
 
@@ -223,7 +223,7 @@ func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error
 	return a.leave(i), nil
 }
 
-// isFresh tells whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
+// isFresh reports whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
 // at the moment of a backup is like that.
 func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
@@ -318,7 +318,7 @@ func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err err
 	return operation, err
 }
 
-// refuses gives the item its owners and tells whether it must not come back.
+// refuses gives the item its owners and reports whether it must not come back.
 func (a *Adopt) refuses(i *item) (bool, error) {
 	if !i.isOwned() {
 		return false, nil
@@ -342,7 +342,7 @@ func (a *Adopt) holdSchedule(i *item) error {
 	return nil
 }
 
-// isAdopted tells whether this restore has put an XR on hold that composes the item: then the XR's operation is the item's too.
+// isAdopted reports whether this restore has put an XR on hold that composes the item: then the XR's operation is the item's too.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
 	ref, ok := i.controller()
 	if !ok {
@@ -357,7 +357,7 @@ func (a *Adopt) isAdopted(i *item) (bool, error) {
 	return h != nil && h.Clone == "" && h.Restore == i.restoreName(), err
 }
 
-// isLive tells whether Velero is about to write something of Crossplane's over what is live.
+// isLive reports whether Velero is about to write something of Crossplane's over what is live.
 func (a *Adopt) isLive(i *item) (bool, error) {
 	if i.restore.Spec.ExistingResourcePolicy != velerov1.PolicyTypeUpdate || i.isReplaceable() {
 		return false, nil

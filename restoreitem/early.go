@@ -32,7 +32,7 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 	})
 }
 
-// isClaim tells whether a reference is to a claim. Of a kind that can't be read nothing is known, and asking for it says so.
+// isClaim reports whether a reference is to a claim. Of a kind that can't be read nothing is known, and asking for it says so.
 func (o *Order) isClaim(r xp.Ref) bool {
 	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
 
@@ -64,7 +64,7 @@ func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
 	}
 }
 
-// isFirst tells whether Velero restores an item's kind before custom resources.
+// isFirst reports whether Velero restores an item's kind before custom resources.
 func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 	gvk := item.GroupVersionKind()
 	if xp.IsCustomGroup(gvk.Group) {
@@ -78,7 +78,7 @@ func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 	return err != nil || turn(xp.Item{GroupResource: gvr.GroupResource()}) < len(high)
 }
 
-// isEarly tells whether an item was asked for before the turn of custom resources.
+// isEarly reports whether an item was asked for before the turn of custom resources.
 func (a *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
 	if a == nil {
 		return false
@@ -88,7 +88,7 @@ func (a *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
 	return ok
 }
 
-// isBeforeClaim tells whether a connection secret comes back before its claim.
+// isBeforeClaim reports whether a connection secret comes back before its claim.
 func (a *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
 	_, ok := a.claimed.Load(xp.RefTo(secret).ID())
 

@@ -42,7 +42,7 @@ func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.R
 	return items
 }
 
-// inScope tells whether a restore takes what is in an item's namespace, or in none.
+// inScope reports whether a restore takes what is in an item's namespace, or in none.
 func inScope(i xp.Item, restore *velerov1.Restore) bool {
 	if i.Namespace == "" {
 		return ptr.Deref(restore.Spec.IncludeClusterResources, true)
@@ -51,7 +51,7 @@ func inScope(i xp.Item, restore *velerov1.Restore) bool {
 	return included(restore, i.Namespace)
 }
 
-// isFiltered tells whether a restore's filters by resource leave an item out.
+// isFiltered reports whether a restore's filters by resource leave an item out.
 func isFiltered(i xp.Item, restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
 

@@ -57,12 +57,12 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	return in
 }
 
-// awaitsRelease tells whether the item is a Release that is to be held for what Helm keeps of it, of which its status says the revision.
+// awaitsRelease reports whether the item is a Release that is to be held for what Helm keeps of it, of which its status says the revision.
 func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
-// waitedFor tells whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
+// waitedFor reports whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
 func wasAwaited(i *item, r xp.Ref) bool {
 	h, err := adoption.HoldOf(i.original)
 

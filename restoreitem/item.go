@@ -54,10 +54,10 @@ func (i *item) self() xp.Ref {
 	return r
 }
 
-// isHeld tells whether Crossplane must not reconcile the item before it is adopted.
+// isHeld reports whether Crossplane must not reconcile the item before it is adopted.
 func (i *item) isHeld() bool { return xp.IsComposite(i.original) || xp.IsClaim(i.original) }
 
-// isQuarantined tells whether nothing may reconcile the item until a person says so.
+// isQuarantined reports whether nothing may reconcile the item until a person says so.
 func (i *item) isQuarantined() bool { return i.settings.Hold == setting.HoldAll }
 
 // controller returns the one of its owners that is its controller.
@@ -84,13 +84,13 @@ func (i *item) keepGenerateName() {
 // restoreName names the Restore as holds do.
 func (i *item) restoreName() string { return i.restore.Namespace + "/" + i.restore.Name }
 
-// isOwned tells whether the item's owners matter to Crossplane.
+// isOwned reports whether the item's owners matter to Crossplane.
 func (i *item) isOwned() bool {
 	return xp.IsComposed(i.original) || xp.IsConnectionSecret(i.original) || xp.IsRevision(i.original) || xp.IsPackageRevision(i.original) ||
 		xp.IsUsage(i.original)
 }
 
-// isReplaceable tells whether the item can be written over what is live, if a person wants that (--existing-resource-policy=update): what is installed, and how
+// isReplaceable reports whether the item can be written over what is live, if a person wants that (--existing-resource-policy=update): what is installed, and how
 // it works. Nothing in it says which external resource something manages, or what an XR composes. What is cluster-scoped is everybody's, and no restore of
 // namespaces writes over it.
 func (i *item) isReplaceable() bool {
@@ -103,13 +103,13 @@ func (i *item) isReplaceable() bool {
 		gvk.Group == xp.GroupAPIExtensions && gvk.Kind == "EnvironmentConfig" || xp.IsActivationPolicy(i.original)
 }
 
-// isOfCrossplane tells whether the item is something that Crossplane or a provider works with.
+// isOfCrossplane reports whether the item is something that Crossplane or a provider works with.
 func (i *item) isOfCrossplane() bool {
 	return i.isHeld() || i.isOwned() || xp.IsManaged(i.original) || xp.IsProviderConfig(i.original) || xp.IsCrossplaneGroup(i.GroupVersionKind().Group) ||
 		xp.IsStored(i.original)
 }
 
-// isUnchanged tells whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
+// isUnchanged reports whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
 func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 

@@ -83,7 +83,7 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 	o.log.WithField("object", xp.String(item)).Warn("Not restored first: the stored copy of " + xp.String(item) + " lists " + named + why)
 }
 
-// believes tells whether an entry of the list on an item is asked for, and if not so, why not, "" if that is nothing to name.
+// believes reports whether an entry of the list on an item is asked for, and if not so, why not, "" if that is nothing to name.
 func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !xp.IsValidName(i.Namespace, i.Name):
@@ -138,17 +138,17 @@ func isPlatform(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceXRD || i.GroupResource == xp.ResourceComposition || i.GroupResource == xp.ResourceRevision
 }
 
-// isActivation tells whether an item has kinds served.
+// isActivation reports whether an item has kinds served.
 func isActivation(i xp.Item) bool {
 	return i.GroupResource == xp.ResourceManagedDefinition || i.GroupResource == xp.ResourceActivationPolicy
 }
 
-// isStoreConfig tells whether an item says where Crossplane publishes connection details.
+// isStoreConfig reports whether an item says where Crossplane publishes connection details.
 func isStoreConfig(i xp.Item) bool {
 	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
 }
 
-// isStoreOf tells whether an XR itself names the StoreConfig. It is the platform's, as the ProviderConfig of a cluster-scoped MR, and so is what an XR that is
+// isStoreOf reports whether an XR itself names the StoreConfig. It is the platform's, as the ProviderConfig of a cluster-scoped MR, and so is what an XR that is
 // cluster-scoped too publishes with: its Composition says that, and no claim.
 func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
 	_, store, publishes := xp.StoreSecret(xr)
@@ -159,7 +159,7 @@ func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
 // resourceOf is what the resource of a kind of configs is called.
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// isConfigOf tells whether an entry is the ProviderConfig or the StoreConfig that an MR names, which is of the MR's group or of one above that.
+// isConfigOf reports whether an entry is the ProviderConfig or the StoreConfig that an MR names, which is of the MR's group or of one above that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
@@ -172,7 +172,7 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }
 
-// isComposable tells whether what is cluster-scoped can be an XR's own, and this plugin is asked about it when it comes. Of Kubernetes' own kinds it is not
+// isComposable reports whether what is cluster-scoped can be an XR's own, and this plugin is asked about it when it comes. Of Kubernetes' own kinds it is not
 // isRequested about what has no labels of Crossplane's.
 func isComposable(i xp.Item) bool {
 	switch {
@@ -185,7 +185,7 @@ func isComposable(i xp.Item) bool {
 	}
 }
 
-// runsOn tells whether an XR itself says that it needs an XRD, Composition or revision. That of an XRD's name which is not its group is known only from
+// runsOn reports whether an XR itself says that it needs an XRD, Composition or revision. That of an XRD's name which is not its group is known only from
 // what serves the kind.
 func runsOn(xr xp.Composite, i xp.Item) bool {
 	switch i.GroupResource {
@@ -198,7 +198,7 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 	}
 }
 
-// asksFor takes note that an XR asks for something that it runs on. It tells whether that makes sense: Velero comes to an item only once.
+// asksFor takes note that an XR asks for something that it runs on. It reports whether that makes sense: Velero comes to an item only once.
 func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {

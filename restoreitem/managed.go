@@ -17,7 +17,7 @@ import (
 // fieldIdentity is in what is logged of an MR: what is known of its external resource.
 const fieldIdentity = "identity"
 
-// isManaged tells whether the item is an MR, and nothing that Crossplane reconciles too.
+// isManaged reports whether the item is an MR, and nothing that Crossplane reconciles too.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
 
 // recoverName names an MR of whose kind a setting or the table of known kinds says how the external-name follows from what its provider called it. The table is not
@@ -158,7 +158,7 @@ func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	}
 }
 
-// mustObserve tells whether an MR is to be observed before it may do anything else.
+// mustObserve reports whether an MR is to be observed before it may do anything else.
 func (i *item) mustObserve(s setting.Settings) bool {
 	switch s.ObserveFirst {
 	case setting.ObserveAll:
@@ -172,7 +172,7 @@ func (i *item) mustObserve(s setting.Settings) bool {
 	return false
 }
 
-// canObserve tells whether an MR does more than to observe, and there is something to observe.
+// canObserve reports whether an MR does more than to observe, and there is something to observe.
 func (i *item) canObserve(own *unstructured.Unstructured) bool {
 	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }

@@ -72,7 +72,7 @@ func (a *Adopt) checkModifiers(i *item) error {
 	return nil
 }
 
-// isHeldAs tells whether an object has what holds it as before.
+// isHeldAs reports whether an object has what holds it as before.
 func isHeldAs(before, after *unstructured.Unstructured) bool {
 	for _, name := range []string{adoption.AnnotationHold, xp.AnnotationPaused} {
 		if xp.Annotation(before, name) != xp.Annotation(after, name) {

@@ -34,7 +34,7 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 
 // ClaimKinds know of which kinds claims are.
 type ClaimKinds interface {
-	// IsClaimKind tells whether claims are of a kind, as the API server says; of none that it does not serve.
+	// IsClaimKind reports whether claims are of a kind, as the API server says; of none that it does not serve.
 	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
 
@@ -55,12 +55,12 @@ type Order struct {
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same Asks.
+// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same RequestedItems.
 func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *RequestedItems, log logrus.FieldLogger) *Order {
 	return &Order{selector: selector, mapper: mapper, requested: asks, log: log}
 }
 
-// Minding has the action restore nothing that is doomed.
+// WithXRDCheck has the action restore nothing whose XRD is being deleted.
 func (o *Order) WithXRDCheck(d *XRDCheck) *Order {
 	o.xrds = d
 
@@ -74,7 +74,7 @@ func (o *Order) WithClaimKinds(claims ClaimKinds) *Order {
 	return o
 }
 
-// Awaiting has the action restore nothing before it can be converted.
+// WithReadiness has the action restore nothing before it can be converted.
 func (o *Order) WithReadiness(r *Readiness) *Order {
 	o.ready = r
 
@@ -228,7 +228,7 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
-// isReachedLater tells whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
+// isReachedLater reports whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
 func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
 	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && includesSecretsOf(restore, i.Namespace)
 }
@@ -303,7 +303,7 @@ func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	})
 }
 
-// restoresComposed tells whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
+// restoresComposed reports whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
 // without the list on the stored copy of a claim that is restored by its namespace, nobody asks for what is cluster-scoped.
 func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
 	_, claimed := xr.ClaimRef()
@@ -358,7 +358,7 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	return items, nil
 }
 
-// asksAlone tells whether an item's word is enough to ask for something cluster-scoped in a restore of namespaces, and takes note of it.
+// asksAlone reports whether an item's word is enough to ask for something cluster-scoped in a restore of namespaces, and takes note of it.
 func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
 	gvk := r.GroupVersionKind()
 	switch {
@@ -379,7 +379,7 @@ func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.
 	return true // Only what is cluster-scoped itself can have asked for a ProviderConfig.
 }
 
-// isShared tells whether cluster-scoped objects of a kind are never of one namespace only.
+// isShared reports whether cluster-scoped objects of a kind are never of one namespace only.
 func isShared(group, kind string) bool {
 	return !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) || xp.IsProviderConfigKind(kind)
 }

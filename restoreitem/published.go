@@ -73,7 +73,7 @@ func (a *Adopt) requestSecret(i *item, r xp.Ref, noted bool, out *velero.Restore
 	out.AdditionalItems = append(out.AdditionalItems, velero.ResourceIdentifier{GroupResource: resourceSecrets, Namespace: r.Namespace, Name: r.Name})
 }
 
-// includesSecretsOf tells whether a restore takes connection secrets from a namespace that is not among those it includes: whoever chooses resources chooses what is
+// includesSecretsOf reports whether a restore takes connection secrets from a namespace that is not among those it includes: whoever chooses resources chooses what is
 // leftOutOutcome out, and so does whoever excludes the namespace.
 func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	s := restore.Spec
@@ -84,7 +84,7 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 	return all && !chosen && s.ResourcePolicy == nil && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// publisherOf returns what a Secret was reached for, and tells whether it was reached at all and whether it is that one's: the backup may have been written to.
+// publisherOf returns what a Secret was reached for, and reports whether it was reached at all and whether it is that one's: the backup may have been written to.
 func (a *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
 	v, reached := a.reached.Load(xp.RefTo(secret).ID())
 	if !reached {
@@ -98,7 +98,7 @@ func (a *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publ
 	return by, true, owned
 }
 
-// excludesSecret tells whether the filters of a restore leave a Secret out, or may do so.
+// excludesSecret reports whether the filters of a restore leave a Secret out, or may do so.
 func excludesSecret(secret xp.Ref, restore *velerov1.Restore) bool {
 	return !included(restore, secret.Namespace) || !takesSecrets(restore) || isSelective(restore) || restore.Spec.ResourcePolicy != nil
 }

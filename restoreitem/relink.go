@@ -17,7 +17,7 @@ import (
 
 // relink writes the item's owner references with the UIDs that the owners have now, unless Velero does. An owner that is not live, or that does
 // not know the item, is dropped, never written with its old UID: the garbage collector deletes an object whose owners are all absent (kubernetes
-// pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource. It tells whether the item must not come back at
+// pkg/controller/garbagecollector), and an MR's finalizer then deletes the cloud resource. It reports whether the item must not come back at
 // all, because the XR that composed it is at work without it.
 func (a *Adopt) relink(i *item) (refused bool, err error) {
 	if c, ok := xp.Controller(i.original); ok && xp.IsConnectionSecret(i.original) && a.hasRefused(c, i.namespace) {
@@ -83,7 +83,7 @@ func (a *Adopt) addOwner(i *item, owner *unstructured.Unstructured, ref metav1.O
 	return nil
 }
 
-// restoresWithoutController tells whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before
+// restoresWithoutController reports whether an MR comes back without its controller: an XR that lists it and is at work. Crossplane deletes what is not wanted any more before
 // it takes it off the list, and nobody sees that it is about to. It makes the XR the controller of what it wants.
 func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if !i.isManaged() || xp.IsPaused(owner) || i.settings.Hold == setting.HoldNone {
@@ -93,7 +93,7 @@ func (a *Adopt) restoresWithoutController(owner *unstructured.Unstructured, ref 
 	return a.isAtWorkWithout(owner, ref, i)
 }
 
-// restoresBeforeOwner tells whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that
+// restoresBeforeOwner reports whether an item comes back before its owner: in a restore by labels, and if it is a connection secret of a claim, or from a namespace that
 // the restore does not take.
 func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	if isSelective(i.restore) || xp.IsRevision(i.original) {
@@ -107,7 +107,7 @@ func (a *Adopt) restoresBeforeOwner(i *item) bool {
 	return reached || a.requested.isBeforeClaim(i.original)
 }
 
-// refusesWithout tells whether the item must not come back because of the owner that it is not to have, and says why.
+// refusesWithout reports whether the item must not come back because of the owner that it is not to have, and says why.
 func (a *Adopt) refusesWithout(fields logrus.Fields, owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	without, err := a.isAtWorkWithout(owner, ref, i)
 	if err != nil {
@@ -155,14 +155,14 @@ func (i *item) warnReplaced(fields logrus.Fields, xr *unstructured.Unstructured)
 	}
 }
 
-// isOlderThan tells whether an object was made after the item was, and not by a restore. An XR is older than what it composes.
+// isOlderThan reports whether an object was made after the item was, and not by a restore. An XR is older than what it composes.
 func (i *item) isOlderThan(u *unstructured.Unstructured) bool {
 	made := i.original.GetCreationTimestamp()
 
 	return xp.Label(u, xp.LabelRestore) == "" && !made.IsZero() && made.Time.Before(u.GetCreationTimestamp().Time)
 }
 
-// isOfThisRestore tells whether the restore has created a live object. Whoever replaces one takes the label off too that says so.
+// isOfThisRestore reports whether the restore has created a live object. Whoever replaces one takes the label off too that says so.
 func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
 	name, began := xp.Label(u, xp.LabelRestore), i.restore.Status.StartTimestamp
 	if name == "" && began != nil {
@@ -174,7 +174,7 @@ func (i *item) isOfThisRestore(u *unstructured.Unstructured) bool {
 
 func isController(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller }
 
-// hasRefused tells whether what an owner reference of an object in the namespace names was not to come back.
+// hasRefused reports whether what an owner reference of an object in the namespace names was not to come back.
 func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	_, local := a.refused.Load(r.ID())
@@ -184,7 +184,7 @@ func (a *Adopt) hasRefused(ref metav1.OwnerReference, namespace string) bool {
 	return local || wide
 }
 
-// isAtWorkWithout tells whether the owner that is not to own the item is an XR that composed it and that Crossplane reconciles without it. An XR
+// isAtWorkWithout reports whether the owner that is not to own the item is an XR that composed it and that Crossplane reconciles without it. An XR
 // that is held is as old as the item.
 func (a *Adopt) isAtWorkWithout(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) (bool, error) {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || !isController(ref) || !xp.IsComposed(i.original) || !xp.IsComposite(owner) {

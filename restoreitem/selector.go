@@ -37,7 +37,7 @@ func Runtime() velero.ResourceSelector {
 	return velero.ResourceSelector{IncludedResources: xp.RuntimeResources(), LabelSelector: "!" + xp.LabelComposite}
 }
 
-// ofNamespaces tells whether a restore is of some namespaces only: then cluster-scoped items come only if an action asks for them.
+// ofNamespaces reports whether a restore is of some namespaces only: then cluster-scoped items come only if an action asks for them.
 func ofNamespaces(restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
@@ -47,7 +47,7 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-// takesSecrets tells whether a restore takes Secrets at all. What a resource policy leaves out can't be known.
+// takesSecrets reports whether a restore takes Secrets at all. What a resource policy leaves out can't be known.
 func takesSecrets(restore *velerov1.Restore) bool {
 	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
@@ -55,20 +55,20 @@ func takesSecrets(restore *velerov1.Restore) bool {
 	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
 }
 
-// isSelective tells whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
+// isSelective reports whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
 // applies neither to what an action asks for (velero pkg/restore/restore.go, restoreItem).
 func isSelective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
 
-// included tells whether a restore takes a namespace.
+// included reports whether a restore takes a namespace.
 func included(restore *velerov1.Restore, namespace string) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 
 	return (len(in) == 0 || matches(in, namespace)) && !matches(out, namespace)
 }
 
-// matches tells whether one of the patterns matches. Velero allows globs in its lists.
+// matches reports whether one of the patterns matches. Velero allows globs in its lists.
 func matches(patterns []string, namespace string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, namespace)

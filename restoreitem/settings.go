@@ -13,7 +13,7 @@ func unreadSettings() setting.Settings {
 	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
 }
 
-// isUnreadable tells whether nobody can read the settings that there are.
+// isUnreadable reports whether nobody can read the settings that there are.
 func isUnreadable(err error) bool {
 	invalid := setting.InvalidError{}
 

@@ -5,7 +5,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// hasStored tells whether the backup has what the item has published with a secret store.
+// hasStored reports whether the backup has what the item has published with a secret store.
 func (i *item) hasStored() bool {
 	_, ok := xp.Stored(i.original)
 

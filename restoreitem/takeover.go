@@ -48,7 +48,7 @@ func (a *Adopt) remember(i *item) error {
 	return nil
 }
 
-// mayTakeOver tells whether what somebody has made in the item's place can be given what it composed: that is held, and comes back to where it was.
+// mayTakeOver reports whether what somebody has made in the item's place can be given what it composed: that is held, and comes back to where it was.
 func (i *item) mayTakeOver() bool {
 	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
 }
@@ -159,7 +159,7 @@ func labelsOf(r *velerov1.Restore) map[string]string {
 	}
 }
 
-// isTakeable tells whether an owner can be an XR that somebody has made before a restore: it is to be the controller of something that was composed.
+// isTakeable reports whether an owner can be an XR that somebody has made before a restore: it is to be the controller of something that was composed.
 func isTakeable(ref metav1.OwnerReference, i *item) bool {
 	return isController(ref) && xp.IsComposed(i.original)
 }

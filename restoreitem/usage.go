@@ -14,7 +14,7 @@ import (
 // fieldCommand is in what is logged of a Usage: what clears it.
 const fieldCommand = "command"
 
-// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off it and tells whether there was one. When a Usage
+// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off it and reports whether there was one. When a Usage
 // with replayDeletion goes, Crossplane would carry that out in a cluster where nobody has tried to.
 func (i *item) forgetAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
@@ -29,7 +29,7 @@ func (i *item) forgetAttempt() bool {
 	return true
 }
 
-// checkUsage tells whether a Usage is to be left out because it was, or is in this cluster, on its way out. Of one that comes back it names what Crossplane
+// checkUsage reports whether a Usage is to be left out because it was, or is in this cluster, on its way out. Of one that comes back it names what Crossplane
 // needs for it and does not find.
 func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.original.GetDeletionTimestamp() != nil {
@@ -99,7 +99,7 @@ func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, er
 	return u, err
 }
 
-// isLeftover tells whether a Usage is one that an XR composed once and does not list any more, be that live or restored with it. Any other object that the
+// isLeftover reports whether a Usage is one that an XR composed once and does not list any more, be that live or restored with it. Any other object that the
 // XR has lost would be lost with it, but a Usage has nothing that could be.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {

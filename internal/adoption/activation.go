@@ -16,7 +16,7 @@ const inactiveAfter = 30 * time.Second
 // causeInactive is the cause of what waits for its kind to be activated.
 const causeInactive = "its kind is not active"
 
-// Definitions has the World ask which kinds of MRs are not active, where something waits that is of one. The function returns the name of the
+// Definitions has the Snapshot ask which kinds of MRs are not active, where something waits that is of one. The function returns the name of the
 // ManagedResourceDefinition of a kind, "" if it is active, there is none, or that can't be found out. It must return the same each time.
 func (w *Snapshot) Definitions(inactive func(schema.GroupKind) string) { w.inactive = inactive }
 

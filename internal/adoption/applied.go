@@ -61,7 +61,7 @@ func (c Change) applied(path []string, ours map[string]any, others []map[string]
 	}
 }
 
-// isDefault tells whether a field is one of the Defaults.
+// isDefault reports whether a field is one of the Defaults.
 func (c Change) isDefault(path []string) bool {
 	return slices.ContainsFunc(c.Defaults, func(p []string) bool { return slices.Equal(p, path) })
 }
@@ -85,7 +85,7 @@ func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[
 	return ours, others, ours != nil && isWithin(fields, held)
 }
 
-// isWithin tells whether all that a patch changes, or a set of fields has, is one of some fields, but for the version that a patch is for.
+// isWithin reports whether all that a patch changes, or a set of fields has, is one of some fields, but for the version that a patch is for.
 func isWithin(m map[string]any, fields [][]string) bool {
 	for name, value := range m {
 		var in [][]string
@@ -105,7 +105,7 @@ func isWithin(m map[string]any, fields [][]string) bool {
 	return true
 }
 
-// areDefaults tells whether each of the fields that a patch changes becomes what the API server has for it by default, unless an XRD says something else.
+// areDefaults reports whether each of the fields that a patch changes becomes what the API server has for it by default, unless an XRD says something else.
 func areDefaults(u *unstructured.Unstructured, p map[string]any, changed [][]string) bool {
 	return !slices.ContainsFunc(changed, func(path []string) bool {
 		value, _, _ := unstructured.NestedFieldNoCopy(p, path...)

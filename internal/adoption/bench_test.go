@@ -44,7 +44,7 @@ func BenchmarkMark(b *testing.B) {
 	}
 }
 
-// BenchmarkNext plans for all XRs of a World, with ten MRs each.
+// BenchmarkNext plans for all XRs of a Snapshot, with ten MRs each.
 func BenchmarkNext(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", n), func(b *testing.B) {

@@ -56,7 +56,7 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	return nextForOther(w, u, xr)
 }
 
-// releaseClaim plans the release of the XR's claim and tells whether there is nothing left to do for it. Only a claim that this plugin
+// releaseClaim plans the release of the XR's claim and reports whether there is nothing left to do for it. Only a claim that this plugin
 // held must be proven to be reconciled, so its XR stays marked until then.
 func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()

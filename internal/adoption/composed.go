@@ -51,7 +51,7 @@ func (t *tree) checkMissing(r xp.Ref) {
 	t.wait(false, "%s: it was not restored; restore it, or remove it from the resourceRefs of %s to have it made anew", r, xp.String(t.xr.Unstructured))
 }
 
-// awaitKnown waits for what could not be read, which may be there, and tells whether r is such.
+// awaitKnown waits for what could not be read, which may be there, and reports whether r is such.
 func (t *tree) awaitKnown(r xp.Ref) bool {
 	why, unknown := t.w.isUnknown(r)
 	if unknown {
@@ -82,7 +82,7 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	}
 }
 
-// isComposedHere tells whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
+// isComposedHere reports whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
 // brought it back. What the mark lists is not enough to make anything an owner of it.
 func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	listed, err := t.listed()
@@ -90,7 +90,7 @@ func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	return err == nil && listed[r.ID()] && xp.Composed(t.xr, u) && t.w.restored[u.GetUID()]
 }
 
-// checkObserved tells whether a composed resource was reconciled since it was restored.
+// checkObserved reports whether a composed resource was reconciled since it was restored.
 func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	if h, err := t.w.holdOf(u); err == nil && h != nil && h.Clone != "" {
 		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
@@ -109,7 +109,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 	return t.checkWell(r, u)
 }
 
-// checkNested tells whether a composed XR is adopted.
+// checkNested reports whether a composed XR is adopted.
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch h, err := t.w.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:

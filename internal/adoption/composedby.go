@@ -109,7 +109,7 @@ func (w *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBac
 	return found
 }
 
-// isEarlier tells whether a controller is an XR of the same kind and name that was there before.
+// isEarlier reports whether a controller is an XR of the same kind and name that was there before.
 func isEarlier(c *metav1.OwnerReference, xr xp.Composite) bool {
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: xr.GetNamespace(), Name: c.Name}
 

@@ -61,7 +61,7 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	return h.UpdatePolicy
 }
 
-// hasWritten tells whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry
+// hasWritten reports whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry
 // too, with what they managed in the backup: with each object that has spec.crossplane the API server's default. Of these only what they have applied
 // client-side tells.
 func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, path []string) bool {
@@ -82,7 +82,7 @@ func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, pa
 	return policy == xp.UpdateManual
 }
 
-// hadEntry tells whether an entry of managedFields is one of the backup, whatever time somebody has written there.
+// hadEntry reports whether an entry of managedFields is one of the backup, whatever time somebody has written there.
 func (h *Hold) hadEntry(entry map[string]any) bool {
 	return slices.ContainsFunc(unpackManagers(h.Fields), func(m map[string]any) bool {
 		return m["manager"] == entry["manager"] && m["operation"] == entry["operation"] && m["time"] == entry["time"]

@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// react lets Crossplane and the provider do their work once, and tells whether anything changed.
+// react lets Crossplane and the provider do their work once, and reports whether anything changed.
 func (m *model) react() bool {
 	reacted := false
 	for _, id := range m.order {

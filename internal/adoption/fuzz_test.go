@@ -165,7 +165,7 @@ func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstr
 	}
 }
 
-// isComposed tells whether an XR lists an object that nothing controls and that has the label of its tree, which a tenant can't write on what is not theirs.
+// isComposed reports whether an XR lists an object that nothing controls and that has the label of its tree, which a tenant can't write on what is not theirs.
 func isComposed(xr, u *unstructured.Unstructured) bool {
 	if _, controlled := xp.Controller(u); controlled || u.GetLabels()[xp.LabelComposite] == "" {
 		return false

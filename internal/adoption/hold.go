@@ -105,12 +105,12 @@ const reasonRestored = "restored from a backup; Crossplane is kept from reconcil
 // lifted is who lifts a hold, unless a person does.
 const lifted = "The restore's operation lifts the hold"
 
-// IsMarked tells whether u is an MR with the mark of a hold, readable or not.
+// IsMarked reports whether u is an MR with the mark of a hold, readable or not.
 func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, AnnotationHold) && xp.IsManaged(u) && !xp.IsComposite(u)
 }
 
-// ownPause tells whether a person had paused what is held.
+// ownPause reports whether a person had paused what is held.
 func (h *Hold) ownPause() bool { return h.Paused != nil && *h.Paused == "true" }
 
 // Put puts a hold on u, which is about to be created: an XR or a claim until it is adopted, or anything else that must not start to work by itself. Of the

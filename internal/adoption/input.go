@@ -62,7 +62,7 @@ func (i Input) missing() string {
 	return fmt.Sprintf("%s, %s: %s; %s", i.Ref(), is, i.without(), i.next())
 }
 
-// isRelease tells whether it is one in which Helm keeps a release.
+// isRelease reports whether it is one in which Helm keeps a release.
 func (i Input) isRelease() bool { return xp.IsReleaseSecret(i.Name) }
 
 // without is what comes of it that the Secret is missing.

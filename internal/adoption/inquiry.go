@@ -20,19 +20,19 @@ type Requester struct {
 	Held func(id xp.ID) *Hold
 }
 
-// An Investigation is what a Restore asks about a World, and how much of what there is whoever observed it has looked for.
+// An Investigation is what a Restore asks about a Snapshot, and how much of what there is whoever observed it has looked for.
 type Investigation struct {
 	Requester
 
 	// Label is what the name of the Restore is in the label of what it has created.
 	Label string
-	// Requested tells whether it asks for what r names: it has an operation that has not ended.
+	// Requested reports whether it asks for what r names: it has an operation that has not ended.
 	Requested func(id xp.ID) bool
-	// Listed tells whether that was listed of the kind and in the namespace of r which restores have created, and Whole whether all there is.
+	// Listed reports whether that was listed of the kind and in the namespace of r which restores have created, and Whole whether all there is.
 	Listed, Whole func(r xp.Ref) bool
-	// Released tells whether whoever asks has lifted the hold of an object themselves.
+	// Released reports whether whoever asks has lifted the hold of an object themselves.
 	Released func(uid types.UID) bool
-	// Unmarked tells whether the mark of a hold was taken off an object again as soon as whoever asks had put it on.
+	// Unmarked reports whether the mark of a hold was taken off an object again as soon as whoever asks had put it on.
 	Unmarked func(uid types.UID) bool
 }
 
@@ -43,30 +43,30 @@ func (w *Snapshot) Investigate(q Investigation) {
 	w.investigation = &q
 }
 
-// isSuspect tells whether the hold of an object may have been taken off by somebody else. It is for what has none.
+// isSuspect reports whether the hold of an object may have been taken off by somebody else. It is for what has none.
 func (w *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
 	return w.investigation != nil && (w.restored[u.GetUID()] || w.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !w.investigation.Released(u.GetUID())
 }
 
-// isUnlabelled tells whether an operation is asked for that is about an object which was created since the Restore began and does not say that this has created
+// isUnlabelled reports whether an operation is asked for that is about an object which was created since the Restore began and does not say that this has created
 // it: whoever replaces an object takes its labels off too.
 func (w *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
 	return !w.investigation.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && w.isRequested(u) && !u.GetCreationTimestamp().Time.Before(w.investigation.Started)
 }
 
-// isListed tells whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
+// isListed reports whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
 func (w *Snapshot) isListed(r xp.Ref) bool {
 	return w.investigation == nil || w.investigation.Listed(r)
 }
 
 func (w *Snapshot) isWhole(r xp.Ref) bool { return w.investigation == nil || w.investigation.Whole(r) }
 
-// isRequested tells whether an operation is asked for that is about an object.
+// isRequested reports whether an operation is asked for that is about an object.
 func (w *Snapshot) isRequested(u *unstructured.Unstructured) bool {
 	return w.investigation.Requested(xp.RefTo(u).ID())
 }
 
-// isOfRestore tells whether the Restore that asks has created an object.
+// isOfRestore reports whether the Restore that asks has created an object.
 func (w *Snapshot) isOfRestore(u *unstructured.Unstructured) bool {
 	return xp.Label(u, xp.LabelRestore) == w.investigation.Label || w.isUnlabelled(u)
 }
@@ -101,12 +101,12 @@ func placeOf(u *unstructured.Unstructured) place {
 	return place{GroupKind: u.GroupVersionKind().GroupKind(), resource: xp.Annotation(u, xp.AnnotationResourceName)}
 }
 
-// isSame tells whether two places are one, as far as is known.
+// isSame reports whether two places are one, as far as is known.
 func (p place) isSame(other place) bool {
 	return p.GroupKind == other.GroupKind && (p.resource == other.resource || p.resource == "" || other.resource == "")
 }
 
-// TookPlaceOf tells whether an object was made after a restore had brought back another that is in the same place of a Composition.
+// TookPlaceOf reports whether an object was made after a restore had brought back another that is in the same place of a Composition.
 func TookPlaceOf(u, back *unstructured.Unstructured) bool {
 	return xp.Label(u, xp.LabelRestore) == "" && placeOf(u).isSame(placeOf(back)) && !u.GetCreationTimestamp().Time.Before(back.GetCreationTimestamp().Time)
 }

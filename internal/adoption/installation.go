@@ -38,7 +38,7 @@ const namespaceCrossplane = "crossplane-system"
 // KindDeployment is the kind of what runs Crossplane.
 var KindDeployment = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 
-// IsOfCrossplane tells whether u is a Deployment of Crossplane's chart.
+// IsOfCrossplane reports whether u is a Deployment of Crossplane's chart.
 func IsOfCrossplane(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == KindDeployment && xp.Label(u, labelOfChart) == chart
 }
@@ -68,10 +68,10 @@ func (i Installation) kubectl(verb ...string) xp.Command {
 	return xp.NewCommand("kubectl").With("-n", i.Namespace).Word(verb...).On("deployment/" + i.Name)
 }
 
-// IsDown tells whether no replica of a Crossplane that is installed is ready.
+// IsDown reports whether no replica of a Crossplane that is installed is ready.
 func (i Installation) IsDown() bool { return i.Name != "" && i.Ready == 0 }
 
-// IsGone tells whether no Crossplane was found that runs.
+// IsGone reports whether no Crossplane was found that runs.
 func (i Installation) IsGone() bool { return !i.Hidden && i.Ready == 0 }
 
 // Ref names its Deployment.

@@ -131,7 +131,7 @@ func changedBy(u *unstructured.Unstructured, p map[string]any) [][]string {
 	return changed
 }
 
-// isEqual tells whether a value of an object is that of a patch.
+// isEqual reports whether a value of an object is that of a patch.
 func isEqual(is, value any) bool {
 	if list, ok := value.([]string); ok {
 		all := make([]any, 0, len(list))
@@ -171,7 +171,7 @@ func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 	return of
 }
 
-// writesAs tells whether who manages all of some fields is who manages them after they were patched under their name.
+// writesAs reports whether who manages all of some fields is who manages them after they were patched under their name.
 func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]string) bool {
 	for _, path := range fields {
 		if _, ok := managedAt(manager, path); !ok {
@@ -262,7 +262,7 @@ func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [
 	return append(entries, withFields(manager, fields))
 }
 
-// managesItself tells whether an entry of managedFields has a field besides what is in that.
+// managesItself reports whether an entry of managedFields has a field besides what is in that.
 func managesItself(entry map[string]any, path []string) bool {
 	_, ok, err := unstructured.NestedFieldNoCopy(entry, append(append([]string{"fieldsV1"}, fieldNames(path)...), selfField)...)
 
@@ -280,7 +280,7 @@ func withFields(entry, fields map[string]any) map[string]any {
 	return entry
 }
 
-// isSame tells whether two entries of managedFields are of the same manager, whenever they were written.
+// isSame reports whether two entries of managedFields are of the same manager, whenever they were written.
 func isSame(a, b map[string]any) bool {
 	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
 		x, _ := a[key].(string)
@@ -334,7 +334,7 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: freed(u, h), Step: stepFreed}, true
 }
 
-// IsFreed tells whether u has a mark that says that it has its own settings back. Whoever can write u can write that.
+// IsFreed reports whether u has a mark that says that it has its own settings back. Whoever can write u can write that.
 func IsFreed(u *unstructured.Unstructured) bool {
 	return strings.Contains(xp.Annotation(u, AnnotationHold), `"freed":true`)
 }

@@ -49,7 +49,7 @@ func (t *tree) planUnheld(p Plan) Plan {
 	return p
 }
 
-// lacksItsHold tells whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
+// lacksItsHold reports whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
 func (w *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
 	return !isReconciledHere(u) || w.isQuarantineBroken(u) && len(lost) == 0
 }
@@ -125,7 +125,7 @@ func (w *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p pla
 	return placeOf(u), isReplacement(w, xr.Unstructured, u)
 }
 
-// isReconciledHere tells whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
+// isReconciledHere reports whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
 func isReconciledHere(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	switch {
@@ -226,7 +226,7 @@ func (w *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	return p
 }
 
-// isReplacement tells whether no restore has created an object, and it is younger than another.
+// isReplacement reports whether no restore has created an object, and it is younger than another.
 func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
 	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
 }
@@ -273,7 +273,7 @@ func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// NeedsManagers tells whether planning for what is not held needs to know who has written it: an MR that was restored, or a Secret that is to get a controller.
+// NeedsManagers reports whether planning for what is not held needs to know who has written it: an MR that was restored, or a Secret that is to get a controller.
 func NeedsManagers(u *unstructured.Unstructured) bool {
 	if xp.IsConnectionSecret(u) {
 		_, controlled := xp.Controller(u)

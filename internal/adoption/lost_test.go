@@ -48,7 +48,7 @@ func reconciledAt(at string) xptest.Option {
 	return xptest.Field([]any{map[string]any{"type": xp.ConditionSynced, "status": "True", "reason": "ReconcileSuccess", "lastTransitionTime": at}}, "status", "conditions")
 }
 
-// asking is what an operation asks for of a World of which all was looked for.
+// asking is what an operation asks for of a Snapshot of which all was looked for.
 func asking(w *Snapshot, asked ...*unstructured.Unstructured) *Snapshot {
 	all := func(xp.Ref) bool { return true }
 	w.Investigate(Investigation{

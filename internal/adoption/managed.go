@@ -65,7 +65,7 @@ func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 	return Plan{Change: e.Change, Moving: true}
 }
 
-// letGo plans how the hold of an MR goes on and tells whether there is one.
+// letGo plans how the hold of an MR goes on and reports whether there is one.
 func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	h, err := t.w.holdOf(u)
 	if err == nil && h == nil {
@@ -232,7 +232,7 @@ func (w *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	return managedStep{}
 }
 
-// isSettled tells whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which
+// isSettled reports whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which
 // its external resource is, or, in the way that Crossplane has for it, that there is none.
 func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]

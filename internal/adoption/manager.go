@@ -123,7 +123,7 @@ func fieldNames(path []string) []string {
 	return names
 }
 
-// isOwn tells whether an entry of managedFields is this plugin's, of a hold.
+// isOwn reports whether an entry of managedFields is this plugin's, of a hold.
 func isOwn(entry map[string]any) bool {
 	return entry["manager"] == FieldManager && (entry["subresource"] == nil || entry["subresource"] == "")
 }

@@ -158,12 +158,12 @@ func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
-// HoldsNothing tells whether an error of HoldOf is of a mark that was copied onto something which nothing pauses: nobody waits for that.
+// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto something which nothing pauses: nobody waits for that.
 func HoldsNothing(u *unstructured.Unstructured, err error) bool {
 	return errors.Is(err, errCopied) && !xp.IsPaused(u)
 }
 
-// HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write u can have written the mark: only Key.HoldOf tells whether
+// HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write u can have written the mark: only Key.HoldOf reports whether
 // this plugin did. It fails if the mark can't be read. That of a namespaced object can't refer to anything outside of its namespace.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h, err := packedHoldOf(u)
@@ -234,7 +234,7 @@ func readMark(mark string, into *Hold) error {
 	return nil
 }
 
-// isRestore tells whether a string is the namespace/name of an object as Velero's Restores are called.
+// isRestore reports whether a string is the namespace/name of an object as Velero's Restores are called.
 func isRestore(s string) bool {
 	namespace, name, ok := strings.Cut(s, "/")
 

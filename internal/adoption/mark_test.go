@@ -89,7 +89,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// withKey is a World of restored objects in which only signed marks count.
+// withKey is a Snapshot of restored objects in which only signed marks count.
 func withKey(objects ...*unstructured.Unstructured) *Snapshot {
 	w := NewSnapshot(key)
 	w.SetTime(noon)

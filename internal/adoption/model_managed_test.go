@@ -70,7 +70,7 @@ func (m *model) draw(mr, xr *unstructured.Unstructured) *unstructured.Unstructur
 	return mr
 }
 
-// lost tells whether nobody mends what is wrong with an MR, so that its XR can't be adopted.
+// lost reports whether nobody mends what is wrong with an MR, so that its XR can't be adopted.
 func (m *model) lost(xr *unstructured.Unstructured) bool {
 	lost := m.chance(3)
 	m.stuck[xp.RefTo(xr).ID()] = m.stuck[xp.RefTo(xr).ID()] || lost
@@ -107,7 +107,7 @@ func (m *model) forget(xr xp.ID) {
 	delete(m.was, xr)
 }
 
-// hasLost tells whether an MR stays on hold for good, unless it is somebody else's.
+// hasLost reports whether an MR stays on hold for good, unless it is somebody else's.
 func (f *fate) hasLost() bool {
 	return f.mended == nil && (f.hold.Identity != "" || f.cloud == "")
 }

@@ -300,7 +300,7 @@ func (m *model) world() *Snapshot {
 	return w
 }
 
-// ask asks Crossplane to look at what has heard nothing, as live.Adopter does, and tells whether there was any. It may be killed before it takes a
+// ask asks Crossplane to look at what has heard nothing, as live.Adopter does, and reports whether there was any. It may be killed before it takes a
 // request back.
 func (m *model) ask() bool {
 	w := m.world()

@@ -61,7 +61,7 @@ func (w *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string
 	}
 }
 
-// takeOwnerless makes a held XR the controller of an MR that came back without it when it was at work, and tells whether it does: as long as it is paused
+// takeOwnerless makes a held XR the controller of an MR that came back without it when it was at work, and reports whether it does: as long as it is paused
 // Crossplane deletes nothing.
 func (t *tree) takeOwnerless(r xp.Ref, u *unstructured.Unstructured, h *Hold) bool {
 	_, controlled := xp.Controller(u)

@@ -112,7 +112,7 @@ func unpackManagers(packed string) []map[string]any {
 	return entries
 }
 
-// ForgetsManagers tells whether nobody can tell any more who manages what of u, when its hold is lifted: a restore was stopped before it had written that back,
+// ForgetsManagers reports whether nobody can tell any more who manages what of u, when its hold is lifted: a restore was stopped before it had written that back,
 // and the mark does not have it.
 func ForgetsManagers(u *unstructured.Unstructured) bool {
 	h, err := HoldOf(u)

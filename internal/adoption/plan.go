@@ -30,14 +30,14 @@ type Change struct {
 	Warning string
 }
 
-// Lifts tells whether the change takes a hold off.
+// Lifts reports whether the change takes a hold off.
 func (c Change) Lifts() bool {
 	mark, changed := c.mark()
 
 	return changed && mark == nil
 }
 
-// Marks tells whether the change writes a mark.
+// Marks reports whether the change writes a mark.
 func (c Change) Marks() bool {
 	mark, _ := c.mark()
 
@@ -84,7 +84,7 @@ type Plan struct {
 	Ready bool
 	// NextAt is when another Plan may follow though nothing has changed; zero if none does.
 	NextAt time.Time
-	// RestoredAt is when the restore had brought all of it back, as World.Arrived tells.
+	// RestoredAt is when the restore had brought all of it back, as Snapshot.RestoredAt tells.
 	RestoredAt time.Time
 	// WithoutComposed says that only the XR itself was looked at, so that nothing is known of what it composes.
 	WithoutComposed bool

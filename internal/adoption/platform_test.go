@@ -31,7 +31,7 @@ func functionRevision(state, endpoint string, o ...xptest.Option) *unstructured.
 	}, o...)...)
 }
 
-// observed is a World in which the platform was looked at.
+// observed is a Snapshot in which the platform was looked at.
 func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	w := world(objects...)
 	for _, gvk := range []schema.GroupVersionKind{xp.KindDefinition, xp.KindFunction, xp.KindFunctionRevision, xp.KindEnvironment} {

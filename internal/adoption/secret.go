@@ -9,7 +9,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// takeSecret plans to make u the controller of the Secret that it publishes its connection details in, and tells whether that is to do. Crossplane
+// takeSecret plans to make u the controller of the Secret that it publishes its connection details in, and reports whether that is to do. Crossplane
 // takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
 // PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {

@@ -22,7 +22,7 @@ func whyStatus(u *unstructured.Unstructured, missing []string) string {
 		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
-// isSeenPaused tells whether the controller of u has said that u is paused. If it says something else later, it has reconciled u since: it
+// isSeenPaused reports whether the controller of u has said that u is paused. If it says something else later, it has reconciled u since: it
 // was paused from its creation on, and says nothing else as long as it is.
 func isSeenPaused(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
@@ -45,7 +45,7 @@ func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
 	return xp.UnknownConditions
 }
 
-// checkWell tells whether a composed resource is as well as it was: a function that finds it less so can leave out what comes after it.
+// checkWell reports whether a composed resource is as well as it was: a function that finds it less so can leave out what comes after it.
 // Nothing waits for Usages: they compose nothing and have no say in what is composed.
 func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 	lacks := t.wellness(r).Missing(u)
@@ -68,7 +68,7 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 	return false
 }
 
-// checkSynced tells whether an MR was reconciled since it was restored.
+// checkSynced reports whether an MR was reconciled since it was restored.
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:

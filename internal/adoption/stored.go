@@ -52,12 +52,12 @@ func (w *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, 
 	}, true
 }
 
-// isStoredBefore tells whether the UID is on a Secret that the object with the hold had when it was backed up.
+// isStoredBefore reports whether the UID is on a Secret that the object with the hold had when it was backed up.
 func isStoredBefore(s *unstructured.Unstructured, h *Hold) bool {
 	return xp.Label(s, xp.LabelOwnerUID) == string(h.Stored.UID)
 }
 
-// takeStored is the same for an XR or a claim, and tells whether it is to do.
+// takeStored is the same for an XR or a claim, and reports whether it is to do.
 func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	c, ok := t.w.takeStored(u, h)
 	if ok {

@@ -11,7 +11,7 @@ import (
 // managerVelero is Velero's server in managedFields.
 const managerVelero = "velero-server"
 
-// isStray tells whether an entry of managedFields is what a restore leaves that is stopped after it has created u, and before it has written back those of the
+// isStray reports whether an entry of managedFields is what a restore leaves that is stopped after it has created u, and before it has written back those of the
 // backup: Velero's own, or that of a status that this plugin has brought back. What an earlier restore has left in the cluster that was backed up is older.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	written, _ := entry["time"].(string)
@@ -20,7 +20,7 @@ func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
 }
 
-// IsStray tells whether a restore was stopped after it has created u, and before it has written back who manages what of it.
+// IsStray reports whether a restore was stopped after it has created u, and before it has written back who manages what of it.
 func IsStray(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }

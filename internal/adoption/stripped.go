@@ -47,7 +47,7 @@ func (w *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return Plan{Change: c, Moving: true}, true
 }
 
-// holdBelow puts the hold on again that what an XR composes, or its claim, has come back without. It tells whether there was one.
+// holdBelow puts the hold on again that what an XR composes, or its claim, has come back without. It reports whether there was one.
 func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 	p, ok := t.w.heldAgain(u)
 	switch {
@@ -81,7 +81,7 @@ func (w *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	return t.plan
 }
 
-// isQuarantineBroken tells whether an XR or claim that is to be in quarantine has come back without its hold: another cluster may be at work on the same, so it is held
+// isQuarantineBroken reports whether an XR or claim that is to be in quarantine has come back without its hold: another cluster may be at work on the same, so it is held
 // again, whoever has reconciled it.
 func (w *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
 	h := w.stripped(u)

@@ -41,7 +41,7 @@ func Stuck(u *unstructured.Unstructured, i Installation) string {
 	}
 }
 
-// IsProviders tells whether it is a provider that reconciles u, and not Crossplane.
+// IsProviders reports whether it is a provider that reconciles u, and not Crossplane.
 func IsProviders(u *unstructured.Unstructured) bool {
 	return xp.IsManaged(u) && !xp.IsComposite(u) && !xp.IsClaim(u)
 }

@@ -17,7 +17,7 @@ const reasonTakenOver = "it was made by somebody else before it was restored fro
 // pausedBy are the marks of pauses that are no person's.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
 
-// CanTakeOver tells whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
+// CanTakeOver reports whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
 // created it, nothing holds it, it has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and that lists nothing, wants
 // nothing.
 func CanTakeOver(live *unstructured.Unstructured) bool {
@@ -117,7 +117,7 @@ func (h *Hold) isBeingTakenOver(u *unstructured.Unstructured) bool {
 	return h.TakenOver && h.Unpaused == "" && xp.IsPaused(u)
 }
 
-// listsAll tells whether an XR lists all that it was given.
+// listsAll reports whether an XR lists all that it was given.
 func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	refs, err := xp.CompositeFrom(u).ResourceRefs()
 
@@ -150,7 +150,7 @@ func (t *tree) overtaken() (p Plan, ok bool) {
 	}, true
 }
 
-// IsSeenPaused tells whether Crossplane has said that u, as it is, is paused. Until it has it can be in the middle of reconciling what u was.
+// IsSeenPaused reports whether Crossplane has said that u, as it is, is paused. Until it has it can be in the middle of reconciling what u was.
 func IsSeenPaused(u *unstructured.Unstructured) bool { return isSeenPaused(u) }
 
 // GiveUp is the change that takes off what TakeOver has put on an XR that Crossplane has composed by then. Its Patch is nil if it is not held any more.

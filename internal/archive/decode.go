@@ -114,7 +114,7 @@ func shapeOf(i xp.Item, b []byte) *pack.Shape {
 	}
 }
 
-// isBinding tells whether RoleBindings or ClusterRoleBindings are of a kind.
+// isBinding reports whether RoleBindings or ClusterRoleBindings are of a kind.
 func isBinding(gr schema.GroupResource) bool {
 	return gr.Group == xp.KindRoleBinding.Group && strings.HasSuffix(gr.Resource, "rolebindings")
 }

@@ -107,7 +107,7 @@ func (r *reader) read() error {
 	}
 }
 
-// drain reads what follows the archive: gzip's checksum is at the very end, and only that tells whether what was read is what was written.
+// drain reads what follows the archive: gzip's checksum is at the very end, and only that reports whether what was read is what was written.
 func (r *reader) drain() error {
 	if _, err := io.Copy(io.Discard, r.stream); err != nil {
 		return fmt.Errorf("after the last entry: %w; %s", whole(err), again)

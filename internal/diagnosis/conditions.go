@@ -55,7 +55,7 @@ func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
 	return "mend that; its events tell more: kubectl describe"
 }
 
-// isPausedByPerson tells whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
+// isPausedByPerson reports whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
 // (crossplane-runtime pkg/reconciler/managed/policies.go).
 func isPausedByPerson(u *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(u)

@@ -152,7 +152,7 @@ func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
 		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
-// isInBetween tells whether an object of a cluster is held, which says what is wrong with it, or being deleted.
+// isInBetween reports whether an object of a cluster is held, which says what is wrong with it, or being deleted.
 func (d *diagnosis) isInBetween(u *object) bool {
 	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
 }

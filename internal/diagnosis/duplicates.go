@@ -66,7 +66,7 @@ func (d *diagnosis) duplicate(severity report.Severity, mr, other *unstructured.
 	})
 }
 
-// changesOutside tells whether an MR's provider may change or delete its external resource. A copy that is held for being one is told of by its hold.
+// changesOutside reports whether an MR's provider may change or delete its external resource. A copy that is held for being one is told of by its hold.
 func changesOutside(mr *unstructured.Unstructured) bool {
 	if h, err := adoption.HoldOf(mr); err == nil && h != nil && h.Clone != "" {
 		return false
@@ -138,7 +138,7 @@ func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	return report.Grave
 }
 
-// differ tells whether two MRs with one external-name manage different things all the same: their providers call them differently, or they are in different
+// differ reports whether two MRs with one external-name manage different things all the same: their providers call them differently, or they are in different
 // places.
 func differ(a, b *unstructured.Unstructured) bool {
 	for _, field := range identifiers {
@@ -175,7 +175,7 @@ func differIn(a, b map[string]any) bool {
 	return false
 }
 
-// isPlace tells whether a field says where an external resource is, what it belongs to, or which of several of one name it is.
+// isPlace reports whether a field says where an external resource is, what it belongs to, or which of several of one name it is.
 func isPlace(field string) bool {
 	switch field {
 	case "name", "namespace", "region", "location", "zone", "project", "type", "kind", "apiVersion", "host", "cluster", "scope", "path", "owner", "organization",
@@ -188,7 +188,7 @@ func isPlace(field string) bool {
 	})
 }
 
-// isOwnName tells whether an MR's external-name may have been made of its own.
+// isOwnName reports whether an MR's external-name may have been made of its own.
 func isOwnName(mr *unstructured.Unstructured) bool {
 	return mr.GetAnnotations()[xp.AnnotationExternalName] == mr.GetName()
 }

@@ -143,7 +143,7 @@ func (o *object) note(t trait, has bool) {
 // byID are objects by their IDs, in two parts: many have the same group and kind.
 type byID map[schema.GroupKind]map[types.NamespacedName]*object
 
-// add adds an object, unless there is one of its ID, and tells whether it did.
+// add adds an object, unless there is one of its ID, and reports whether it did.
 func (b byID) add(o *object) bool {
 	gk, name := o.GroupVersionKind().GroupKind(), types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
 	if _, again := b[gk][name]; again {
@@ -197,15 +197,15 @@ func sorted(objects []*object) []*object {
 	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
 }
 
-// isHeld tells whether u has the mark of a hold, readable or not, and not just that of another object.
+// isHeld reports whether u has the mark of a hold, readable or not, and not just that of another object.
 func isHeld(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
 	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
 }
 
-// isForged tells whether it says of itself that it is a claim and an XR, as nothing of Crossplane's does.
+// isForged reports whether it says of itself that it is a claim and an XR, as nothing of Crossplane's does.
 func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
-// controls tells whether an XR controls u.
+// controls reports whether an XR controls u.
 func controls(xr, u *object) bool { return u.controller != "" && u.controller == xr.uid }

@@ -108,7 +108,7 @@ func (o *Objects) addForged(self *object) {
 	})
 }
 
-// isNew tells whether u waits for a person and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
+// isNew reports whether u waits for a person and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
 func isNew(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 	if err != nil || h == nil || xp.IsSchedule(u) {
@@ -262,7 +262,7 @@ func (o *Objects) Composed() []schema.GroupVersionKind {
 	return kinds
 }
 
-// IsUnread tells whether nothing is known of what r names.
+// IsUnread reports whether nothing is known of what r names.
 func (o *Objects) IsUnread(r xp.Ref) bool {
 	return o.unreadable[r.ID()] || o.isUnreadKind(r.APIVersion, r.Kind) || o.namespace != "" && r.Namespace != "" && r.Namespace != o.namespace
 }

@@ -61,7 +61,7 @@ func (d *diagnosis) checkDefinitions() {
 	}
 }
 
-// hasAnyOf tells whether there are XRs or claims that an XRD defines. One without any is gone in a moment.
+// hasAnyOf reports whether there are XRs or claims that an XRD defines. One without any is gone in a moment.
 func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *object) bool {
 		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())

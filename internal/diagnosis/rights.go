@@ -18,7 +18,7 @@ type Rights struct {
 	Namespace string
 }
 
-// concernsRights tells whether an object is of a kind that Rights are made of.
+// concernsRights reports whether an object is of a kind that Rights are made of.
 func concernsRights(u *unstructured.Unstructured) bool {
 	switch u.GroupVersionKind().GroupKind() {
 	case xp.KindRoleBinding.GroupKind(), xp.KindClusterRoleBinding.GroupKind(), xp.KindProviderRevision.GroupKind(), xp.KindFunctionRevision.GroupKind(),
@@ -42,7 +42,7 @@ func (r *Rights) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// NamesRevisions tells whether a role is given to what is called as a revision of some package would be.
+// NamesRevisions reports whether a role is given to what is called as a revision of some package would be.
 func (r *Rights) NamesRevisions() bool {
 	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
 		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
@@ -121,7 +121,7 @@ func (d *diagnosis) checkRights() {
 	d.found = append(d.found, r.Misplaced(Backup)...)
 }
 
-// areGiven tells whether one of the ServiceAccounts is given the same role in the same place.
+// areGiven reports whether one of the ServiceAccounts is given the same role in the same place.
 func (r *Rights) areGiven(g xp.Grant, accounts []xp.Ref) bool {
 	return slices.ContainsFunc(r.Grants, func(o xp.Grant) bool { return o.IsSameAs(g) && slices.ContainsFunc(accounts, o.GivesTo) })
 }

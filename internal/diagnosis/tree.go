@@ -47,7 +47,7 @@ func (o *Objects) parent(u *object) *object {
 	return nil
 }
 
-// isComposedBy tells whether an XR that lists u composes it: no other object controls it.
+// isComposedBy reports whether an XR that lists u composes it: no other object controls it.
 func (o *Objects) isComposedBy(xr, u *object) bool {
 	switch {
 	case u.isForged() || xr.isForged():

@@ -34,7 +34,7 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isGoing tells whether a Usage is being deleted and may well be gone soon: Crossplane keeps it until what uses the used object is gone.
+// isGoing reports whether a Usage is being deleted and may well be gone soon: Crossplane keeps it until what uses the used object is gone.
 func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {

@@ -110,7 +110,7 @@ func (s *Snapshot) Plan() Plan {
 	return p
 }
 
-// isSame tells whether what would go is what would come back.
+// isSame reports whether what would go is what would come back.
 func (s *Snapshot) isSame(p Plan) bool {
 	if len(p.Items) == 0 || len(p.Items) != len(p.Returns) {
 		return false

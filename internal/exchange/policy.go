@@ -10,7 +10,7 @@ import (
 
 const orphan = "Orphan"
 
-// Deletes tells whether a provider deletes the external resource of an MR that is deleted (crossplane-runtime
+// Deletes reports whether a provider deletes the external resource of an MR that is deleted (crossplane-runtime
 // pkg/reconciler/managed/policies.go, ShouldDelete).
 func Deletes(mr *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(mr)

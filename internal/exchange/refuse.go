@@ -92,7 +92,7 @@ func refuseManaged(mr *unstructured.Unstructured, i Item) string {
 	}
 }
 
-// isReleased tells whether what protects u goes too.
+// isReleased reports whether what protects u goes too.
 func (s *Snapshot) isReleased(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(s.Live.Below, func(usage *unstructured.Unstructured) bool {
 		used, ok := xp.Used(usage)
@@ -147,7 +147,7 @@ func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UI
 	}
 }
 
-// isDangling tells whether the backup knows of something that it was not there.
+// isDangling reports whether the backup knows of something that it was not there.
 func (s *Snapshot) isDangling(r xp.Ref) bool {
 	return slices.ContainsFunc(s.Saved.XRs(), func(xr *unstructured.Unstructured) bool {
 		refs, _ := xp.UnresolvedRefs(xr)

@@ -93,7 +93,7 @@ func belongs(to, u *unstructured.Unstructured) bool {
 	return xp.Composed(xp.CompositeFrom(to), u)
 }
 
-// has tells whether an object is of the tree.
+// has reports whether an object is of the tree.
 func (t *Tree) has(u *unstructured.Unstructured) bool {
 	return t.ids[xp.RefTo(u).ID()]
 }
@@ -110,12 +110,12 @@ func (t *Tree) XRs() []*unstructured.Unstructured {
 	return xrs
 }
 
-// IsMarked tells whether an exchange has paused u.
+// IsMarked reports whether an exchange has paused u.
 func IsMarked(u *unstructured.Unstructured) bool {
 	return xp.HasAnnotation(u, xp.AnnotationExchange) && xp.IsPaused(u)
 }
 
-// isManaged tells whether u is an MR, also if its provider has not seen it yet.
+// isManaged reports whether u is an MR, also if its provider has not seen it yet.
 func isManaged(u *unstructured.Unstructured) bool {
 	_, spec, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "forProvider")
 
@@ -127,7 +127,7 @@ func ManagedOf(t Tree) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(t.Below), func(u *unstructured.Unstructured) bool { return xp.IsComposite(u) || !isManaged(u) })
 }
 
-// IsOfKinds tells whether something may be an MR that manages the same as one in a tree.
+// IsOfKinds reports whether something may be an MR that manages the same as one in a tree.
 func IsOfKinds(t Tree, r xp.Ref) bool {
 	return slices.ContainsFunc(ManagedOf(t), func(mr *unstructured.Unstructured) bool {
 		return mr.GetKind() == r.Kind && xp.GroupFamily(mr.GroupVersionKind().Group) == xp.GroupFamily(r.GroupVersionKind().Group)

@@ -69,7 +69,7 @@ func (w *world) manage(u *unstructured.Unstructured, i instance, o *object) {
 	xptest.Field(list, "status", "conditions")(u)
 }
 
-// isNamed tells whether the plugin says that something was lost: in an operation, or in the error of an item.
+// isNamed reports whether the plugin says that something was lost: in an operation, or in the error of an item.
 func (w *world) isNamed(s *state) bool {
 	if !w.judged {
 		return false

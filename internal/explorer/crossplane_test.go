@@ -71,7 +71,7 @@ func (w *world) begin(s *state, i instance, emit func(step)) {
 	}
 }
 
-// chooseRevision tells whether there is a revision to reconcile with: that which is named, whoever controls it, if the policy is Manual, or else the newest
+// chooseRevision reports whether there is a revision to reconcile with: that which is named, whoever controls it, if the policy is Manual, or else the newest
 // that the Composition controls (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
 func (w *world) chooseRevision(s *state, i instance) bool {
 	o, n := &s.objects[i], nodeOf(i)
@@ -145,7 +145,7 @@ func (w *world) functions(s *state, i instance, observed set) (desired set, read
 	return desired, ready
 }
 
-// settles tells whether a reconcile changes nothing if nobody comes between its steps. Then it is left out, unless the world is one in which it isn't.
+// settles reports whether a reconcile changes nothing if nobody comes between its steps. Then it is left out, unless the world is one in which it isn't.
 func (w *world) settles(was, s state, i instance) bool {
 	for s.inflight[i].phase != 0 {
 		var after *state
@@ -218,7 +218,7 @@ func (w *world) collect(s *state, i instance) (harm damage) {
 	return harm
 }
 
-// isHeld tells whether the plugin has not proven yet that an XR controls what it composed. A claim that is released passes its policy on, when that is proven.
+// isHeld reports whether the plugin has not proven yet that an XR controls what it composed. A claim that is released passes its policy on, when that is proven.
 func (w *world) isHeld(s *state, i instance) bool {
 	claim := &s.objects[theClaim]
 

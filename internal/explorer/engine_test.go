@@ -62,7 +62,7 @@ func explore(w *world, enough damage) (*exploration, error) {
 	return x, nil
 }
 
-// has tells whether all of some damage was found.
+// has reports whether all of some damage was found.
 func (x *exploration) has(some damage) bool {
 	for d := range damages {
 		if _, ok := x.found[d]; some&d != 0 && !ok {

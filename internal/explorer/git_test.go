@@ -29,7 +29,7 @@ func (w *world) gitSteps(s *state, emit func(step)) {
 // restoreLabels are those that Velero writes on what a restore creates.
 func restoreLabels() map[string]string { return map[string]string{xp.LabelRestore: theRestore.Name} }
 
-// takesOver tells whether the plugin gives an XR that somebody has made what it composed, before it has the first of that come back.
+// takesOver reports whether the plugin gives an XR that somebody has made what it composed, before it has the first of that come back.
 func (w *world) takesOver(s *state, by instance) bool {
 	if !w.git || !w.isXR(by) || w.noTakeOver {
 		return false
@@ -85,7 +85,7 @@ func (w *world) endTakeOver(s *state, by instance, emit func(step)) {
 	}
 }
 
-// isGivenUp tells whether an XR that somebody has made has composed anew what it was to compose.
+// isGivenUp reports whether an XR that somebody has made has composed anew what it was to compose.
 func (w *world) isGivenUp(s *state, i instance) bool {
 	return s.applied && s.objects[i].refs&w.backedUpRefs(i) == 0
 }

@@ -1,6 +1,6 @@
 package explorer
 
-// isIdle tells whether nobody has anything to do but to restore again, to change a Composition or to be killed.
+// isIdle reports whether nobody has anything to do but to restore again, to change a Composition or to be killed.
 func isIdle(s *state, steps []step) bool {
 	if s.velero.at != 0 {
 		return false
@@ -37,7 +37,7 @@ func (w *world) judge(s *state) damage {
 	return found
 }
 
-// isMisowned tells whether something that was restored has a live XR as its controller that does not list it.
+// isMisowned reports whether something that was restored has a live XR as its controller that does not list it.
 func (w *world) isMisowned(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -52,7 +52,7 @@ func (w *world) isMisowned(s *state) bool {
 	return false
 }
 
-// hasOrphans tells whether there is an external resource of the backup that an MR manages and no XR has.
+// hasOrphans reports whether there is an external resource of the backup that an MR manages and no XR has.
 func (w *world) hasOrphans(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -73,7 +73,7 @@ func (w *world) hasOrphans(s *state) bool {
 	return false
 }
 
-// isSound tells whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows, and what is a tenant's who
+// isSound reports whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows, and what is a tenant's who
 // has tried something.
 func (w *world) isSound(s *state) bool {
 	for n := range w.parent {

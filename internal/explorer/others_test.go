@@ -48,7 +48,7 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 	}
 }
 
-// deletion deletes what an MR names, and tells whether that is damage: a person can have taken it out of the Composition.
+// deletion deletes what an MR names, and reports whether that is damage: a person can have taken it out of the Composition.
 func (w *world) deletion(s *state, o *object) damage {
 	if o.external == 0 || !s.cloud.has(int(o.external)-1) {
 		return 0
@@ -62,7 +62,7 @@ func (w *world) deletion(s *state, o *object) damage {
 }
 
 // personSteps are those of whoever maintains the Composition: once, at any time, a node is taken out of it. Its revision is the newest from then on: one that
-// Velero restores beside it does not outrank it (restoreitem, Cluster.Outrank).
+// Velero restores beside it does not outrank it (restoreitem, Cluster.RaiseRevision).
 func (w *world) personSteps(s *state, emit func(step)) {
 	if s.revised != 0 {
 		return

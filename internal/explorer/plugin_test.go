@@ -94,7 +94,7 @@ func (w *world) write(s *state, emit func(step)) {
 	}
 }
 
-// proven tells whether an XR controls all that it had, but what a person has taken out of its Composition.
+// proven reports whether an XR controls all that it had, but what a person has taken out of its Composition.
 func (w *world) proven(s *state, i instance) bool {
 	o := &s.objects[i]
 	if w.paused.has(nodeOf(i)) {

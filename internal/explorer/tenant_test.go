@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// isTenants tells whether an instance is of the tenant's tree.
+// isTenants reports whether an instance is of the tenant's tree.
 func (w *world) isTenants(i instance) bool {
 	if i == theClaim {
 		return w.tenants != 0
@@ -156,7 +156,7 @@ func (w *world) stepOf(i instance, c adoption.Change) set {
 	return with(id)
 }
 
-// isSwayed tells whether a plan for what is not the tenant's would be another if there were nothing of the tenant's: it would change something else, wait for
+// isSwayed reports whether a plan for what is not the tenant's would be another if there were nothing of the tenant's: it would change something else, wait for
 // something else, or fail.
 func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) bool {
 	without := *v

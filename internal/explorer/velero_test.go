@@ -61,7 +61,7 @@ func (w *world) goOn(s *state) {
 	s.velero = restore{polled: true, whole: v.whole || v.clean}
 }
 
-// exists tells whether Velero finds that there is an item.
+// exists reports whether Velero finds that there is an item.
 func (w *world) exists(s *state, i instance) bool {
 	if i < 0 {
 		return s.revisions.has(-1 - i)
@@ -70,7 +70,7 @@ func (w *world) exists(s *state, i instance) bool {
 	return s.objects[i].live
 }
 
-// lacksStatus tells whether an earlier restore has created a held XR and was killed before it wrote the status: the plugin does then (restoreitem,
+// lacksStatus reports whether an earlier restore has created a held XR and was killed before it wrote the status: the plugin does then (restoreitem,
 // Adopt.returnStatus).
 func (w *world) lacksStatus(s *state, i instance) bool {
 	return w.isXR(i) && w.gates[nodeOf(i)] == gatedByStatus && !w.noStatus && s.objects[i].live && s.objects[i].mark != 0 && !s.objects[i].status
@@ -144,7 +144,7 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 	})
 }
 
-// isVanishing tells whether Velero comes to an item in the very moment in which Crossplane deletes it, because a person has taken it out of a Composition: it is
+// isVanishing reports whether Velero comes to an item in the very moment in which Crossplane deletes it, because a person has taken it out of a Composition: it is
 // gone and still listed, or what composed it was there when the same restore came to that, and is gone since. What comes back then is nobody's, and stays held; only
 // a world that is open has that, since there is no end then in which all is as it was.
 func (w *world) isVanishing(s *state, i instance) bool {

@@ -120,7 +120,7 @@ func (w *world) children(n node) []node {
 	return c
 }
 
-// has tells whether the node is in the tree below another, or is it.
+// has reports whether the node is in the tree below another, or is it.
 func (w *world) isBelow(n, top node) bool {
 	for ; n >= 0; n = w.parent[n] {
 		if n == top {
@@ -140,7 +140,7 @@ func (w *world) root(n node) node {
 	return n
 }
 
-// isRemoved tells whether a node is not to be any more, because a person has taken it, or something above it, out of a Composition that its XR follows.
+// isRemoved reports whether a node is not to be any more, because a person has taken it, or something above it, out of a Composition that its XR follows.
 func (w *world) isRemoved(s *state, n node) bool {
 	if s.revised == 0 {
 		return false

@@ -24,7 +24,7 @@ type Rule string
 // separators are what an external-name that is a part of an id can be told from the rest by.
 const separators = "/:,|"
 
-// IsValid tells whether it is a rule that Name knows.
+// IsValid reports whether it is a rule that Name knows.
 func (r Rule) IsValid() bool {
 	before, after, found := strings.Cut(string(r), whole)
 	switch {

@@ -92,7 +92,7 @@ func (a *Archive) ItemAt(u *unstructured.Unstructured, mapping map[string]string
 	return xp.Item{}, false
 }
 
-// collects tells whether Velero takes an object by itself.
+// collects reports whether Velero takes an object by itself.
 func collects(of *velerov1.Backup, o *Object) bool {
 	if o.GetLabels()[velerov1.ExcludeFromBackupLabel] == "true" {
 		return false

@@ -157,7 +157,7 @@ func (v *view) kept(gk schema.GroupKind) map[xp.ID]*unstructured.Unstructured {
 	return all
 }
 
-// Exists tells whether an object was there when the kind was first asked about.
+// Exists reports whether an object was there when the kind was first asked about.
 func (v *view) Exists(_ context.Context, r xp.Ref) (bool, error) {
 	return v.kept(r.GroupVersionKind().GroupKind())[r.ID()] != nil, nil
 }
@@ -190,17 +190,17 @@ func (v *view) Moved(_ context.Context, gvk schema.GroupVersionKind, externalNam
 	return refs, nil
 }
 
-// Outrank has nothing to do: nothing here follows the newest revision.
+// RaiseRevision has nothing to do: nothing here follows the newest revision.
 func (*view) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
-// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (*view) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())
 
 	return k.Reconciled(), nil
 }
 
-// IsClaimKind tells whether claims are of a kind.
+// IsClaimKind reports whether claims are of a kind.
 func (*view) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	k, _ := KindOf(gvk.GroupKind())
 

@@ -58,12 +58,12 @@ func (s *Scenario) holds() setting.Holding {
 	return setting.Holding(s.First.Of.Annotations[setting.Prefix+setting.NameHold])
 }
 
-// isByHand tells whether a person is to lift the holds.
+// isByHand reports whether a person is to lift the holds.
 func (s *Scenario) isByHand() bool {
 	return s.First.Of.Annotations[setting.Prefix+setting.NameRelease] == "by-hand"
 }
 
-// isHeldFor tells why an object is not held as it should be; "" if it is.
+// isHeldFor returns why an object is not held as it should be; "" if it is.
 func isHeldFor(s *Scenario, u *unstructured.Unstructured) string {
 	h, err := adoption.HoldOf(u)
 	switch {
@@ -151,7 +151,7 @@ func givenBack(s *Scenario) []string {
 	return broken
 }
 
-// isCopy tells whether an object could be a copy of something that is alive, of which a setting says what becomes.
+// isCopy reports whether an object could be a copy of something that is alive, of which a setting says what becomes.
 func (s *Scenario) isCopy(o *Object) bool {
 	return s.at(o) != xp.RefTo(o.Unstructured).ID() && len(s.First.Before) > 0
 }
@@ -174,7 +174,7 @@ func pinned(s *Scenario) []string {
 	return broken
 }
 
-// isLost tells whether an object is not there after the restore, though it is in the backup and the filters let it through.
+// isLost reports whether an object is not there after the restore, though it is in the backup and the filters let it through.
 func (s *Scenario) isLost(o *Object) bool {
 	i := itemOf(o.Unstructured)
 

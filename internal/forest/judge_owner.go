@@ -32,15 +32,15 @@ func (s *Scenario) at(o *Object) xp.ID {
 	return id
 }
 
-// anew tells whether copies are to compose anew, without what the backup says.
+// anew reports whether copies are to compose anew, without what the backup says.
 func (s *Scenario) anew() bool {
 	return s.First.Of.Annotations[setting.Prefix+setting.NameClone] == string(setting.New) && len(s.First.Of.Spec.NamespaceMapping) > 0 && len(s.First.Before) > 0
 }
 
-// isCrossplanes tells whether the plugin has a say in what becomes of an object.
+// isCrossplanes reports whether the plugin has a say in what becomes of an object.
 func (o *Object) isCrossplanes() bool { return o.Role != RoleOther || o.isComposed() }
 
-// isComposed tells whether an object says that an XR composes it, be that true or not.
+// isComposed reports whether an object says that an XR composes it, be that true or not.
 func (o *Object) isComposed() bool { return xp.IsComposed(o.Unstructured) }
 
 func liveOwners(s *Scenario) []string {
@@ -70,7 +70,7 @@ func liveOwners(s *Scenario) []string {
 	return broken
 }
 
-// isOld tells whether a text is a UID of this forest.
+// isOld reports whether a text is a UID of this forest.
 func (s *Scenario) isOld(text string) bool {
 	return len(text) == 36 && strings.HasPrefix(text, fmt.Sprintf("%08d-", s.Forest.Seed%1e8))
 }
@@ -132,7 +132,7 @@ func (f *Forest) owner(o *Object) *Object {
 	return nil
 }
 
-// awaits tells whether an MR is held until Crossplane has made a live XR, which is at work, its controller.
+// awaits reports whether an MR is held until Crossplane has made a live XR, which is at work, its controller.
 func awaits(u, xr *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 

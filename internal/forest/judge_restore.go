@@ -148,7 +148,7 @@ func leftOutInSilence(s *Scenario) []string {
 	return broken
 }
 
-// says tells whether an error of the restore names an object, or its kind if nothing serves that.
+// says reports whether an error of the restore names an object, or its kind if nothing serves that.
 func (s *Scenario) says(err error, o *Object) bool {
 	if err == nil {
 		return false
@@ -159,7 +159,7 @@ func (s *Scenario) says(err error, o *Object) bool {
 		strings.Contains(err.Error(), "no matches for kind")
 }
 
-// isOwned tells whether the owners of an object are the plugin's to bring back.
+// isOwned reports whether the owners of an object are the plugin's to bring back.
 func (o *Object) isOwned() bool {
 	return o.Role == RoleSecret || o.Role == RoleUsage || o.Kind == revision || o.isComposed()
 }
@@ -203,7 +203,7 @@ func (s *Scenario) ordered(o *Object) [][2]*Object {
 	return pairs
 }
 
-// asks tells whether an object asks for another, or for something that does: if each asks for the other, one of them must come first.
+// asks reports whether an object asks for another, or for something that does: if each asks for the other, one of them must come first.
 func (f *Forest) asks(of, other *Object) bool {
 	seen := map[*Object]bool{}
 	var visit func(o *Object) bool
@@ -232,7 +232,7 @@ func (f *Forest) asks(of, other *Object) bool {
 	return visit(of)
 }
 
-// bringsComposed tells whether an XR must ask for what it composes itself, since nothing else may.
+// bringsComposed reports whether an XR must ask for what it composes itself, since nothing else may.
 func (s *Scenario) bringsComposed(xr *Object) bool {
 	spec := s.First.Of.Spec
 

@@ -37,7 +37,7 @@ func (k Kind) Resource() schema.GroupResource {
 	return schema.GroupResource{Group: k.Group, Resource: k.Plural}
 }
 
-// Reconciled tells whether Crossplane or a provider reconciles it.
+// Reconciled reports whether Crossplane or a provider reconciles it.
 func (k Kind) Reconciled() bool { return k.Category() != "" }
 
 // Category is the one that Crossplane or a provider gives to it; "" if none of them reconciles it.

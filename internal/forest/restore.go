@@ -122,7 +122,7 @@ func (r *restore) prepare() {
 	}
 }
 
-// selects tells whether Velero takes an item by itself.
+// selects reports whether Velero takes an item by itself.
 func (r *restore) selects(i xp.Item) bool {
 	if s := r.Of.Spec.LabelSelector; s != nil && !selects(s, r.archive.Items[i]) {
 		return false
@@ -133,7 +133,7 @@ func (r *restore) selects(i xp.Item) bool {
 		(i.Namespace != "" || i.GroupResource == namespace.Resource() || !some || isTrue(r.Of.Spec.IncludeClusterResources) || r.defect.BringBack)
 }
 
-// passes tells whether the restore's filters let an item through when something asks for it.
+// passes reports whether the restore's filters let an item through when something asks for it.
 func (r *restore) passes(i xp.Item) bool {
 	s := r.Of.Spec
 	if !included(s.IncludedResources, s.ExcludedResources, i.GroupResource.String()) {

@@ -58,7 +58,7 @@ func path(ns, name any) string {
 	return fmt.Sprintf("%v/%v", ns, name)
 }
 
-// Names tells whether one line has all of the words.
+// Names reports whether one line has all of the words.
 func (r *Record) Names(words ...string) bool {
 	return slices.ContainsFunc(r.lines, func(line string) bool {
 		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) })

@@ -99,7 +99,7 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// printable tells whether a string is one line of text.
+// printable reports whether a string is one line of text.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
@@ -117,7 +117,7 @@ func ParseKind(kind string) (schema.GroupResource, error) {
 	}
 }
 
-// Covers tells whether a kind is guarded.
+// Covers reports whether a kind is guarded.
 func (g Guard) Covers(r schema.GroupResource) bool {
 	return slices.Contains(g.Kinds, r.String()) || slices.Contains(g.Kinds, schema.GroupResource{Group: r.Group, Resource: "*"}.String())
 }
@@ -159,7 +159,7 @@ func From(policy *unstructured.Unstructured) (Guard, error) {
 	return g, nil
 }
 
-// IsOwn tells whether an object is one of the guard's.
+// IsOwn reports whether an object is one of the guard's.
 func IsOwn(u *unstructured.Unstructured) bool {
 	return u.GetName() == Name && u.GetLabels()[labelManager] == xp.Program
 }

@@ -60,7 +60,7 @@ func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string 
 	return name
 }
 
-// ofKind is inactive for a World, which outlives each context.
+// ofKind is inactive for a Snapshot, which outlives each context.
 func (a *activations) ofKind(gk schema.GroupKind) string { return a.inactive(context.Background(), gk) }
 
 // candidates returns what the MRD of a kind may be called.

@@ -192,7 +192,7 @@ func (p *poll) later() time.Time {
 	return first
 }
 
-// isLate tells whether it is time for another plan though nothing has changed.
+// isLate reports whether it is time for another plan though nothing has changed.
 func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
 // idleFactor is how many times as long as looking and planning take others have the machine, which may be the API server's too.

@@ -17,7 +17,7 @@ type collection struct {
 // names any kind: nobody else's objects are read for that. If there are more, it is not one tenant who has the kind listed everywhere.
 const fewNamespaces = 4
 
-// isListed tells whether the collection of an object is among those that were listed.
+// isListed reports whether the collection of an object is among those that were listed.
 func isListed(collections map[collection]bool, gvk schema.GroupVersionKind, namespace string) bool {
 	return collections[collection{GroupVersionKind: gvk}] || collections[collection{gvk, namespace}]
 }
@@ -80,7 +80,7 @@ func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []coll
 	return all
 }
 
-// isClusterScoped tells whether the objects of a kind are in no namespace. Of one that is not served nothing is.
+// isClusterScoped reports whether the objects of a kind are in no namespace. Of one that is not served nothing is.
 func (o *observer) isClusterScoped(gvk schema.GroupVersionKind) bool {
 	if !o.cluster.isKnown(gvk) {
 		return false

@@ -56,7 +56,7 @@ func (c *Cluster) Discover() error {
 	return nil
 }
 
-// isKnown tells whether a kind was among those that were served when its group was last asked for.
+// isKnown reports whether a kind was among those that were served when its group was last asked for.
 func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// hasListed tells whether a group and version was among those that were served when they were last asked for.
+// hasListed reports whether a group and version was among those that were served when they were last asked for.
 func (c *Cluster) hasListed(gv schema.GroupVersion) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -114,7 +114,7 @@ func (a *Adopter) report(ctx context.Context, o *observer, news []adoption.Notic
 	}
 }
 
-// later is adoption.World's, while others write.
+// later is adoption.Snapshot's, while others write.
 func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
 	o.adding.Lock()
 	defer o.adding.Unlock()
@@ -161,7 +161,7 @@ func identityOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 }
 
-// reportsRelease tells whether it is told of an object that it is held no more: of XRs and claims.
+// reportsRelease reports whether it is told of an object that it is held no more: of XRs and claims.
 func reportsRelease(u *unstructured.Unstructured) bool {
 	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
 		return false

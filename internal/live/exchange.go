@@ -161,7 +161,7 @@ func (c *Cluster) KeepExternal(ctx context.Context, mr *unstructured.Unstructure
 	return nil
 }
 
-// IsKept tells whether an exchange has said of an MR that its external resource is to stay.
+// IsKept reports whether an exchange has said of an MR that its external resource is to stay.
 func IsKept(mr *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(mr.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == exchangeManager })
 }

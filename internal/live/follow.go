@@ -59,12 +59,12 @@ func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 	return due
 }
 
-// isAlwaysFollowed tells whether something depends on what was listed, whatever the plans are.
+// isAlwaysFollowed reports whether something depends on what was listed, whatever the plans are.
 func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsCrossplaneGroup(l.Group)
 }
 
-// followEarly follows what takes long to list as of its first page, and tells whether it is to be followed: the API server keeps what happens for little more
+// followEarly follows what takes long to list as of its first page, and reports whether it is to be followed: the API server keeps what happens for little more
 // than a minute (kubernetes cacher, eventFreshDuration), and may have much to do.
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
 	o.adding.Lock()
@@ -144,7 +144,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 // errEmptyWatch is the end of a watch that has told nothing.
 var errEmptyWatch = errors.New("the watch has ended at once")
 
-// isExpired tells whether the API server does not know any more what happened since what was asked for.
+// isExpired reports whether the API server does not know any more what happened since what was asked for.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // relist puts what is now of what was listed into the feed, and returns as of when that is.
@@ -219,7 +219,7 @@ func (o *observer) unfollow() {
 	}
 }
 
-// catchUp takes over what was told since it was last called, and tells whether anything of that was not known; ok is false if it may not be all, so that
+// catchUp takes over what was told since it was last called, and reports whether anything of that was not known; ok is false if it may not be all, so that
 // everything has to be listed anew.
 func (o *observer) catchUp() (changed, ok bool) {
 	news, there, ok := o.events.take()
@@ -246,14 +246,14 @@ func (o *observer) catchUp() (changed, ok bool) {
 	return changed, ok
 }
 
-// isCurrent catches up, and tells whether all is known.
+// isCurrent catches up, and reports whether all is known.
 func (o *observer) isCurrent() bool {
 	_, ok := o.catchUp()
 
 	return ok
 }
 
-// isCovered tells whether all in a namespace was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
+// isCovered reports whether all in a namespace was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
 // that the other does not say better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
 func (o *observer) isCovered(l *listing, namespace string) bool {
 	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, l.GroupVersionKind, namespace) && l.GroupVersionKind != kindSecret
@@ -275,7 +275,7 @@ func (o *observer) putWritten(u *unstructured.Unstructured) {
 // take takes over how an object is that did not come with a list.
 func (o *observer) take(u *unstructured.Unstructured) { o.put(trim(u)) }
 
-// isNewer tells whether what is told of an object is newer than what is known.
+// isNewer reports whether what is told of an object is newer than what is known.
 func (o *observer) isNewer(h watchEvent) bool {
 	version, expected := o.expected[h.id]
 	if !expected {

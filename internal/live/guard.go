@@ -244,7 +244,7 @@ func (c *Cluster) NeitherClaimsNorXRs(kinds []schema.GroupResource) ([]schema.Gr
 	return others, nil
 }
 
-// isOther tells whether a resource is of a name, if that is not *, and is neither one of claims nor one of XRs.
+// isOther reports whether a resource is of a name, if that is not *, and is neither one of claims nor one of XRs.
 func isOther(r metav1.APIResource, name string) bool {
 	return !strings.Contains(r.Name, "/") && (name == "*" || name == r.Name) &&
 		!slices.Contains(r.Categories, xp.CategoryClaim) && !slices.Contains(r.Categories, xp.CategoryComposite)

@@ -26,21 +26,21 @@ type inventory struct {
 	named map[string][]xp.Managing
 }
 
-// Exists tells whether the object that r names was there when it was first asked about the kind, which it lists once.
+// Exists reports whether the object that r names was there when it was first asked about the kind, which it lists once.
 func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.objects[r.ID()], err
 }
 
-// Deleting tells whether the object that r names was being deleted when it was first asked about the kind, which it lists once.
+// Deleting reports whether the object that r names was being deleted when it was first asked about the kind, which it lists once.
 func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.deleting[r.ID()], err
 }
 
-// CanTakeOver tells whether the XR or claim that r names had composed nothing and was nobody's when it was first asked about the kind, which it lists once.
+// CanTakeOver reports whether the XR or claim that r names had composed nothing and was nobody's when it was first asked about the kind, which it lists once.
 func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
@@ -166,7 +166,7 @@ func (c *Cluster) eachTrying(
 	}
 }
 
-// isUnserved tells whether there can be no objects of a kind: it is not served, or can only be created, such as a TokenReview.
+// isUnserved reports whether there can be no objects of a kind: it is not served, or can only be created, such as a TokenReview.
 func isUnserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

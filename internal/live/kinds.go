@@ -48,14 +48,14 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 	return kinds, unread, nil
 }
 
-// IsReconciled tells whether Crossplane or a provider reconciles a kind, as its categories say. Nobody reconciles what is not served.
+// IsReconciled reports whether Crossplane or a provider reconciles a kind, as its categories say. Nobody reconciles what is not served.
 func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 
 	return xp.AreReconciled(categories), err
 }
 
-// IsClaimKind tells whether claims are of a kind, as its categories say; of none that is not served.
+// IsClaimKind reports whether claims are of a kind, as its categories say; of none that is not served.
 func (c *Cluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 

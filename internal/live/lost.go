@@ -32,7 +32,7 @@ func (p *poll) investigate(o *observer) {
 	})
 }
 
-// isAsked tells whether an operation is asked for that is about an object.
+// isAsked reports whether an operation is asked for that is about an object.
 func (o *observer) isAsked(id xp.ID) bool {
 	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
 }

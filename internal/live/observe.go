@@ -20,10 +20,10 @@ import (
 
 const pageSize = 250
 
-// Observe returns a World with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
+// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
 // needs. Marks count in it if they were signed with the key. It lists each kind once: those objects that carry the label selector, which is how Velero marks
 // what a restore created. Only when one that is needed is not among them, because it was there before the restore, it lists the rest too. A kind that can't be
-// read and that is only composed is the World's to tell of; any other is an error.
+// read and that is only composed is the Snapshot's to tell of; any other is an error.
 func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
@@ -116,7 +116,7 @@ func (o *observer) put(u *unstructured.Unstructured) {
 	o.snapshot.Add(u)
 }
 
-// observe lists what is needed and not there, and tells whether it listed anything.
+// observe lists what is needed and not there, and reports whether it listed anything.
 func (o *observer) observe(ctx context.Context, needs []xp.Ref) (bool, error) {
 	more, err := o.prefetchList(ctx, needs)
 	if err != nil {
@@ -252,7 +252,7 @@ func (o *observer) listed(ctx context.Context, p collection, options metav1.List
 	return nil
 }
 
-// isUnreadable tells whether a kind can't be read: the API server says so, or gives no answer.
+// isUnreadable reports whether a kind can't be read: the API server says so, or gives no answer.
 func isUnreadable(ctx context.Context, err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -29,7 +29,7 @@ func stepOf(change adoption.Change) takenStep {
 	return s
 }
 
-// hasTaken tells whether this Adopter has taken a step with the object of a UID.
+// hasTaken reports whether this Adopter has taken a step with the object of a UID.
 func (a *Adopter) hasTaken(uid types.UID, step string) bool {
 	_, taken := a.taken.Load(takenStep{uid: uid, step: step})
 
@@ -56,7 +56,7 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	return plan
 }
 
-// isHeldAgain tells whether an object has a mark whose hold was lifted.
+// isHeldAgain reports whether an object has a mark whose hold was lifted.
 func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
 	return p.hasTaken(u.GetUID(), lifted) && xp.HasAnnotation(u, adoption.AnnotationHold)
 }

@@ -109,7 +109,7 @@ func (p *poll) pollTimeout(look time.Duration) time.Duration {
 // pollFactor is how many times as long as its first look a poll goes on.
 const pollFactor = 4
 
-// continues tells whether there is anything more to see in this poll, if a look takes as long as given.
+// continues reports whether there is anything more to see in this poll, if a look takes as long as given.
 func (p *poll) continues(look time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
@@ -148,7 +148,7 @@ func (p *poll) passing() map[xp.ID]bool {
 	return passing
 }
 
-// isUnderWay tells whether a Plan waits for nothing but that Crossplane reconciles what it was let reconcile not long ago. It may have a thousand others to
+// isUnderWay reports whether a Plan waits for nothing but that Crossplane reconciles what it was let reconcile not long ago. It may have a thousand others to
 // reconcile, and would do it once more for each that is told on it.
 func (p *poll) isUnderWay(plan adoption.Plan) bool {
 	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {

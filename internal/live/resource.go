@@ -75,7 +75,7 @@ func (c *Cluster) isRecent(read time.Time) bool {
 	return !read.IsZero() && c.now().Sub(read) < unservedTTL
 }
 
-// serves tells whether the API server has a group and version. It asks for the groups again if it is not among those that there were a moment ago.
+// serves reports whether the API server has a group and version. It asks for the groups again if it is not among those that there were a moment ago.
 func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
 	if gv.Group == "" {
 		return gv.Version == "v1", nil // Every API server has it.
@@ -186,7 +186,7 @@ func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceLis
 	return list, nil
 }
 
-// isValidGroupVersion tells whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
+// isValidGroupVersion reports whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
 func isValidGroupVersion(gv schema.GroupVersion) bool {
 	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }

@@ -15,7 +15,7 @@ import (
 
 var kindSecret = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 
-// areAllSecrets tells whether somebody asks for all Secrets there are. Nobody here needs the data of what is not Crossplane's.
+// areAllSecrets reports whether somebody asks for all Secrets there are. Nobody here needs the data of what is not Crossplane's.
 func areAllSecrets(gvk schema.GroupVersionKind, options metav1.ListOptions) bool {
 	return gvk == kindSecret && options.LabelSelector == "" && options.FieldSelector == ""
 }

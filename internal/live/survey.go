@@ -380,7 +380,7 @@ func (s *surveyor) observe(u *unstructured.Unstructured) {
 	}
 }
 
-// concerns tells whether a cluster-scoped XR has something in the namespace itself.
+// concerns reports whether a cluster-scoped XR has something in the namespace itself.
 func concerns(xr *unstructured.Unstructured, refs []xp.Ref, namespace string) bool {
 	claim, ok := xp.CompositeFrom(xr).ClaimRef()
 

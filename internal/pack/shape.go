@@ -33,7 +33,7 @@ func (s *Shape) Cut(value any) {
 	}
 }
 
-// keeps tells whether a field is packed.
+// keeps reports whether a field is packed.
 func keeps[name string | []byte](s *Shape, field name) bool {
 	return s == nil || (s.Only == nil || contains(s.Only, field)) && !contains(s.Without, field)
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// IsNone tells whether there is no object.
+// IsNone reports whether there is no object.
 func (o Object) IsNone() bool { return o.data == "" }
 
 // Unpack returns what of the object has a shape, which is the caller's.
@@ -34,7 +34,7 @@ func (o Object) Field(path ...string) any {
 	return u.value(nil)
 }
 
-// IsObject tells whether a field is an object.
+// IsObject reports whether a field is an object.
 func (o Object) IsObject(name string) bool {
 	u := unpacking(o)
 
@@ -155,7 +155,7 @@ func (u *unpacking) object(shape *Shape) map[string]any {
 	}
 }
 
-// find goes to a field of the object that comes next, and tells whether there is one. Of fields of one name the last counts.
+// find goes to a field of the object that comes next, and reports whether there is one. Of fields of one name the last counts.
 func (u *unpacking) find(name string) bool {
 	if u.byte() != tagObject {
 		return false

@@ -53,7 +53,7 @@ func (s *textReport) trees() string {
 	return tree
 }
 
-// descend appends what is below a bunch to the lines of a tree. It returns all that is shown, itself first.
+// descend appends what is below a group to the lines of a tree. It returns all that is shown, itself first.
 func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	shown := []group{b}
 	if b.count > 1 {
@@ -92,7 +92,7 @@ const (
 // others stands for resources that are not shown.
 func others(n int) string { return "and " + number(n) + " more, which -o json has" }
 
-// line adds the line of a bunch to the grid.
+// line adds the line of a group to the grid.
 func (s *textReport) line(g *grid, drawn string, b group) {
 	if b.rest {
 		g.add(slices.Concat([]cell{plain(drawn)}, make([]cell, len(g.columns)-1))...)
@@ -257,7 +257,7 @@ func namesOf(trees []*report.Node) names {
 
 func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
 
-// title is what a bunch is called below its parent. It has a namespace only if its parent is not in that.
+// title is what a group is called below its parent. It has a namespace only if its parent is not in that.
 func (all names) title(b group, parent *report.Node) string {
 	kind := b.Kind
 	if len(all[b.Kind]) > 1 {

@@ -122,7 +122,7 @@ func (d Definition) by(value string) Definition {
 	return d
 }
 
-// IsFor tells whether something hears the setting: ForBackup or ForRestore; everything does if that is "".
+// IsFor reports whether something hears the setting: ForBackup or ForRestore; everything does if that is "".
 func (d Definition) IsFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
 
 // definitionOf finds a setting. It fails with those that there are.

@@ -21,12 +21,12 @@ var (
 // ReasonAwaitingActivation is why nothing runs a provider, from v2.4 on: none of its MRDs is active.
 const ReasonAwaitingActivation = "AwaitingActivation"
 
-// IsManagedDefinition tells whether u is an MRD.
+// IsManagedDefinition reports whether u is an MRD.
 func IsManagedDefinition(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindManagedDefinition.GroupKind()
 }
 
-// IsActivationPolicy tells whether u says which MRDs are active.
+// IsActivationPolicy reports whether u says which MRDs are active.
 func IsActivationPolicy(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindActivationPolicy.GroupKind()
 }
@@ -39,14 +39,14 @@ func ManagedKind(mrd *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// IsInactive tells whether an MRD has its kind not served. It is inactive unless it says something else.
+// IsInactive reports whether an MRD has its kind not served. It is inactive unless it says something else.
 func IsInactive(mrd *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
 
 	return state != "Active"
 }
 
-// Activates tells whether a policy activates the MRD of a name, as Crossplane does (crossplane apis/apiextensions/v1alpha1, ActivationPolicy).
+// Activates reports whether a policy activates the MRD of a name, as Crossplane does (crossplane apis/apiextensions/v1alpha1, ActivationPolicy).
 func Activates(policy *unstructured.Unstructured, name string) bool {
 	field, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", "activate")
 	patterns, _ := field.([]any)

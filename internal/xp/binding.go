@@ -75,14 +75,14 @@ func GrantOf(u *unstructured.Unstructured) (g Grant, ok bool) {
 	return g, true
 }
 
-// GivesTo tells whether a ServiceAccount is given the role.
+// GivesTo reports whether a ServiceAccount is given the role.
 func (g Grant) GivesTo(account Ref) bool {
 	return slices.Contains(g.Accounts, account) || slices.ContainsFunc(g.groups, func(group string) bool {
 		return group == groupOfAll || group == groupOfAccounts || group == groupOfAccounts+":"+account.Namespace
 	})
 }
 
-// IsSameAs tells whether it is the same role that both give in the same place.
+// IsSameAs reports whether it is the same role that both give in the same place.
 func (g Grant) IsSameAs(o Grant) bool {
 	return g.Role == o.Role && g.Binding.Namespace == o.Binding.Namespace
 }

@@ -114,12 +114,12 @@ func ShellWord(s string) (word string, ok bool) {
 	}
 }
 
-// isSpecial tells whether a character may mean something to a shell.
+// isSpecial reports whether a character may mean something to a shell.
 func isSpecial(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("./-_:,@", r)
 }
 
-// IsPrintable tells whether a string has nothing but characters that print, and spaces.
+// IsPrintable reports whether a string has nothing but characters that print, and spaces.
 func IsPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
@@ -167,10 +167,10 @@ func Kubectl(verb string, r Ref, pairs ...string) Command {
 	return c.On(pairs...)
 }
 
-// isResource tells whether kubectl takes a word for one resource: several are divided by commas, and one and its name by a slash.
+// isResource reports whether kubectl takes a word for one resource: several are divided by commas, and one and its name by a slash.
 func isResource(kind string) bool {
 	return !strings.ContainsFunc(kind, func(r rune) bool { return isSpecial(r) || strings.ContainsRune("/_:,@", r) }) && !strings.HasPrefix(kind, "-")
 }
 
-// isPair tells whether kubectl takes a word for a label or annotation to be set or removed, rather than for a name.
+// isPair reports whether kubectl takes a word for a label or annotation to be set or removed, rather than for a name.
 func isPair(name string) bool { return strings.Contains(name, "=") || strings.HasSuffix(name, "-") }

@@ -162,7 +162,7 @@ func (c Claim) CompositeRef() (Ref, bool) {
 	return r, ok && r.Name != ""
 }
 
-// Bound tells whether the claim and the XR name each other, which is what makes them belong together.
+// Bound reports whether the claim and the XR name each other, which is what makes them belong together.
 func Bound(claim Claim, xr Composite) bool {
 	to, ok := claim.CompositeRef()
 	if !ok || to.ID() != RefTo(xr.Unstructured).ID() {
@@ -173,14 +173,14 @@ func Bound(claim Claim, xr Composite) bool {
 	return ok && back.ID() == RefTo(claim.Unstructured).ID()
 }
 
-// Controls tells whether the live owner controls the live object u.
+// Controls reports whether the live owner controls the live object u.
 func Controls(owner, u *unstructured.Unstructured) bool {
 	c := metav1.GetControllerOfNoCopy(u)
 
 	return c != nil && c.UID != "" && c.UID == owner.GetUID()
 }
 
-// Composed tells whether the live object u, which the XR references, is one that it composed: it controls it, or nothing does and u carries the
+// Composed reports whether the live object u, which the XR references, is one that it composed: it controls it, or nothing does and u carries the
 // label of the XR's tree. A restore without this plugin leaves it like that until Crossplane reconciles the XR.
 func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	if _, ok := Controller(u); ok {
@@ -249,12 +249,12 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 	return Condition{}, false
 }
 
-// IsPaused tells whether Crossplane leaves u alone: only the exact value "true" does (crossplane-runtime pkg/meta).
+// IsPaused reports whether Crossplane leaves u alone: only the exact value "true" does (crossplane-runtime pkg/meta).
 func IsPaused(u *unstructured.Unstructured) bool {
 	return Annotation(u, AnnotationPaused) == "true"
 }
 
-// Composes tells whether a Composition or CompositionRevision is for XRs of xr's kind.
+// Composes reports whether a Composition or CompositionRevision is for XRs of xr's kind.
 func Composes(composition *unstructured.Unstructured, xr Composite) bool {
 	return slices.Contains(RunBy(composition), xr.GroupVersionKind().GroupKind())
 }

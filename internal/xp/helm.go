@@ -46,10 +46,10 @@ func RevisionSecrets(u *unstructured.Unstructured) []Ref {
 	return refs
 }
 
-// IsReleaseSecret tells whether a Secret of the name is one in which Helm keeps a revision of a release.
+// IsReleaseSecret reports whether a Secret of the name is one in which Helm keeps a revision of a release.
 func IsReleaseSecret(name string) bool { return strings.HasPrefix(name, prefixRelease) }
 
-// NamesReleaseNamespace tells whether a Release says itself in which namespace its release is. That of one that does not is its own.
+// NamesReleaseNamespace reports whether a Release says itself in which namespace its release is. That of one that does not is its own.
 func NamesReleaseNamespace(u *unstructured.Unstructured) bool {
 	return isRelease(u) && namespaceOfRelease(u) != ""
 }

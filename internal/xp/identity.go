@@ -72,7 +72,7 @@ func IsDoubted(mr *unstructured.Unstructured) bool {
 	return doubted
 }
 
-// wasCreated tells whether there may be an external resource of an MR without a name.
+// wasCreated reports whether there may be an external resource of an MR without a name.
 func wasCreated(mr *unstructured.Unstructured) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(mr.Object, "status", "atProvider")
 	atProvider, _ := v.(map[string]any)
@@ -88,7 +88,7 @@ func wasCreated(mr *unstructured.Unstructured) bool {
 	return HasAnnotation(mr, AnnotationCreatePending) || hasFinalizer(mr, FinalizerManaged)
 }
 
-// createIncomplete tells whether the newest that an MR says of its creation is that it is about to happen, as providers do
+// createIncomplete reports whether the newest that an MR says of its creation is that it is about to happen, as providers do
 // (crossplane-runtime pkg/meta, ExternalCreateIncomplete), and nothing proves that its provider has found an external resource since.
 //
 // A provider that is stopped between the create and its note of that leaves an MR like this. Most refuse to go on, and make it Synced=False. One whose
@@ -132,7 +132,7 @@ func ManagementPolicies(mr *unstructured.Unstructured) (policies []string, ok bo
 	return policies, ok && err == nil
 }
 
-// HasPolicies tells whether an MR that an API server has stored is of a kind with managementPolicies: it gives them their default, ["*"], if nobody sets them
+// HasPolicies reports whether an MR that an API server has stored is of a kind with managementPolicies: it gives them their default, ["*"], if nobody sets them
 // (crossplane-runtime apis/common/v1, ResourceSpec), and drops them where the CRD has none.
 func HasPolicies(mr *unstructured.Unstructured) bool {
 	_, ok, _ := unstructured.NestedFieldNoCopy(mr.Object, "spec", "managementPolicies")
@@ -140,21 +140,21 @@ func HasPolicies(mr *unstructured.Unstructured) bool {
 	return ok
 }
 
-// OnlyObserves tells whether an MR's provider changes nothing outside of the cluster.
+// OnlyObserves reports whether an MR's provider changes nothing outside of the cluster.
 func OnlyObserves(mr *unstructured.Unstructured) bool {
 	policies, _ := ManagementPolicies(mr)
 
 	return slices.Equal(policies, []string{PolicyObserve})
 }
 
-// MayWrite tells whether an MR's provider does more than to observe. Without any policy it does not even do that.
+// MayWrite reports whether an MR's provider does more than to observe. Without any policy it does not even do that.
 func MayWrite(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 
 	return (!ok || len(policies) > 0) && !OnlyObserves(mr)
 }
 
-// MayCreate tells whether an MR's provider creates an external resource if it finds none.
+// MayCreate reports whether an MR's provider creates an external resource if it finds none.
 func MayCreate(mr *unstructured.Unstructured) bool {
 	policies, ok := ManagementPolicies(mr)
 

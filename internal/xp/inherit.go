@@ -74,7 +74,7 @@ func composedBy(u *unstructured.Unstructured) string {
 	return "resourceRefs"
 }
 
-// HasComposed tells whether an XR lists anything or is a claim's, or a claim has an XR.
+// HasComposed reports whether an XR lists anything or is a claim's, or a claim has an XR.
 func HasComposed(u *unstructured.Unstructured) bool {
 	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}, {"spec", "resourceRef"}, {"spec", "claimRef"}} {
 		switch v, ok, err := unstructured.NestedFieldNoCopy(u.Object, path...); list := v.(type) {
@@ -105,7 +105,7 @@ func inherited(own, backup map[string]string) map[string]string {
 	return all
 }
 
-// isOfCrossplane tells whether a qualified name is in Crossplane's domain, or in one below it.
+// isOfCrossplane reports whether a qualified name is in Crossplane's domain, or in one below it.
 func isOfCrossplane(name string) bool {
 	in, _, ok := strings.Cut(name, "/")
 

@@ -50,7 +50,7 @@ func collectSecrets(v any, into secretNames) {
 	}
 }
 
-// isSecretReference tells whether a field holds references to Secrets: passwordSecretRef, as upjet generates it, secretKeyRef, imagePullSecretRefs.
+// isSecretReference reports whether a field holds references to Secrets: passwordSecretRef, as upjet generates it, secretKeyRef, imagePullSecretRefs.
 func isSecretReference(field string) bool {
 	lower := strings.TrimSuffix(strings.ToLower(field), "s")
 

@@ -14,7 +14,7 @@ func Annotation(u *unstructured.Unstructured, name string) string {
 	return value
 }
 
-// HasAnnotation tells whether u has an annotation.
+// HasAnnotation reports whether u has an annotation.
 func HasAnnotation(u *unstructured.Unstructured, name string) bool {
 	_, ok := stringEntry(u, "annotations", name)
 
@@ -45,7 +45,7 @@ func stringEntry(u *unstructured.Unstructured, field, name string) (value string
 	return value, true
 }
 
-// hasFinalizer tells whether a finalizer is among those that GetFinalizers returns.
+// hasFinalizer reports whether a finalizer is among those that GetFinalizers returns.
 func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "finalizers")
 	all, _ := v.([]any)

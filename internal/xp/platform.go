@@ -19,7 +19,7 @@ var (
 	KindRuntimeConfig    = schema.GroupVersionKind{Group: GroupPackage, Version: "v1beta1", Kind: "DeploymentRuntimeConfig"}
 )
 
-// IsDefinition tells whether u is an XRD.
+// IsDefinition reports whether u is an XRD.
 func IsDefinition(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().GroupKind() == KindDefinition.GroupKind()
 }
@@ -58,7 +58,7 @@ func definitionNames(xrd *unstructured.Unstructured, form string) (group string,
 	return group, names
 }
 
-// Defines tells whether an XRD defines a kind, be it of its XRs or of their claims. It need not be served.
+// Defines reports whether an XRD defines a kind, be it of its XRs or of their claims. It need not be served.
 func Defines(xrd *unstructured.Unstructured, gk schema.GroupKind) bool {
 	return slices.Contains(DefinitionKinds(xrd), gk)
 }
@@ -162,7 +162,7 @@ func ComposedNames(revision *unstructured.Unstructured) map[string]schema.GroupK
 	return names
 }
 
-// IsActive tells whether a package revision is the one that is to run.
+// IsActive reports whether a package revision is the one that is to run.
 func IsActive(revision *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(revision.Object, "spec", "desiredState")
 

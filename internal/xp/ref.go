@@ -59,7 +59,7 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
 }
 
-// IsValidName tells whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
+// IsValidName reports whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
 // that of a file in a backup, and whoever can write a reference can write anything: with "../team-b/password" Velero would read the file of another
 // namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
 func IsValidName(namespace, name string) bool {

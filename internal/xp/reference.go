@@ -76,7 +76,7 @@ func mapFields(fields map[string]any, mapping map[string]string) {
 	}
 }
 
-// isReference tells whether a field holds a reference. Selectors of Usages name a namespace too, and two fields of
+// isReference reports whether a field holds a reference. Selectors of Usages name a namespace too, and two fields of
 // provider-kubernetes are references by another name.
 func isReference(field string) bool {
 	return strings.HasSuffix(field, "Ref") || strings.HasSuffix(field, "Refs") || field == "dependsOn" || field == "patchesFrom" || field == "resourceSelector"

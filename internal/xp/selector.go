@@ -10,7 +10,7 @@ func CustomResources() (include, exclude []string) {
 	return []string{"*.*.*"}, []string{"*.k8s.io", "*.velero.io"}
 }
 
-// IsCustomGroup tells whether the resources of a group are among Custom.
+// IsCustomGroup reports whether the resources of a group are among Custom.
 func IsCustomGroup(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") && !strings.HasSuffix(group, ".velero.io")
 }

@@ -49,7 +49,7 @@ func AddedSettings(u *unstructured.Unstructured) []string {
 	return added
 }
 
-// IsNamedAfterRevision tells whether the ServiceAccount of a package is called as its revision, which is what Crossplane calls it unless a
+// IsNamedAfterRevision reports whether the ServiceAccount of a package is called as its revision, which is what Crossplane calls it unless a
 // DeploymentRuntimeConfig has a name for it: that of another revision is called otherwise then.
 func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
 	c, ok := Controller(serviceAccount)
@@ -57,7 +57,7 @@ func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
 	return ok && c.Name == serviceAccount.GetName()
 }
 
-// isToolKey tells whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
+// isToolKey reports whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
 func isToolKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, tool := range []string{"crossplane.io", "velero.io", "kubectl.kubernetes.io"} {
@@ -69,7 +69,7 @@ func isToolKey(key string) bool {
 	return false
 }
 
-// isWrittenByCrossplane tells whether Crossplane has written an entry of the metadata, as it does what a DeploymentRuntimeConfig has.
+// isWrittenByCrossplane reports whether Crossplane has written an entry of the metadata, as it does what a DeploymentRuntimeConfig has.
 func isWrittenByCrossplane(u *unstructured.Unstructured, field, key string) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	entries, _ := v.([]any)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// UnknownConditions is the Wellness of what a backup says nothing of.
+// UnknownConditions is the TrueConditions of what a backup says nothing of.
 const UnknownConditions TrueConditions = "?"
 
 // A TrueConditions names the conditions of a composed resource that were True when it was backed up, such as "Ready,Synced".
@@ -101,7 +101,7 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(names, isCrossplaneStatus)
 }
 
-// isCrossplaneStatus tells whether Crossplane itself writes a field of the status of XRs (crossplane-runtime pkg/xcrd/schemas.go).
+// isCrossplaneStatus reports whether Crossplane itself writes a field of the status of XRs (crossplane-runtime pkg/xcrd/schemas.go).
 func isCrossplaneStatus(name string) bool {
 	switch name {
 	case "conditions", "connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "crossplane":

@@ -39,12 +39,12 @@ func StoreNamespace(config *unstructured.Unstructured) (namespace, outside strin
 	return namespace, ""
 }
 
-// IsStored tells whether u is a Secret that somebody has published in with a secret store. It can be of any type.
+// IsStored reports whether u is a Secret that somebody has published in with a secret store. It can be of any type.
 func IsStored(u *unstructured.Unstructured) bool {
 	return isCore(u, "Secret") && Label(u, LabelOwnerUID) != ""
 }
 
-// OwnsStored tells whether a Secret is what the live object u has published with a secret store. It has no owner reference: its owner can be in another cluster
+// OwnsStored reports whether a Secret is what the live object u has published with a secret store. It has no owner reference: its owner can be in another cluster
 // (crossplane-runtime v1 pkg/connection, SecretToWriteMustBeOwnedBy).
 func OwnsStored(u, secret *unstructured.Unstructured) bool {
 	return u.GetUID() != "" && isCore(secret, "Secret") && Label(secret, LabelOwnerUID) == string(u.GetUID())

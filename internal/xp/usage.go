@@ -47,14 +47,14 @@ func UsageKinds() []schema.GroupKind {
 	}
 }
 
-// Replays tells whether Crossplane deletes what the Usage protects when the Usage goes, if somebody has tried to in the meantime.
+// Replays reports whether Crossplane deletes what the Usage protects when the Usage goes, if somebody has tried to in the meantime.
 func Replays(usage *unstructured.Unstructured) bool {
 	replays, _, _ := unstructured.NestedBool(usage.Object, "spec", "replayDeletion")
 
 	return replays
 }
 
-// HasDeletionAttempt tells whether somebody tried to delete u while it was in use.
+// HasDeletionAttempt reports whether somebody tried to delete u while it was in use.
 func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 	return HasAnnotation(u, AnnotationDeletionAttempt)
 }

@@ -70,10 +70,10 @@ func providerOf(crd *unstructured.Unstructured) string {
 	return ""
 }
 
-// Serves tells whether the API server has objects of the kind in a version.
+// Serves reports whether the API server has objects of the kind in a version.
 func (v Versions) Serves(version string) bool { return slices.Contains(v.Served, version) }
 
-// Converts tells whether the webhook has to convert what is created in a version.
+// Converts reports whether the webhook has to convert what is created in a version.
 func (v Versions) Converts(version string) bool { return v.Webhook != "" && version != v.Stored }
 
 // Server names who is to serve the webhook.
@@ -81,7 +81,7 @@ func (v Versions) Server() string {
 	return cmp.Or(v.Provider, fmt.Sprintf("what installs the CRD of %s", v.Kind))
 }
 
-// IsConversion tells whether an error says that objects could not be converted between the versions of their kind (apiextensions-apiserver
+// IsConversion reports whether an error says that objects could not be converted between the versions of their kind (apiextensions-apiserver
 // pkg/apiserver/conversion/webhook_converter.go). It says nothing of whether there are any.
 func IsConversion(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")

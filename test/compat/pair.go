@@ -155,5 +155,5 @@ func (p Pair) options(s Side, name string) stack.Options {
 	}
 }
 
-// old tells whether what the backup has may be in a mode that Crossplane does not have any more.
+// old reports whether what the backup has may be in a mode that Crossplane does not have any more.
 func (p Pair) old() bool { return !isV2(p.From.Crossplane) && isV2(p.To.Crossplane) }

@@ -42,7 +42,7 @@ func (s Scene) Ledger(ctx context.Context, cloud *api.Client) (*Ledger, error) {
 	return l, nil
 }
 
-// caused tells whether a call was made for an object of this scene. The provider says which MR it calls for, as version, kind, name, UID.
+// caused reports whether a call was made for an object of this scene. The provider says which MR it calls for, as version, kind, name, UID.
 func (s Scene) caused(by api.Caller) bool {
 	parts := strings.Split(by.ManagedBy, ", ")
 	if len(parts) != 4 {

@@ -40,7 +40,7 @@ type Recovery struct {
 	Wrong []string
 }
 
-// Sound tells whether all is as if nothing had happened.
+// Sound reports whether all is as if nothing had happened.
 func (r *Recovery) Sound() bool {
 	return r.Outcome.Sound() && r.Phase == "Completed" && len(r.Wrong) == 0
 }

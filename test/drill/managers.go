@@ -50,7 +50,7 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 
 const conditionsPath = "/status/conditions"
 
-// isCrossplane tells whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of
+// isCrossplane reports whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of
 // an XR, and updates them too. Which of the two manages which part of a condition depends on what the other had written, and when.
 func isCrossplane(entry map[string]any) bool {
 	manager, _ := entry["manager"].(string)
@@ -111,7 +111,7 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 // itself stands, in a field of a set, for the field.
 const itself = "."
 
-// varies tells whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
+// varies reports whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
 // what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones. A condition
 // has a message as long as something is not well.
 func varies(path string) bool {

@@ -28,7 +28,7 @@ type Outcome struct {
 	Holds int
 }
 
-// Sound tells whether nothing was lost and nothing made anew.
+// Sound reports whether nothing was lost and nothing made anew.
 func (o Outcome) Sound() bool {
 	return o == Outcome{Adopted: o.Total, Total: o.Total} && o.Total > 0
 }
@@ -119,7 +119,7 @@ func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
 	return holds, nil
 }
 
-// Held tells whether an object has a mark of the plugin that is its own. A Composition can copy that of an XR onto what it composes.
+// Held reports whether an object has a mark of the plugin that is its own. A Composition can copy that of an XR onto what it composes.
 func Held(u *unstructured.Unstructured) bool {
 	for annotation, value := range u.GetAnnotations() {
 		if strings.HasPrefix(annotation, "velero.crossplane.") && !isCopied(value, u.GetName()) {
@@ -130,7 +130,7 @@ func Held(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// isCopied tells whether a mark says that it is of an object of another name.
+// isCopied reports whether a mark says that it is of an object of another name.
 func isCopied(mark, name string) bool {
 	var m struct {
 		Of string `json:"of"`

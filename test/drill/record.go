@@ -94,7 +94,7 @@ func (p Platform) Record(ctx context.Context, c *stack.Cluster, cloud *api.Clien
 	return r, nil
 }
 
-// caused tells whether a call to the cloud was made for this namespace's instances.
+// caused reports whether a call to the cloud was made for this namespace's instances.
 func (p Platform) caused(by api.Caller) bool {
 	return strings.HasPrefix(by.Composite, p.prefix()+"-")
 }

@@ -312,7 +312,7 @@ func (a *attack) testCommands(t *testing.T) {
 	}
 }
 
-// isQuoted tells whether a text is nowhere in a line but between single quotes.
+// isQuoted reports whether a text is nowhere in a line but between single quotes.
 func isQuoted(line, text string) bool {
 	for i, part := range strings.Split(line, "'") {
 		if i%2 == 0 && strings.Contains(part, text) {

@@ -257,7 +257,7 @@ func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResour
 	}
 }
 
-// isEverybodys tells whether Kubernetes gives a right to everybody who has a name: to ask who one is and what one may.
+// isEverybodys reports whether Kubernetes gives a right to everybody who has a name: to ask who one is and what one may.
 func isEverybodys(r right) bool {
 	switch r.Resource + "." + r.Group {
 	case "selfsubjectreviews.authentication.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io":

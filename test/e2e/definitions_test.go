@@ -173,7 +173,7 @@ func (s *suite) bare(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// claimed tells whether a scene's XRs are cluster-scoped and have claims, as all do on v1. When their XRD is deleted Crossplane deletes these; for
+// claimed reports whether a scene's XRs are cluster-scoped and have claims, as all do on v1. When their XRD is deleted Crossplane deletes these; for
 // namespaced XRs it waits until somebody else has.
 func (s *suite) claimed(scene string) bool {
 	return s.version == stack.V1 || scene == dying || scene == aloneDying

@@ -39,7 +39,7 @@ func ownMaker(version stack.Version) maker {
 	return m
 }
 
-// manages tells whether the provider has kinds of a group.
+// manages reports whether the provider has kinds of a group.
 func (m maker) manages(group string) bool {
 	return slices.ContainsFunc(m.kinds, func(gvk schema.GroupVersionKind) bool { return gvk.Group == group })
 }
@@ -70,7 +70,7 @@ func (s *identity) awaitReads(t *testing.T, n *shape, since int64) {
 	}
 }
 
-// isUnfound tells whether upjet says nothing of what it has found for an MR.
+// isUnfound reports whether upjet says nothing of what it has found for an MR.
 func isUnfound(mr *unstructured.Unstructured) bool {
 	_, upjets, _ := unstructured.NestedMap(mr.Object, "spec", "initProvider")
 	found, _, _ := unstructured.NestedMap(mr.Object, "status", "atProvider")

@@ -149,7 +149,7 @@ func (s *identity) lostIn(t *testing.T, gvk schema.GroupVersionKind, namespace s
 	return u
 }
 
-// isOnHold tells whether the plugin holds an MR.
+// isOnHold reports whether the plugin holds an MR.
 func isOnHold(u *unstructured.Unstructured) bool {
 	_, marked := u.GetAnnotations()[annotationHold]
 

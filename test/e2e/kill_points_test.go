@@ -27,7 +27,7 @@ func casualties() []casualty {
 // A killPoint is when something is killed: a change to what is restored has been accepted and is not stored yet.
 type killPoint struct {
 	name, reason string
-	// is tells whether this is the point, from what has passed until now and what is about to pass.
+	// is reports whether this is the point, from what has passed until now and what is about to pass.
 	is func(w *killWatch, a stack.Admission) bool
 	// busy says that the plugin's process is killed in the middle of a call rather than between two.
 	busy bool

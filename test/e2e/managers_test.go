@@ -95,12 +95,12 @@ func (s *suite) testManagers(t *testing.T, m *managers) {
 	t.Run("UnforcedAgain", m.testUnforced)
 }
 
-// isComposed tells whether an object is a Bucket that follows the Composition. What is applied without force stays on a revision.
+// isComposed reports whether an object is a Bucket that follows the Composition. What is applied without force stays on a revision.
 func (m *managers) isComposed(name string) bool {
 	return strings.HasPrefix(name, "Bucket ") && !strings.HasPrefix(name, "Bucket mr-") && !strings.Contains(name, "-plain")
 }
 
-// isApplied tells whether an object is one that somebody applies.
+// isApplied reports whether an object is one that somebody applies.
 func (m *managers) isApplied(name string) bool {
 	return !strings.HasPrefix(name, "Bucket ") && !strings.Contains(name, "-plain") || strings.HasPrefix(name, "Bucket mr-")
 }

@@ -84,7 +84,7 @@ func testNetworkMatrix(t *testing.T, version stack.Version) {
 	})
 }
 
-// hasSettings tells whether there are settings of a person's own, which take a while: where writes are lost, and where anything can be.
+// hasSettings reports whether there are settings of a person's own, which take a while: where writes are lost, and where anything can be.
 func hasSettings(o ordeal) bool {
 	return len(o.kinds) > 1 || o.kinds[0] == stack.Unanswered || o.kinds[0] == stack.Conflict
 }

@@ -291,7 +291,7 @@ func (p *play) part(ctx context.Context, name string) (*unstructured.Unstructure
 	return nil, errors.New("there is no " + name)
 }
 
-// seen tells whether the effect of a step is there.
+// seen reports whether the effect of a step is there.
 func (p *play) seen(ctx context.Context, f frame) error {
 	switch f.Verb {
 	case "notices the pause of":

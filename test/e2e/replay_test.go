@@ -58,7 +58,7 @@ func (r counterexample) version() stack.Version {
 	return map[string]stack.Version{"v1.20": stack.V1, "v2.3": stack.V2, "after-7627": stack.V24}[r.Crossplane]
 }
 
-// hasChange tells whether a person changes the Composition.
+// hasChange reports whether a person changes the Composition.
 func (r counterexample) hasChange() bool {
 	return slices.ContainsFunc(r.Steps, func(f frame) bool { return f.Actor == "person" })
 }

@@ -170,7 +170,7 @@ func revisionOf(u *unstructured.Unstructured) string {
 	return v1
 }
 
-// has tells whether an object is of the drift's one instance, whatever its namespace.
+// has reports whether an object is of the drift's one instance, whatever its namespace.
 func (d *drift) has(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GetName(), d.Name(0))
 }

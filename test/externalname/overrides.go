@@ -29,7 +29,7 @@ func (c *config) readOverrides(f *ast.File, main bool) error {
 	return failed
 }
 
-// returnsName tells whether a function returns an external-name's configuration, or a function for one.
+// returnsName reports whether a function returns an external-name's configuration, or a function for one.
 func returnsName(fn *ast.FuncDecl) bool {
 	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
 		return false
@@ -39,7 +39,7 @@ func returnsName(fn *ast.FuncDecl) bool {
 	return is && of.Sel.Name == fieldName
 }
 
-// readConfigurator reads the configuration of one resource beside the tables, and tells whether the call is that.
+// readConfigurator reads the configuration of one resource beside the tables, and reports whether the call is that.
 func (c *config) readConfigurator(call *ast.CallExpr) bool {
 	fn, is := call.Fun.(*ast.SelectorExpr)
 	if !is || fn.Sel.Name != fnConfigure || len(call.Args) != 2 {
@@ -88,7 +88,7 @@ func overriding(a *ast.AssignStmt) ast.Expr {
 	return nil
 }
 
-// isCommon tells whether an assignment is of what the tables say, which is a variable then, or of what all resources begin with.
+// isCommon reports whether an assignment is of what the tables say, which is a variable then, or of what all resources begin with.
 func isCommon(to []ast.Expr, e ast.Expr) bool {
 	if field, is := to[0].(*ast.SelectorExpr); !is || field.Sel.Name != fieldName {
 		return false

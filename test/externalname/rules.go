@@ -98,7 +98,7 @@ func (c *config) declare(f *ast.File) {
 	}
 }
 
-// isTable tells whether it is a map of external-names by resource.
+// isTable reports whether it is a map of external-names by resource.
 func isTable(t *ast.CompositeLit) bool {
 	m, is := t.Type.(*ast.MapType)
 	if !is {
@@ -154,7 +154,7 @@ func (c *config) ruleOf(e ast.Expr, s scope) Rule {
 	return ""
 }
 
-// isUpjet tells whether it is something of upjet's package of configurations, which providers import by a few names.
+// isUpjet reports whether it is something of upjet's package of configurations, which providers import by a few names.
 func isUpjet(e *ast.SelectorExpr) bool {
 	of, is := e.X.(*ast.Ident)
 
@@ -207,7 +207,7 @@ func (c *config) called(e *ast.CallExpr, s scope) Rule {
 	return ""
 }
 
-// keepsName tells whether options to NewExternalNameFrom leave it as it is how the external-name follows from the id.
+// keepsName reports whether options to NewExternalNameFrom leave it as it is how the external-name follows from the id.
 func keepsName(options []ast.Expr) bool {
 	return !slices.ContainsFunc(options, func(o ast.Expr) bool {
 		call, is := o.(*ast.CallExpr)
@@ -286,7 +286,7 @@ func bind(of *ast.FuncType, args []ast.Expr, outer scope) (scope, bool) {
 	return s, true
 }
 
-// assign follows an assignment in a function, and tells whether it is known what it does.
+// assign follows an assignment in a function, and reports whether it is known what it does.
 func (c *config) assign(rules map[string]Rule, s scope, a *ast.AssignStmt) bool {
 	switch to := a.Lhs[0].(type) {
 	case *ast.Ident:
@@ -331,7 +331,7 @@ func templated(template string) Rule {
 	return rule
 }
 
-// hasActions tells whether a template does anything other than to put in values.
+// hasActions reports whether a template does anything other than to put in values.
 func hasActions(template string) bool {
 	return regexp.MustCompile(`{{-? *(if|else|end|range|with|define|template|block|break|continue)\b`).MatchString(template)
 }
@@ -339,7 +339,7 @@ func hasActions(template string) bool {
 // separators are what an external-name that is a part of an id can be told from the rest by: nobody has them in a name.
 const separators = "/:,|"
 
-// isRule tells whether an external-name can be told from the rest of an id by what stands before it up to the id's end, or after it from the id's begin.
+// isRule reports whether an external-name can be told from the rest of an id by what stands before it up to the id's end, or after it from the id's begin.
 func isRule(before, after string) bool {
 	switch {
 	case before != "" && after != "", strings.ContainsAny(before+after, " \t\r\n"):

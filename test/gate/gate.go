@@ -99,7 +99,7 @@ const (
 	requiredSchemas   protowire.Number = 9
 )
 
-// given tells whether Crossplane has given a function what its step requires by a name.
+// given reports whether Crossplane has given a function what its step requires by a name.
 func given(in *v1beta1.RunFunctionRequest, name string) bool {
 	for b := []byte(in.ProtoReflect().GetUnknown()); len(b) > 0; {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -129,7 +129,7 @@ func given(in *v1beta1.RunFunctionRequest, name string) bool {
 	return false
 }
 
-// has tells whether an object has the field, or is Ready if there is no field to look for.
+// has reports whether an object has the field, or is Ready if there is no field to look for.
 func has(object *structpb.Struct, field string) bool {
 	if field != "" {
 		v := structpb.NewStructValue(object)

@@ -119,7 +119,7 @@ func (c *cluster) all(ctx context.Context, t *testing.T) map[xp.ID]*unstructured
 	return found
 }
 
-// isGrown tells whether an object can be of a forest.
+// isGrown reports whether an object can be of a forest.
 func (c *cluster) isGrown(u *unstructured.Unstructured) bool {
 	if u.GetName() == "kube-root-ca.crt" {
 		return false

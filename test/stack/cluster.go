@@ -48,7 +48,7 @@ const (
 	V24  Version = "crossplane-v2.4"
 )
 
-// IsV1 tells whether the version has claims, and XRs and MRs that are cluster-scoped.
+// IsV1 reports whether the version has claims, and XRs and MRs that are cluster-scoped.
 func (v Version) IsV1() bool { return v == V1 || v == V118 }
 
 // Options of a Cluster.

@@ -42,7 +42,7 @@ func AllFaults() []Fault {
 	return []Fault{Reset, Unanswered, Conflict, TooMany, Internal, Unavailable, Hang, Truncated, WatchClosed}
 }
 
-// strikes tells whether the fault can happen to a call.
+// strikes reports whether the fault can happen to a call.
 func (f Fault) strikes(c Call) bool {
 	switch f { //nolint:exhaustive // The others can happen to all.
 	case Conflict:
@@ -91,7 +91,7 @@ type fate struct {
 	repeats int
 }
 
-// concern tells whether the faults happen to the calls of a program.
+// concern reports whether the faults happen to the calls of a program.
 func (f *Faults) concern(program string) bool {
 	return len(f.Programs) == 0 || slices.Contains(f.Programs, program)
 }

@@ -61,7 +61,7 @@ func draw(t *testing.T, bars []Bar) image.Image {
 	return picture
 }
 
-// has tells whether a picture has a colour anywhere.
+// has reports whether a picture has a colour anywhere.
 func has(picture image.Image, c color.RGBA) bool {
 	bounds := picture.Bounds()
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {

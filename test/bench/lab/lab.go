@@ -196,7 +196,7 @@ func (l *Lab) controllers() []string {
 	return names
 }
 
-// isUpjets tells whether XRs compose MRs that upjet reconciles.
+// isUpjets reports whether XRs compose MRs that upjet reconciles.
 func (l *Lab) isUpjets() bool { return l.observe != "" }
 
 // reset puts the cluster back to where nothing was restored, with the plugin or without, and with what else is to run.

@@ -22,7 +22,7 @@ type Peer struct {
 	Apply   float64 `json:"apply"`
 	Settled float64 `json:"settled"`
 	Objects int     `json:"objects"`
-	// Created is how many cloud resources were made though there was one already, and Ready tells whether everything became Ready.
+	// Created is how many cloud resources were made though there was one already, and Ready reports whether everything became Ready.
 	Created int    `json:"created"`
 	Ready   bool   `json:"ready"`
 	Why     string `json:"why,omitempty"`

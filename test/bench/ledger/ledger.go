@@ -36,7 +36,7 @@ func Open(dir string) (*Ledger, error) {
 	return &Ledger{dir: dir, now: time.Now}, nil
 }
 
-// Has tells whether there is a measurement of that name and of that thing.
+// Has reports whether there is a measurement of that name and of that thing.
 func (l *Ledger) Has(name, of string) bool {
 	_, ok, err := l.read(name, of)
 

@@ -90,17 +90,17 @@ func Lists(requests []stack.Request) int {
 	return most
 }
 
-// IsItem tells whether Velero's request is about an object that it restores or backs up, and not about its own work or what there is to restore.
+// IsItem reports whether Velero's request is about an object that it restores or backs up, and not about its own work or what there is to restore.
 func IsItem(r stack.Request) bool {
 	return ClientOf(r) == Velero && r.Name != "" && r.Group != "velero.io" && r.Group != "coordination.k8s.io" && (r.Verb == "get" || isWrite(r))
 }
 
-// isWrite tells whether a request is to change something.
+// isWrite reports whether a request is to change something.
 func isWrite(r stack.Request) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete"}, r.Verb)
 }
 
-// hasWritten tells whether a request has changed something, and was not refused.
+// hasWritten reports whether a request has changed something, and was not refused.
 func hasWritten(r stack.Request) bool { return isWrite(r) && r.Code < http.StatusBadRequest }
 
 // LastItem returns when Velero's last request about an item was answered in a time; zero if there is none.
@@ -127,7 +127,7 @@ func LastRelease(requests []stack.Request) time.Time {
 	return last
 }
 
-// isRelease tells whether what was sent takes a hold off: a patch that removes its mark, or a configuration without it, which is to be applied.
+// isRelease reports whether what was sent takes a hold off: a patch that removes its mark, or a configuration without it, which is to be applied.
 func isRelease(body string) bool {
 	const mark = `"velero.crossplane.x-k8s.io/hold":`
 

@@ -153,8 +153,8 @@ func (r *Record) reason() error {
 	return errors.Join(errs...)
 }
 
-// Failed tells whether a phase is that of something that was not done, or only in part.
+// Failed reports whether a phase is that of something that was not done, or only in part.
 func Failed(phase string) bool { return strings.Contains(phase, "Failed") }
 
-// Over tells whether nothing more becomes of an object in the phase.
+// Over reports whether nothing more becomes of an object in the phase.
 func Over(phase string) bool { return phase == "Completed" }

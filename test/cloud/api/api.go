@@ -57,7 +57,7 @@ type Spec struct {
 	Password string `json:"password,omitempty"`
 }
 
-// Equal tells whether both ask for the same. No tags and nil tags are the same.
+// Equal reports whether both ask for the same. No tags and nil tags are the same.
 func (s Spec) Equal(o Spec) bool {
 	return s.Region == o.Region && maps.Equal(s.Tags, o.Tags) && s.CIDR == o.CIDR && s.Engine == o.Engine && s.SizeGB == o.SizeGB &&
 		s.Password == o.Password

@@ -30,10 +30,10 @@ type Error struct {
 // Error is the cloud's message and HTTP status.
 func (e *Error) Error() string { return fmt.Sprintf("%s (HTTP status %d)", e.Message, e.Status) }
 
-// IsNotFound tells whether the resource does not exist.
+// IsNotFound reports whether the resource does not exist.
 func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
 
-// IsConflict tells whether the resource exists already.
+// IsConflict reports whether the resource exists already.
 func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
 
 func hasStatus(err error, status int) bool {

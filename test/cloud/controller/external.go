@@ -196,7 +196,7 @@ func (e *External) Delete(ctx context.Context, mg Managed) (managed.ExternalDele
 // Disconnect has nothing to do.
 func (e *External) Disconnect(_ context.Context) error { return nil }
 
-// ownsName tells whether the external name is ours to choose. The cloud chooses it for every other kind.
+// ownsName reports whether the external name is ours to choose. The cloud chooses it for every other kind.
 func ownsName(mg Managed) bool { return mg.CloudKind() == api.Bucket }
 
 func connectionDetails(r api.Resource) managed.ConnectionDetails {

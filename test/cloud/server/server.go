@@ -334,7 +334,7 @@ func (f *fault) matches(c call) bool {
 	return f.Times > 0 && (f.Op == "" || f.Op == c.op) && (f.Kind == "" || f.Kind == c.kind) && strings.Contains(c.caller.ManagedBy, f.By)
 }
 
-// isDue tells whether the next call of a caller fails.
+// isDue reports whether the next call of a caller fails.
 func (f *fault) isDue(caller string) bool {
 	f.calls[caller]++
 	if f.Again {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// SkipReason tells whether u, as it was backed up, is something that the control plane makes anew by itself and that does harm when it is
+// SkipReason reports whether u, as it was backed up, is something that the control plane makes anew by itself and that does harm when it is
 // restored. It returns the reason for a person, "" for anything else. A package revision is rebuilt only if its package says so, see
 // ActivatesManually.
 func SkipReason(u *unstructured.Unstructured) string {
@@ -25,7 +25,7 @@ func SkipReason(u *unstructured.Unstructured) string {
 	}
 }
 
-// madeForPackage tells whether a Kubernetes object is what runs a package, or RBAC for a package or an XRD. What of Crossplane's a package
+// madeForPackage reports whether a Kubernetes object is what runs a package, or RBAC for a package or an XRD. What of Crossplane's a package
 // brings, such as XRDs and Compositions, is taken over by the package when it is installed.
 func madeForPackage(u *unstructured.Unstructured) string {
 	owner := &unstructured.Unstructured{}
@@ -48,7 +48,7 @@ func madeForPackage(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// ActivatesManually tells whether a package's revisions are activated by a person: what the package manager makes anew stays inactive then, so the
+// ActivatesManually reports whether a package's revisions are activated by a person: what the package manager makes anew stays inactive then, so the
 // revisions must come back as they were.
 func ActivatesManually(pkg *unstructured.Unstructured) bool {
 	s, _, _ := unstructured.NestedString(pkg.Object, "spec", "revisionActivationPolicy")

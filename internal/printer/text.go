@@ -74,7 +74,7 @@ func (s *textReport) versions() string {
 	return strings.Join(lines, "\n")
 }
 
-// paint gives a text colours, if the sheet may have some.
+// paint gives a text colours, if the report may have some.
 func (s *textReport) paint(t string, colours ...text.Color) string {
 	if !s.Colour || t == "" || len(colours) == 0 {
 		return t

@@ -109,5 +109,5 @@ func TestDoomUnknown(t *testing.T) {
 	for _, item := range []*unstructured.Unstructured{xptest.XR("x"), xptest.MR("b", xptest.ControlledBy(xptest.XR("x"))), dying()} {
 		wants(t, "Without an answer nothing is written.", d, item, err.Error())
 	}
-	wants(t, "Without a Doom all is.", nil, xptest.XR("x"), "")
+	wants(t, "Without an XRDCheck all is.", nil, xptest.XR("x"), "")
 }

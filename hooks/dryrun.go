@@ -167,7 +167,7 @@ func applyOutcomes(n *report.Node, outcomes map[xp.ID]report.Outcome) {
 	}
 }
 
-// isNotable tells whether somebody wants to know what becomes of an item.
+// isNotable reports whether somebody wants to know what becomes of an item.
 func isNotable(f report.ItemResult, placed bool) bool {
 	switch f.Outcome.Action {
 	case report.Create:

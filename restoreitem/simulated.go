@@ -29,7 +29,7 @@ type DryRunCluster interface {
 
 // Obstacles are what keeps something from coming back though the cluster has it, or what defines it.
 type Obstacles interface {
-	// Deleting tells whether the object that r names is being deleted.
+	// Deleting reports whether the object that r names is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
 	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind if that is not active, and "" of any other.
 	Inactive() func(ctx context.Context, gk schema.GroupKind) string
@@ -152,7 +152,7 @@ func (s *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// Owner, Exists, Named, Settings, IsReconciled and Outrank make it a Cluster. What existed is what is live, since what is restored did not.
+// Owner, Exists, Named, Settings, IsReconciled and RaiseRevision make it a Cluster. What existed is what is live, since what is restored did not.
 func (s *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
@@ -169,7 +169,7 @@ func (s *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 	return u, s.note(err)
 }
 
-// Exists tells whether something is live. It is first asked about Secrets when they are restored, so those count.
+// Exists reports whether something is live. It is first asked about Secrets when they are restored, so those count.
 func (s *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && s.find(r.ID()) != nil {
 		return true, nil
@@ -190,7 +190,7 @@ func (s *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
 	return s.live.Exists(ctx, r)
 }
 
-// Deleting tells whether something is live and being deleted.
+// Deleting reports whether something is live and being deleted.
 func (s *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	if s.live == nil {
 		return false, nil
@@ -245,7 +245,7 @@ func (s *simulatedCluster) Restore(context.Context, string, string) (*unstructur
 	return &unstructured.Unstructured{}, nil
 }
 
-// IsReconciled tells whether Crossplane or a provider reconciles a kind.
+// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 func (s *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := s.served[gvk]; ok && xp.AreReconciled(r.categories) {
 		return true, nil
@@ -258,7 +258,7 @@ func (s *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVer
 	return reconciled, s.note(err)
 }
 
-// IsClaimKind tells whether claims are of a kind.
+// IsClaimKind reports whether claims are of a kind.
 func (s *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	if r, ok := s.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
 		return true, nil
@@ -276,7 +276,7 @@ func (*simulatedCluster) MarkKey(context.Context, string) (adoption.Key, error) 
 	return adoption.Unverified, nil
 }
 
-// Outrank would write.
+// RaiseRevision would write.
 func (*simulatedCluster) RaiseRevision(context.Context, *unstructured.Unstructured) error { return nil }
 
 // ReturnStatus would write too.

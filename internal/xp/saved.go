@@ -154,7 +154,7 @@ func StripBackupMetadata(u *unstructured.Unstructured) {
 	}
 }
 
-// HasBackupMetadata tells whether u has anything that StripBackupMetadata takes off.
+// HasBackupMetadata reports whether u has anything that StripBackupMetadata takes off.
 func HasBackupMetadata(u *unstructured.Unstructured) bool {
 	for _, name := range backupMetadata {
 		if _, ok, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", name); ok {

@@ -180,7 +180,7 @@ func (w *Snapshot) held() []*observedObject {
 	return held
 }
 
-// isBound tells whether it is of a claim that is bound to the XR that it names.
+// isBound reports whether it is of a claim that is bound to the XR that it names.
 func (w *Snapshot) isBound(f *observedObject) bool {
 	if !f.claim || f.bound == (xp.Ref{}) {
 		return false

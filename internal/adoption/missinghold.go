@@ -156,7 +156,7 @@ func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]
 	return managersOf(managersBesides(u), [][]string{path}), ours
 }
 
-// isOurPause tells whether the pause of an object is that of a hold, as its managedFields say.
+// isOurPause reports whether the pause of an object is that of a hold, as its managedFields say.
 func isOurPause(u *unstructured.Unstructured) bool {
 	if !xp.IsPaused(u) {
 		return false
@@ -296,7 +296,7 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 	return manager, operation, when, ok
 }
 
-// isWrittenHere tells whether an entry of managedFields was written since the object was created here. Those of the backup are older.
+// isWrittenHere reports whether an entry of managedFields was written since the object was created here. Those of the backup are older.
 func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	stamp, _ := entry["time"].(string)
 	written := at(stamp)
@@ -304,7 +304,7 @@ func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }
 
-// isControllers tells whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API
+// isControllers reports whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API
 // server has names for whose managedFields it does not know, or not any more (apimachinery pkg/util/managedfields): what these have nobody has chosen.
 func isControllers(manager string) bool {
 	switch manager {

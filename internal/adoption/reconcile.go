@@ -78,7 +78,7 @@ func at(stamp string) time.Time {
 	return parsed
 }
 
-// reconciled tells whether Crossplane has reconciled an object as it is now, and how that went. v2 says which generation it means, and lifting a
+// reconciled reports whether Crossplane has reconciled an object as it is now, and how that went. v2 says which generation it means, and lifting a
 // hold makes a new one unless the person's own settings were those of the hold, in which case what was proven before is the same. v1 does not say,
 // so there what was said while the object was still held is all the proof that there is. After a reconcile a stale cache can make it say once more
 // that the object is paused.
@@ -88,7 +88,7 @@ func reconciled(u *unstructured.Unstructured) (xp.Condition, bool) {
 	return c, ok && c.Reason != xp.ReasonReconcilePaused && isCurrent(u, c)
 }
 
-// isCurrent tells whether a condition is about the object as it is now. One that was restored with the status is about what it was in the backup.
+// isCurrent reports whether a condition is about the object as it is now. One that was restored with the status is about what it was in the backup.
 func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
 	return c.Generation == 0 || c.Generation == u.GetGeneration()
 }
@@ -114,7 +114,7 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	}
 }
 
-// failsAsBackedUp tells whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
+// failsAsBackedUp reports whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
 // that all it composes is back and its own.
 func (t *tree) failsAsBackedUp(u *unstructured.Unstructured) bool {
 	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)

@@ -55,7 +55,7 @@ func turn(i xp.Item) int {
 	return len(high)
 }
 
-// unrestorable tells why Velero restores an item under no circumstances, "" if it does.
+// unrestorable returns why Velero restores an item under no circumstances, "" if it does.
 func unrestorable(i archive.Item) string {
 	phase, completed := i.Text("status", "phase"), i.Text("status", "completionTime")
 	switch name := i.GroupResource.String(); {
@@ -154,7 +154,7 @@ func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	return strings.TrimSuffix(why, ". The restore's operation lifts the hold")
 }
 
-// isCopy tells whether an item was said to be a copy of something alive.
+// isCopy reports whether an item was said to be a copy of something alive.
 func isCopy(said []*logrus.Entry) bool {
 	return slices.ContainsFunc(said, func(e *logrus.Entry) bool { return e.Data[fieldOriginal] != nil })
 }

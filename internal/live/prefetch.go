@@ -52,7 +52,7 @@ func (o *observer) prefetch(ctx context.Context, p collection, options metav1.Li
 	return a
 }
 
-// prefetchList lists side by side those kinds of what is needed that are to be listed for the first time, and tells whether there were any. What is vital comes
+// prefetchList lists side by side those kinds of what is needed that are to be listed for the first time, and reports whether there were any. What is vital comes
 // first, and is followed as soon as it is listed.
 func (o *observer) prefetchList(ctx context.Context, needs []xp.Ref) (bool, error) {
 	labelled, _ := o.due(needs)

@@ -26,7 +26,7 @@ func byHandText(h *Hold) string {
 	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
-// AwaitsConsent tells whether nothing is let go until a person says so, and which step it is to say so.
+// AwaitsConsent reports whether nothing is let go until a person says so, and which step it is to say so.
 func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	switch {
 	case h.Quarantine:
@@ -48,13 +48,13 @@ func (h *Hold) awaitConsentOf(of Hold) {
 	}
 }
 
-// isReadyForRelease tells whether an XR waits for nothing any more, nor for a person.
+// isReadyForRelease reports whether an XR waits for nothing any more, nor for a person.
 func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Failed == "" && !t.takeSecret(u) && !t.takeStored(u, t.hold) &&
 		!t.awaitPerson(xp.RefTo(u), t.hold)
 }
 
-// awaitPerson waits for a person, if it is up to one to let go what r names, and tells whether it is.
+// awaitPerson waits for a person, if it is up to one to let go what r names, and reports whether it is.
 func (t *tree) awaitPerson(r xp.Ref, h *Hold) bool {
 	if h.ByHand {
 		t.waitForPerson(waitReady, r, h)

@@ -37,7 +37,7 @@ func (a *Adopt) raiseRevision(i *item) error {
 	return nil
 }
 
-// isOfBackup tells whether the Composition of a revision is not live yet, or is from the same backup.
+// isOfBackup reports whether the Composition of a revision is not live yet, or is from the same backup.
 func (a *Adopt) isOfBackup(revision *item) (bool, error) {
 	ref, ok := xp.Controller(revision.original)
 	if !ok {

@@ -41,7 +41,7 @@ type Resolver struct {
 	reader Reader
 	read   *objectCache
 	lists  *lru.Cache
-	// missed counts what was not on a shelf.
+	// missed counts what was not in a list.
 	missed *lru.Cache
 	// failed is why something could not be read, and excludedNamespaces tells of namespaces whether they have the label that keeps what is in them out of backups.
 	failed, excludedNamespaces *lru.Cache
@@ -65,7 +65,7 @@ type Resolver struct {
 	unfiltered                error
 	filtering, toldUnfiltered sync.Once
 
-	// packing is what unpacks of the shelves wait for.
+	// packing is what unpacks of the lists wait for.
 	packing sync.RWMutex
 	packer  *pack.Packer
 }
@@ -82,7 +82,7 @@ const (
 	maxRequests = 3
 )
 
-// NewResolver returns Links that read from the cluster that is backed up.
+// NewResolver returns a Resolver that read from the cluster that is backed up.
 func NewResolver(reader Reader) *Resolver {
 	return &Resolver{
 		reader: reader, read: newObjectCache(maxObjects), lists: lru.New(maxLists), missed: lru.New(maxCounters), failed: lru.New(failures),
@@ -177,7 +177,7 @@ func (l *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOpti
 	return l.findInList(ctx, r, r.Namespace, metav1.ListOptions{})
 }
 
-// countMiss counts one more that was not on a shelf.
+// countMiss counts one more that was not in a list.
 func (l *Resolver) countMiss(key listKey) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

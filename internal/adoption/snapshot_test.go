@@ -37,7 +37,7 @@ func world(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// withRestored adds objects to a World that a restore has created.
+// withRestored adds objects to a Snapshot that a restore has created.
 func withRestored(w *Snapshot, objects ...*unstructured.Unstructured) *Snapshot {
 	for _, u := range objects {
 		w.AddRestored(u)

@@ -36,10 +36,10 @@ type XRDCheck struct {
 	refused sync.Map
 }
 
-// NewXRDCheck returns a Doom that knows nothing of what a restore brings yet.
+// NewXRDCheck returns a XRDCheck that knows nothing of what a restore brings yet.
 func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
 
-// check returns an error for what must not be restored. A nil Doom lets everything pass. The namespace is the one that the item is restored to.
+// check returns an error for what must not be restored. A nil XRDCheck lets everything pass. The namespace is the one that the item is restored to.
 func (d *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if d == nil {
 		return nil

@@ -60,7 +60,7 @@ func (a *RequestedItems) add(asker *unstructured.Unstructured, group, name strin
 	}
 }
 
-// isRequested tells whether something has asked for a cluster-scoped item.
+// isRequested reports whether something has asked for a cluster-scoped item.
 func (a *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -72,7 +72,7 @@ func nameOf(item *unstructured.Unstructured) scopeless {
 	return scopeless{item.GroupVersionKind().Group, item.GetName()}
 }
 
-// mismatch tells why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
+// mismatch returns why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
 func (a *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
 }
 
-// leftOutFor tells whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
+// leftOutFor reports whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
 func (a *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -120,7 +120,7 @@ func (a *RequestedItems) secret(r xp.Ref, brings bool) {
 	}
 }
 
-// secretOf tells whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
+// secretOf reports whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
 // Secrets before custom resources, but for those that a Secret asks for.
 func (a *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	if a == nil {
@@ -139,7 +139,7 @@ func (a *RequestedItems) addEnvironments(environments []string) {
 	}
 }
 
-// unrequestedEnvironment tells why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
+// unrequestedEnvironment returns why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
 func (a *RequestedItems) unrequestedEnvironment(name string) string {
 	if _, ok := a.environments.Load(name); ok {
 		return ""
@@ -148,7 +148,7 @@ func (a *RequestedItems) unrequestedEnvironment(name string) string {
 	return "no CompositionRevision that came before it names it; to restore it, add --include-cluster-resources=true"
 }
 
-// hasReached tells whether the restore has come to a Secret, of whatever type.
+// hasReached reports whether the restore has come to a Secret, of whatever type.
 func (a *RequestedItems) hasReached(secret xp.Ref) bool {
 	if a == nil {
 		return false
@@ -166,14 +166,14 @@ func (a *RequestedItems) addLive(u *unstructured.Unstructured) {
 	}
 }
 
-// isLive tells whether an object was found live.
+// isLive reports whether an object was found live.
 func (a *RequestedItems) isLive(r xp.Ref) bool {
 	_, ok := a.live.Load(r.ID())
 
 	return ok
 }
 
-// foreign tells why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
+// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
 // namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
 // writes; and what XRs run on, that it is for the kind of one that has named it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
@@ -200,7 +200,7 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 }
 
-// isForged tells whether a restore of namespaces has come to something of Kubernetes' own that no labels select, which are not what the action is for: so
+// isForged reports whether a restore of namespaces has come to something of Kubernetes' own that no labels select, which are not what the action is for: so
 // its file is called like one of another kind. Velero believes what is in a file, and creates that.
 func (o *Order) isForged(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
 	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustomGroup(item.GroupVersionKind().Group) &&

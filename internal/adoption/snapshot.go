@@ -36,7 +36,7 @@ type Snapshot struct {
 	platform platform
 	// inactive tells of a kind that is not active what its ManagedResourceDefinition is called; nil if nobody can be asked.
 	inactive func(schema.GroupKind) string
-	// silent tells whether no Crossplane is known to run; nil if that changes nothing.
+	// silent reports whether no Crossplane is known to run; nil if that changes nothing.
 	silent func() bool
 	// observedObjects are what was found out about objects: if there is a packer, about all that are not only looked at.
 	observedObjects map[xp.ID]*observedObject
@@ -46,7 +46,7 @@ type Snapshot struct {
 	planCache
 }
 
-// NewSnapshot returns a World in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
+// NewSnapshot returns a Snapshot in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
 func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
@@ -57,7 +57,7 @@ func NewSnapshot(key Key) *Snapshot {
 // SetTime says when it was observed.
 func (w *Snapshot) SetTime(now time.Time) { w.now = now }
 
-// Pack has the World keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
+// Pack has the Snapshot keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
 func (w *Snapshot) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{} }
 
 // Add says that an object exists, as it is now.
@@ -91,7 +91,7 @@ func (w *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	}
 }
 
-// isReadOnly tells whether nothing is planned for an object by itself, nor anything found out by looking through all.
+// isReadOnly reports whether nothing is planned for an object by itself, nor anything found out by looking through all.
 func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
@@ -186,7 +186,7 @@ func (w *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 	w.unreadable[gvk] = why
 }
 
-// isUnknown tells whether the object that r names may exist though it was not observed, and why that is.
+// isUnknown reports whether the object that r names may exist though it was not observed, and why that is.
 func (w *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
 	why, unknown = w.unreadable[w.served(r)]
 
@@ -215,7 +215,7 @@ func (w *Snapshot) get(id xp.ID) *unstructured.Unstructured {
 	return w.objects[id]
 }
 
-// Has tells whether there is the object that r names.
+// Has reports whether there is the object that r names.
 func (w *Snapshot) Has(r xp.Ref) bool {
 	id := r.ID()
 	w.addRead(id)
@@ -224,7 +224,7 @@ func (w *Snapshot) Has(r xp.Ref) bool {
 	return packed || w.objects[id] != nil
 }
 
-// LooksAtComposed tells whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
+// LooksAtComposed reports whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
 // reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
 func (w *Snapshot) LooksAtComposed() bool {
 	below := false

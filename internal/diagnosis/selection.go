@@ -57,7 +57,7 @@ type selector struct {
 	restored bool
 }
 
-// wants tells whether a tree is asked for.
+// wants reports whether a tree is asked for.
 func (s *selector) wants(tree *report.Node) bool {
 	named, restored, here := len(s.Names) == 0, s.Restore == "", s.Namespace == ""
 	var visit func(n *report.Node)
@@ -82,7 +82,7 @@ func (s *selector) wants(tree *report.Node) bool {
 	return named && restored && here
 }
 
-// isNamed tells whether a name is that of an object.
+// isNamed reports whether a name is that of an object.
 func isNamed(r xp.Ref, name string) bool {
 	kind, bare, ok := strings.Cut(name, "/")
 
@@ -90,7 +90,7 @@ func isNamed(r xp.Ref, name string) bool {
 		(strings.EqualFold(kind, r.Kind) || strings.EqualFold(kind, r.GroupVersionKind().GroupKind().String()))
 }
 
-// isRestored tells whether the Restore that is asked for has created an object, or holds it.
+// isRestored reports whether the Restore that is asked for has created an object, or holds it.
 func (s *selector) isRestored(n *report.Node) bool {
 	if n.Hold != nil && n.Hold.Restore == s.Restore {
 		return true
@@ -107,7 +107,7 @@ func (s *selector) keep(n *report.Node) {
 	}
 }
 
-// concerns tells whether a problem is about what was chosen. What is not known and what goes on with a whole kind may be.
+// concerns reports whether a problem is about what was chosen. What is not known and what goes on with a whole kind may be.
 func (s *selector) concerns(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are about one object.
 	case report.NotRead, report.DefinitionDying:

@@ -82,7 +82,7 @@ func (f *observedObject) identity() *unstructured.Unstructured {
 	return xp.IdentityOnly(f.Ref, f.uid, f.version)
 }
 
-// isOf tells whether it is what there is to know of an object.
+// isOf reports whether it is what there is to know of an object.
 func (f *observedObject) isOf(u *unstructured.Unstructured) bool {
 	return f.version == u.GetResourceVersion() && f.mark == maphash.String(seed, xp.Annotation(u, AnnotationHold))
 }

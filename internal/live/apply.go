@@ -91,7 +91,7 @@ func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, er
 	return patch, nil
 }
 
-// isInapplicable tells whether an API server can't apply something server-side that it may be able to patch: the object is not what its schema says, or it has
+// isInapplicable reports whether an API server can't apply something server-side that it may be able to patch: the object is not what its schema says, or it has
 // none.
 func isInapplicable(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnsupportedMediaType(err)
@@ -128,7 +128,7 @@ func (c *Cluster) patchAs(
 	return after, err
 }
 
-// isDone tells whether an object is as a merge patch makes it, whatever version of it that was for.
+// isDone reports whether an object is as a merge patch makes it, whatever version of it that was for.
 func isDone(patch []byte, u *unstructured.Unstructured) bool {
 	var wanted map[string]any
 	if err := utiljson.Unmarshal(patch, &wanted); err != nil {

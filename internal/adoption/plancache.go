@@ -65,7 +65,7 @@ func (j *planCache) begin(r xp.Ref) (end func()) {
 	}
 }
 
-// IsPlanCurrent tells whether Next, if it is called again for what r names, returns what it did the last time, but for times of the future that an object
+// IsPlanCurrent reports whether Next, if it is called again for what r names, returns what it did the last time, but for times of the future that an object
 // or the Plan has. It is for Plans that change nothing: Next does not know what has come of a change.
 func (w *Snapshot) IsPlanCurrent(r xp.Ref) bool {
 	b, planned := w.bases[r.ID()]

@@ -27,7 +27,7 @@ const (
 const maxRequests = 10
 
 // prefetch asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
-// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that. It tells whether it has asked.
+// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that. It reports whether it has asked.
 func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Duration) bool {
 	if p.steps > 0 || p.answered && p.continues(look) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false

@@ -22,7 +22,7 @@ type group struct {
 	rest bool
 }
 
-// groupKey is what siblings have in common that are one bunch.
+// groupKey is what siblings have in common that are one group.
 type groupKey struct {
 	kind          xp.ID
 	state         report.State
@@ -85,7 +85,7 @@ func statusOf(c *report.Condition) string {
 	return c.Status
 }
 
-// isHealthy tells whether there is nothing to say about a resource and all that it is made of. What is neither an XR nor an MR has no conditions.
+// isHealthy reports whether there is nothing to say about a resource and all that it is made of. What is neither an XR nor an MR has no conditions.
 func isHealthy(n *report.Node) bool {
 	if n == nil || len(n.Problems) > 0 || n.Hold != nil || n.Paused || n.State != report.Adopted && n.State != report.Alone {
 		return false

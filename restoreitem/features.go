@@ -21,7 +21,7 @@ func NewVeleroFeatures(features func() []string) *VeleroFeatures {
 	return &VeleroFeatures{features: features}
 }
 
-// writesOwners tells whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
+// writesOwners reports whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
 func (s *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 	if s == nil || !slices.Contains(s.features(), FeatureRelink) {
 		return false

@@ -24,7 +24,7 @@ func (w *Snapshot) SkipComposed(silent func() bool) {
 	w.silent = silent
 }
 
-// skipsComposed tells whether an XR is one that can be planned for by itself.
+// skipsComposed reports whether an XR is one that can be planned for by itself.
 func (w *Snapshot) skipsComposed(f *observedObject) bool {
 	if w.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
 		return false

@@ -100,7 +100,7 @@ func (c *Cluster) withFewRetries(do func() error) error {
 	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // It is what was done's.
 }
 
-// isTimeout tells whether an answer was waited for in vain.
+// isTimeout reports whether an answer was waited for in vain.
 func isTimeout(err error) bool {
 	slow := net.Error(nil)
 
@@ -135,7 +135,7 @@ func pausesBetween() wait.Backoff {
 	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 
-// isNoOp tells whether a merge patch would change nothing of what it is applied to.
+// isNoOp reports whether a merge patch would change nothing of what it is applied to.
 func isNoOp(patch, object map[string]any) bool {
 	for key, want := range patch {
 		have, there := object[key]
