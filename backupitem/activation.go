@@ -20,7 +20,7 @@ type activation struct {
 
 // activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the platform's: which of it there is follows from the kinds that the API
 // server serves, and nothing that a tenant writes names any.
-func (l *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
+func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
 	seen := map[schema.GroupKind]bool{}
 	for _, mr := range mrs {
 		gk := mr.GroupVersionKind().GroupKind()
@@ -28,9 +28,9 @@ func (l *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructur
 			continue
 		}
 		seen[gk] = true
-		a := l.activation(ctx, mr.GroupVersionKind())
+		a := res.activation(ctx, mr.GroupVersionKind())
 		// No MR is lost without it, and thousands are of one kind.
-		if a.err != nil && l.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
+		if a.err != nil && res.isFirst(xp.Item{GroupResource: xp.ResourceManagedDefinition, Name: a.ref.Name}) {
 			f.addUnreadable(a.ref, a.err)
 		}
 		for _, u := range a.objects {
@@ -47,62 +47,62 @@ func (l *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructur
 }
 
 // activation finds what has a kind served, once.
-func (l *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
-	l.mu.Lock()
-	a, known := l.active[gvk.GroupKind()]
-	l.mu.Unlock()
+func (res *Resolver) activation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+	res.mu.Lock()
+	a, known := res.active[gvk.GroupKind()]
+	res.mu.Unlock()
 	if known {
 		return a
 	}
-	a = l.findActivation(ctx, gvk)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.active[gvk.GroupKind()] = a
+	a = res.findActivation(ctx, gvk)
+	res.mu.Lock()
+	defer res.mu.Unlock()
+	res.active[gvk.GroupKind()] = a
 
 	return a
 }
 
-func (l *Resolver) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
-	own, served, err := l.served(xp.KindManagedDefinition.GroupKind())
+func (res *Resolver) findActivation(ctx context.Context, gvk schema.GroupVersionKind) activation {
+	own, served, err := res.served(xp.KindManagedDefinition.GroupKind())
 	ref := xp.Ref{APIVersion: xp.KindManagedDefinition.GroupVersion().String(), Kind: xp.KindManagedDefinition.Kind, Name: gvk.Kind}
 	if err != nil || !served {
 		return activation{err: err, ref: ref}
 	}
-	gvr, _, err := l.resource(gvk)
+	gvr, _, err := res.resource(gvk)
 	if err != nil {
 		return activation{err: err, ref: ref}
 	}
 	ref.APIVersion, ref.Name = own.GroupVersion().String(), gvr.GroupResource().String()
-	mrd, err := l.fetch(ctx, ref)
+	mrd, err := res.fetch(ctx, ref)
 	switch {
 	case isAbsent(err):
 		return activation{}
 	case err != nil:
 		return activation{err: err, ref: ref}
 	}
-	policies, err := l.policiesFor(ctx, ref.Name)
+	policies, err := res.policiesFor(ctx, ref.Name)
 	ref.Kind = xp.KindActivationPolicy.Kind
 
 	return activation{objects: append(policies, labelsOnly(mrd)), err: err, ref: ref}
 }
 
 // policiesFor returns the policies that activate the MRD of a name. There are few.
-func (l *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
-	gvk, served, err := l.served(xp.KindActivationPolicy.GroupKind())
+func (res *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructured.Unstructured, error) {
+	gvk, served, err := res.served(xp.KindActivationPolicy.GroupKind())
 	if err != nil || !served {
 		return nil, err
 	}
-	l.mu.Lock()
-	all := l.policies
-	l.mu.Unlock()
+	res.mu.Lock()
+	all := res.policies
+	res.mu.Unlock()
 	if all == nil {
 		all = &[]*unstructured.Unstructured{}
-		if err := l.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) { *all = append(*all, u) }); err != nil && !isAbsent(err) {
+		if err := res.each(ctx, gvk, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) { *all = append(*all, u) }); err != nil && !isAbsent(err) {
 			return nil, err
 		}
-		l.mu.Lock()
-		l.policies = all
-		l.mu.Unlock()
+		res.mu.Lock()
+		res.policies = all
+		res.mu.Unlock()
 	}
 	var activating []*unstructured.Unstructured
 	for _, u := range *all {

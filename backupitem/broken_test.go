@@ -102,13 +102,13 @@ func TestBrokenKindsAreAskedForOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := tc.broken
 			c.cluster = clusterOf(slices.Concat(objects, items, []*unstructured.Unstructured{xptest.Object("cloud.example.org/v1beta1", "ProviderConfig", "", "default")})...)
-			links := NewResolver(&c)
+			resolver := NewResolver(&c)
 			log, hook := logtest.NewNullLogger()
 			for _, item := range items {
-				if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+				if _, err := NewItemBlock(resolver, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 					t.Fatal(err)
 				}
-				stored, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
+				stored, _, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{})
 				if err != nil || stored == nil {
 					t.Fatalf("%s is not stored: %v", xp.String(item), err)
 				}
@@ -236,8 +236,8 @@ func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
 	mr.SetAPIVersion("cloud.example.org/v1beta1")
 	xr = xptest.With(xr, xptest.Refs(mr))
 	log, hook := logtest.NewNullLogger()
-	links := NewResolver(twoVersions{clusterOf(append(runsOn, mr)...)})
-	stored, items, _, _, err := NewTree(links, log).Execute(xr, &velerov1.Backup{})
+	resolver := NewResolver(twoVersions{clusterOf(append(runsOn, mr)...)})
+	stored, items, _, _, err := NewTree(resolver, log).Execute(xr, &velerov1.Backup{})
 	if err != nil || stored == nil {
 		t.Fatalf("The XR is stored: %v", err)
 	}

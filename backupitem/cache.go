@@ -37,24 +37,24 @@ func newObjectCache(most int) *objectCache {
 	return m
 }
 
-func (m *objectCache) get(id xp.ID) (*unstructured.Unstructured, bool) {
-	value, ok := m.objects.Get(id)
+func (c *objectCache) get(id xp.ID) (*unstructured.Unstructured, bool) {
+	value, ok := c.objects.Get(id)
 	w, _ := value.(cachedObject)
 
 	return w.Unstructured, ok
 }
 
 // put remembers an object, unless it is too long.
-func (m *objectCache) put(u *unstructured.Unstructured) {
+func (c *objectCache) put(u *unstructured.Unstructured) {
 	id, w := xp.RefTo(u).ID(), cachedObject{Unstructured: u, size: sizeOf(u.Object, maxObjectBytes)}
-	m.objects.Remove(id)
+	c.objects.Remove(id)
 	if w.size > maxObjectBytes {
 		return
 	}
-	m.size.Add(int64(w.size))
-	m.objects.Add(id, w)
-	for m.size.Load() > maxCacheBytes && m.objects.Len() > 1 {
-		m.objects.RemoveOldest()
+	c.size.Add(int64(w.size))
+	c.objects.Add(id, w)
+	for c.size.Load() > maxCacheBytes && c.objects.Len() > 1 {
+		c.objects.RemoveOldest()
 	}
 }
 

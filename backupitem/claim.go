@@ -10,13 +10,13 @@ import (
 
 // ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
 // only if something in the namespace asks for them.
-func (l *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
-	l.secret(ctx, f, claim.Unstructured)
+func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
+	res.secret(ctx, f, claim.Unstructured)
 	ref, ok := claim.CompositeRef()
 	if !ok {
 		return
 	}
-	u, err := l.get(ctx, ref)
+	u, err := res.get(ctx, ref)
 	if err != nil {
 		f.addUnreadable(ref, err)
 
@@ -33,40 +33,40 @@ func (l *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 
 		return
 	}
-	item, ok := l.item(f, u)
+	item, ok := res.item(f, u)
 	if !ok {
 		return
 	}
 	f.items = append(f.items, item)
-	f.before = l.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
+	f.before = res.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 }
 
 // below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
-func (l *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
+func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
 		return nil
 	}
 	seen[xp.RefTo(xr.Unstructured).ID()] = true
-	list := l.withSecret(ctx, f, xr.Unstructured)
-	for _, u := range l.composed(ctx, f.separate(), xr) {
+	list := res.withSecret(ctx, f, xr.Unstructured)
+	for _, u := range res.composed(ctx, f.separate(), xr) {
 		if xp.IsComposite(u) {
-			list = append(list, l.below(ctx, f, xp.CompositeFrom(u), seen)...)
+			list = append(list, res.below(ctx, f, xp.CompositeFrom(u), seen)...)
 
 			continue
 		}
-		list = append(list, l.withSecret(ctx, f, u)...)
+		list = append(list, res.withSecret(ctx, f, u)...)
 	}
 
 	return list
 }
 
 // withSecret lists an object and its connection secret, if it has one. The object's own backup warns of what is wrong with it.
-func (l *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
+func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
 	f := of.separate()
-	if item, ok := l.item(f, u); ok {
+	if item, ok := res.item(f, u); ok {
 		f.items = append(f.items, item)
 	}
-	l.secret(ctx, f, u)
+	res.secret(ctx, f, u)
 
 	return f.items
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // ofComposite finds what an XR composes, what it runs on, its claim and its connection secret.
-func (l *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
-	l.platform(ctx, f, xr)
-	f.composed = l.composed(ctx, f, xr)
-	l.activations(ctx, f, f.composed...)
+func (res *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
+	res.platform(ctx, f, xr)
+	f.composed = res.composed(ctx, f, xr)
+	res.activations(ctx, f, f.composed...)
 	f.before = append(f.before, f.shared...)
 	if _, err := xr.ResourceRefs(); err != nil {
 		f.unknown = append(f.unknown, gap{
@@ -23,17 +23,17 @@ func (l *Resolver) ofComposite(ctx context.Context, f *found, xr xp.Composite) {
 		})
 	}
 	for _, u := range f.composed {
-		if item, ok := l.item(f, u); ok {
+		if item, ok := res.item(f, u); ok {
 			f.items = append(f.items, item)
 		}
 	}
-	l.claim(ctx, f, xr)
-	l.leftovers(ctx, f, xr)
-	l.secret(ctx, f, xr.Unstructured)
+	res.claim(ctx, f, xr)
+	res.leftovers(ctx, f, xr)
+	res.secret(ctx, f, xr.Unstructured)
 }
 
 // platform adds the CompositionRevision, Composition and XRD, of which each says itself that it is for this kind of XR.
-func (l *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
+func (res *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 	const version = xp.GroupAPIExtensions + "/v1"
 	for _, p := range []struct {
 		ref  xp.Ref
@@ -45,7 +45,7 @@ func (l *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 		if p.ref.Name == "" {
 			continue
 		}
-		u, err := l.get(ctx, p.ref)
+		u, err := res.get(ctx, p.ref)
 		switch {
 		case err != nil:
 			f.addUnreadable(p.ref, err)
@@ -53,11 +53,11 @@ func (l *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 			f.skip(xr.Unstructured, p.ref, "it does not exist, or is for another kind of XR")
 		default:
 			if f.share(xr.Unstructured, u, p.item) && xp.IsRevision(u) {
-				l.environments(ctx, f, u)
+				res.environments(ctx, f, u)
 			}
 		}
 	}
-	gvr, _, err := l.resource(xr.GroupVersionKind())
+	gvr, _, err := res.resource(xr.GroupVersionKind())
 	if err != nil {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: "its XRD", why: err.Error() + ". It is stored without what defines it, as Velero alone would. Have the API server " +
@@ -67,7 +67,7 @@ func (l *Resolver) platform(ctx context.Context, f *found, xr xp.Composite) {
 		return
 	}
 	ref := xp.Ref{APIVersion: version, Kind: "CompositeResourceDefinition", Name: gvr.GroupResource().String()}
-	switch u, err := l.get(ctx, ref); {
+	switch u, err := res.get(ctx, ref); {
 	case err != nil:
 		f.addUnreadable(ref, err)
 	case u == nil:
@@ -91,7 +91,7 @@ func (f *found) share(of, u *unstructured.Unstructured, item xp.Item) bool {
 
 // composed returns what the XR references and controls. What it references and does not find, or what another owner controls, was no part of it
 // when it was backed up either, and is remembered as dangling. Refs that can't be read lead nowhere: the XR itself would be missing in the backup otherwise.
-func (l *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
+func (res *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*unstructured.Unstructured {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil // The XR's own backup warns of it.
@@ -102,7 +102,7 @@ func (l *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*u
 	}
 	var composed []*unstructured.Unstructured
 	for _, r := range refs {
-		kind, ok, err := l.resolve(r.GroupVersionKind())
+		kind, ok, err := res.resolve(r.GroupVersionKind())
 		switch {
 		case err == nil && !ok:
 			f.addUnresolved(xr, r, "it does not exist")
@@ -117,10 +117,10 @@ func (l *Resolver) composed(ctx context.Context, f *found, xr xp.Composite) []*u
 		}
 		var u *unstructured.Unstructured
 		if err == nil {
-			u, err = l.listed(ctx, kind.at(r), options)
+			u, err = res.listed(ctx, kind.at(r), options)
 		}
 		if err == nil && u != nil {
-			err = l.checkReadable(ctx, kind.at(r))
+			err = res.checkReadable(ctx, kind.at(r))
 		}
 		if err != nil {
 			f.addUnreadable(r, err)
@@ -171,12 +171,12 @@ func (f *found) composes(xr xp.Composite, r xp.Ref, u *unstructured.Unstructured
 }
 
 // claim adds an XR's claim. An XR can name any claim, so nothing tells one that is not there from another's.
-func (l *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
+func (res *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
 	ref, ok := xr.ClaimRef()
 	if !ok {
 		return
 	}
-	u, err := l.get(ctx, ref)
+	u, err := res.get(ctx, ref)
 	switch {
 	case err != nil:
 		f.addUnreadable(ref, err)
@@ -185,7 +185,7 @@ func (l *Resolver) claim(ctx context.Context, f *found, xr xp.Composite) {
 	case isExcluded(u):
 		f.skip(xr.Unstructured, ref, leavesOut(u))
 	default:
-		if item, ok := l.item(f, u); ok {
+		if item, ok := res.item(f, u); ok {
 			f.items = append(f.items, item)
 		}
 	}

@@ -16,21 +16,21 @@ import (
 
 // environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names, which whoever writes Compositions says. A function that
 // finds one missing that it may do without sees less than it did, and Crossplane deletes what it leaves out then.
-func (l *Resolver) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
+func (res *Resolver) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
 	reads := xp.PipelineInputsOf(revision)
 	if len(reads.Others) > 0 {
 		f.reads = append(f.reads, reading{of: revision, what: reads})
 	}
 	for _, name := range reads.Environments {
 		ref := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
-		u, err := l.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name one that there is not.
+		u, err := res.listed(ctx, ref, metav1.ListOptions{}) // There are few, and thousands of XRs can name one that there is not.
 		item := xp.Item{GroupResource: xp.ResourceEnvironment, Name: name}
 		switch {
 		case err != nil:
 			f.addUnreadable(ref, err)
 		case u != nil:
 			f.share(revision, u, item)
-		case l.isFirst(item):
+		case res.isFirst(item):
 			f.skip(revision, ref, "it does not exist")
 		}
 	}
@@ -50,12 +50,12 @@ func (r reading) warn(log logrus.FieldLogger) {
 
 // unwarned leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that
 // there is.
-func (l *Resolver) unwarned(readings []reading, backup *velerov1.Backup) []reading {
+func (res *Resolver) unwarned(readings []reading, backup *velerov1.Backup) []reading {
 	if ptr.Deref(backup.Spec.IncludeClusterResources, false) && len(backup.Spec.IncludedNamespaces) == 0 && len(backup.Spec.ExcludedNamespaces) == 0 {
 		return nil
 	}
 
 	return slices.DeleteFunc(readings, func(r reading) bool {
-		return !l.isFirst(xp.Item{GroupResource: schema.GroupResource{Resource: "readings"}, Name: r.of.GetName()})
+		return !res.isFirst(xp.Item{GroupResource: schema.GroupResource{Resource: "readings"}, Name: r.of.GetName()})
 	})
 }

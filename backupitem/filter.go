@@ -20,24 +20,24 @@ const excludeLabel = velerov1.ExcludeFromBackupLabel
 // published it wherever that was told to write it, and a password may be nowhere else: it is taken from any namespace that is not
 // excluded, unless the backup is of some resources only. It reports whether there is one, for which Velero must be told to look beyond its filters. Velero then
 // looks at no label either, so what has the one that keeps it out of backups must not be among the items.
-func (l *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
+func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond, of := false, f.of
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
 		to := xp.Ref{Kind: i.GroupResource.String(), Namespace: i.Namespace, Name: i.Name}
-		switch why := l.leftOut(ctx, backup, i, f.published[i]); {
+		switch why := res.leftOut(ctx, backup, i, f.published[i]); {
 		case why != "":
 			f.skip(of, to, why)
 
 			return true
 		case i.Namespace == "" && !ptr.Deref(backup.Spec.IncludeClusterResources, true):
-			if f.activating[i] && !l.isFirst(i) {
+			if f.activating[i] && !res.isFirst(i) {
 				return true // Thousands of MRs need the same.
 			}
 			f.skip(of, to, "the backup is made with --include-cluster-resources=false, so the tree can't be restored from it")
 
 			return true
-		case l.filteredOut(ctx, f, i, backup):
-			if !slices.Contains(f.shared, i) || l.isFirst(i) {
+		case res.filteredOut(ctx, f, i, backup):
+			if !slices.Contains(f.shared, i) || res.isFirst(i) {
 				f.skip(of, to, "the backup's filters by resource leave its kind out, so it can't be restored from it; if a restore needs it, have them take "+
 					i.GroupResource.String()+", then back up again")
 			}
@@ -50,21 +50,21 @@ func (l *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.
 		}
 	})
 	f.before = slices.DeleteFunc(f.before, func(i xp.Item) bool {
-		return l.leftOut(ctx, backup, i, f.published[i]) != "" || l.filteredOut(ctx, f, i, backup)
+		return res.leftOut(ctx, backup, i, f.published[i]) != "" || res.filteredOut(ctx, f, i, backup)
 	})
 
 	return beyond
 }
 
 // leftOut returns why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
-func (l *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
+func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
 	}
 	reached := published && reaches(backup, i.Namespace)
 	// Velero adds the namespaces with the label to those that are excluded (velero pkg/controller/backup_controller.go, prepareBackupRequest).
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
-		switch kept, err := l.isExcluded(ctx, i.Namespace); {
+		switch kept, err := res.isExcluded(ctx, i.Namespace); {
 		case kept:
 			return "the label " + excludeLabel + " of its namespace keeps it out of backups; take that label off " + i.Namespace +
 				", then back up again, if it can't be made anew"
@@ -81,16 +81,16 @@ func (l *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.It
 }
 
 // isExcluded reports whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
-func (l *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
-	if kept, ok := l.excludedNamespaces.Get(namespace); ok {
+func (res *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
+	if kept, ok := res.excludedNamespaces.Get(namespace); ok {
 		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
-	u, err := l.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
+	u, err := res.get(ctx, xp.Ref{APIVersion: "v1", Kind: "Namespace", Name: namespace})
 	if err != nil {
 		return false, err
 	}
 	kept := u != nil && isExcluded(u)
-	l.excludedNamespaces.Add(namespace, kept)
+	res.excludedNamespaces.Add(namespace, kept)
 
 	return kept, nil
 }

@@ -53,11 +53,11 @@ func FuzzTree(f *testing.F) {
 		c.modern = u.GetNamespace() != ""
 		before := u.DeepCopy()
 		log, _ := logtest.NewNullLogger()
-		links := NewResolver(c)
-		if _, err := NewItemBlock(links, nil).GetRelatedItems(u.DeepCopy(), nil); err != nil {
+		resolver := NewResolver(c)
+		if _, err := NewItemBlock(resolver, nil).GetRelatedItems(u.DeepCopy(), nil); err != nil {
 			t.Error(err)
 		}
-		stored, items, _, _, err := NewTree(links, log).Execute(u, hostileBackup(backup))
+		stored, items, _, _, err := NewTree(resolver, log).Execute(u, hostileBackup(backup))
 		if err != nil {
 			t.Fatalf("%s is not stored: %v", xp.String(before), err)
 		}

@@ -85,9 +85,9 @@ func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 const installedAgain = "Helm keeps its release there and the backup does not have it: restored without it, " + xp.InstalledAgain
 
 // takeRevisions adds what Helm keeps of a release beside its newest revision.
-func (l *Resolver) takeRevisions(ctx context.Context, f *found) {
+func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	for _, older := range xp.RevisionSecrets(f.of) {
-		if s, err := l.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
+		if s, err := res.input(ctx, f, older); err == nil && s != nil && leavesOut(s) == "" {
 			f.takeInput(older, s, secretItem(older))
 		}
 	}
@@ -98,17 +98,17 @@ const maxNamespaceLists = 16
 
 // input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a namespace are listed once, since each MR can have one of its
 // own, and what is not among them is not asked for.
-func (l *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
+func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
 	in := r.Namespace
-	l.mu.Lock()
-	if len(l.inputsIn) < maxNamespaceLists {
-		l.inputsIn[in] = true
+	res.mu.Lock()
+	if len(res.inputsIn) < maxNamespaceLists {
+		res.inputsIn[in] = true
 	}
-	if !l.inputsIn[in] {
+	if !res.inputsIn[in] {
 		in = ""
 	}
-	l.mu.Unlock()
-	s, err := l.findInList(ctx, r, in, metav1.ListOptions{})
+	res.mu.Unlock()
+	s, err := res.findInList(ctx, r, in, metav1.ListOptions{})
 	if err != nil {
 		f.addUnreadable(r, err)
 	}

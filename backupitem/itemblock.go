@@ -26,8 +26,8 @@ type ItemBlock struct {
 var _ ibav1.ItemBlockAction = &ItemBlock{}
 
 // NewItemBlock returns the action. Velero uses it for one backup.
-func NewItemBlock(links *Resolver, log logrus.FieldLogger) *ItemBlock {
-	return &ItemBlock{resolver: links, log: log}
+func NewItemBlock(resolver *Resolver, log logrus.FieldLogger) *ItemBlock {
+	return &ItemBlock{resolver: resolver, log: log}
 }
 
 // Name is not called by Velero.

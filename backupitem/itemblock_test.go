@@ -117,13 +117,13 @@ func TestBlockAndTreeAskOnce(t *testing.T) {
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(mine))
 	runsOn, _ := platform()
 	c := clusterOf(append(runsOn, mine, xr, claim)...)
-	links := NewResolver(c)
+	resolver := NewResolver(c)
 	log, _ := logtest.NewNullLogger()
 	for _, item := range []*unstructured.Unstructured{claim, xr} {
-		if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+		if _, err := NewItemBlock(resolver, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {
+		if _, _, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -24,40 +24,40 @@ type group string
 
 // failure returns why what the key stands for (a group, a GroupVersion or a GroupKind) could not be read. It is asked for once in a backup, since what does not
 // answer is waited for: thousands of objects can have a kind of which the webhook is down.
-func (l *Resolver) failure(key any) error {
-	err, _ := l.failed.Get(key)
+func (res *Resolver) failure(key any) error {
+	err, _ := res.failed.Get(key)
 	failed, _ := err.(error)
 
 	return failed
 }
 
 // failing takes note of why what the key stands for can't be read.
-func (l *Resolver) failing(key any, err error) error {
-	l.failed.Add(key, err)
+func (res *Resolver) failing(key any, err error) error {
+	res.failed.Add(key, err)
 
 	return err
 }
 
 // served returns the version in which a kind is served; ok is false if it is not.
-func (l *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
-	if err := l.failure(group(gk.Group)); err != nil {
+func (res *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
+	if err := res.failure(group(gk.Group)); err != nil {
 		return gvk, false, err
 	}
-	if gvk, ok, err = l.reader.Served(gk); err != nil {
-		return gvk, false, l.failing(group(gk.Group), err)
+	if gvk, ok, err = res.reader.Served(gk); err != nil {
+		return gvk, false, res.failing(group(gk.Group), err)
 	}
 
 	return gvk, ok, nil
 }
 
 // resource returns what a kind is called. It fails with an error that meta.IsNoMatchError knows if the kind is not served.
-func (l *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	if err := l.failure(gvk.GroupVersion()); err != nil {
+func (res *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if err := res.failure(gvk.GroupVersion()); err != nil {
 		return schema.GroupVersionResource{}, false, err
 	}
-	gvr, namespaced, err := l.reader.Resource(gvk)
+	gvr, namespaced, err := res.reader.Resource(gvk)
 	if err != nil && !meta.IsNoMatchError(err) {
-		err = l.failing(gvk.GroupVersion(), err)
+		err = res.failing(gvk.GroupVersion(), err)
 	}
 
 	return gvr, namespaced, err
@@ -73,15 +73,15 @@ type readable struct {
 // resolve returns in which version a kind can be read: in that which its group prefers, in which Velero reads what it is asked for. If the kind can't be
 // converted to that, Velero fails, and leaves the item out that has asked. A kind that is served in none was never asked for by itself, since a tenant can name
 // any number of them; ok is false for it.
-func (l *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
-	preferred, ok, unknown := l.served(gvk.GroupKind())
+func (res *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
+	preferred, ok, unknown := res.served(gvk.GroupKind())
 	switch {
 	case unknown != nil:
 		preferred = gvk
 	case !ok:
 		return readable{}, false, nil
 	}
-	_, namespaced, err := l.resource(preferred)
+	_, namespaced, err := res.resource(preferred)
 	switch {
 	case meta.IsNoMatchError(err):
 		return readable{}, false, unknown
@@ -103,29 +103,29 @@ func (r readable) at(ref xp.Ref) xp.Ref {
 }
 
 // each does what a Reader's Each does, and asks no more for a kind that can't be listed.
-func (l *Resolver) each(
+func (res *Resolver) each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
-	if err := l.failure(gvk.GroupKind()); err != nil {
+	if err := res.failure(gvk.GroupKind()); err != nil {
 		return err
 	}
-	err := l.reader.Each(ctx, gvk, namespace, options, do)
+	err := res.reader.Each(ctx, gvk, namespace, options, do)
 	if err != nil && !isAbsent(err) {
-		err = l.failing(gvk.GroupKind(), err)
+		err = res.failing(gvk.GroupKind(), err)
 	}
 
 	return err
 }
 
 // fetch does what a Reader's Get does, and asks no more for a kind that can't be read.
-func (l *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gk := r.GroupVersionKind().GroupKind()
-	if err := l.failure(gk); err != nil {
+	if err := res.failure(gk); err != nil {
 		return nil, err
 	}
-	u, err := l.reader.Get(ctx, r)
+	u, err := res.reader.Get(ctx, r)
 	if err != nil && !isAbsent(err) && !isRefused(err) {
-		err = l.failing(gk, err)
+		err = res.failing(gk, err)
 	}
 
 	return u, err
@@ -133,22 +133,22 @@ func (l *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 
 // checkReadable fails if Velero can't read what r names, which exists, by itself: an API server lists from memory what it can't convert any more. It is tried once for
 // each kind that a webhook converts.
-func (l *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
+func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	gvk := r.GroupVersionKind()
 	gk := gvk.GroupKind()
-	if err := l.failure(gk); err != nil {
+	if err := res.failure(gk); err != nil {
 		return err
 	}
-	if _, tried := l.checkedKinds.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
+	if _, tried := res.checkedKinds.Get(gk); tried || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return nil
 	}
-	l.checkedKinds.Add(gk, true)
-	v, err := l.reader.Versions(ctx, gk)
+	res.checkedKinds.Add(gk, true)
+	v, err := res.reader.Versions(ctx, gk)
 	if err != nil || !v.Converts(gvk.Version) {
 		return nil //nolint:nilerr // It is as good as what was listed.
 	}
-	if _, err := l.reader.Get(ctx, r); xp.IsConversion(err) {
-		return l.failing(gk, err)
+	if _, err := res.reader.Get(ctx, r); xp.IsConversion(err) {
+		return res.failing(gk, err)
 	}
 
 	return nil

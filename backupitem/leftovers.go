@@ -13,7 +13,7 @@ import (
 
 // leftovers names the Usages of an XR that a restore would not bring back: those that it does not list any more, and those that are being deleted, of
 // which Velero says in its log that there is one, but not which. That they can't be listed is a warning too: the XR would be missing in the backup otherwise.
-func (l *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
+func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return // Which ones it does not list any more can't be told.
@@ -22,7 +22,7 @@ func (l *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	for _, r := range refs {
 		listed[r.ID()] = true
 	}
-	usages := l.usages(ctx, xr.GetNamespace())
+	usages := res.usages(ctx, xr.GetNamespace())
 	for _, u := range usages.unread {
 		f.unknown = append(f.unknown, gap{
 			of: xp.RefTo(xr.Unstructured), what: u.kind,
@@ -73,32 +73,32 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 }
 
 // usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once, whether that succeeds or not.
-func (l *Resolver) usages(ctx context.Context, namespace string) composedUsages {
+func (res *Resolver) usages(ctx context.Context, namespace string) composedUsages {
 	key := listKey{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
-	if all, ok := l.lists.Get(key); ok {
+	if all, ok := res.lists.Get(key); ok {
 		return all.(composedUsages) //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := composedUsages{controlled: map[types.UID][]*unstructured.Unstructured{}, lost: map[string][]*unstructured.Unstructured{}}
 	for _, gk := range xp.UsageKinds() {
-		if err := l.usagesOf(ctx, gk, namespace, all.add); err != nil {
+		if err := res.usagesOf(ctx, gk, namespace, all.add); err != nil {
 			all.unread = append(all.unread, unlisted{kind: gk.String(), err: err})
 		}
 	}
-	l.lists.Add(key, all)
+	res.lists.Add(key, all)
 
 	return all
 }
 
-func (l *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
-	gvk, ok, err := l.served(gk)
+func (res *Resolver) usagesOf(ctx context.Context, gk schema.GroupKind, namespace string, do func(*unstructured.Unstructured)) error {
+	gvk, ok, err := res.served(gk)
 	if err != nil || !ok {
 		return err
 	}
-	if _, namespaced, err := l.resource(gvk); err != nil || namespace != "" && !namespaced {
+	if _, namespaced, err := res.resource(gvk); err != nil || namespace != "" && !namespaced {
 		return err // An XR in a namespace composes nothing outside of it.
 	}
 
-	return l.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
+	return res.each(ctx, gvk, namespace, metav1.ListOptions{LabelSelector: xp.LabelComposite}, do)
 }
 
 // addLeftover remembers a Usage to warn of.

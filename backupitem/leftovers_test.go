@@ -73,9 +73,9 @@ func TestLeftovers(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p := &protected{cluster: clusterOf(), usages: []*unstructured.Unstructured{tc.usage}}
-			links, f := NewResolver(p), &found{}
+			resolver, f := NewResolver(p), &found{}
 			for range 2 {
-				links.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr))
+				resolver.leftovers(t.Context(), f, xp.CompositeFrom(tc.xr))
 			}
 			got := ""
 			if len(f.left) > 0 {

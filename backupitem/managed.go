@@ -163,13 +163,13 @@ func (p *peerNames) add(mr *unstructured.Unstructured) {
 }
 
 // peerNamesOf reads the MRs of u's kind, once. The external-name follows from the id as it is known of the kind, else it is the id.
-func (l *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peerNames, error) {
+func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peerNames, error) {
 	gk := u.GroupVersionKind().GroupKind()
 	key := listKey{GroupKind: gk, selector: "peers"}
 	if known {
 		key.selector = "known"
 	}
-	if p, ok := l.lists.Get(key); ok {
+	if p, ok := res.lists.Get(key); ok {
 		return p.(peerNames), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	p := peerNames{named: map[string][]string{}, nameless: map[string]int{}, nameOf: func(id string) string { return id }}
@@ -180,10 +180,10 @@ func (l *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured
 			return name.External
 		}
 	}
-	if err := l.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
+	if err := res.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, p.add); err != nil {
 		return peerNames{}, err
 	}
-	l.lists.Add(key, p)
+	res.lists.Add(key, p)
 
 	return p, nil
 }

@@ -15,16 +15,16 @@ import (
 
 // providerConfig adds the ProviderConfig that an MR is reconciled with. A cluster-scoped one is the platform's, as a Composition is, and has no credentials
 // in it.
-func (l *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
+func (res *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructured.Unstructured) {
 	ref, _, err := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if err != nil || ref["name"] == "" {
 		return // What is not a reference names nothing.
 	}
-	u, _ := l.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
+	u, _ := res.config(ctx, f, mr, cmp.Or(ref["kind"], "ProviderConfig"), ref["name"])
 	if u == nil {
 		return
 	}
-	if item, ok := l.item(f, u); ok && f.share(mr, u, item) {
+	if item, ok := res.item(f, u); ok && f.share(mr, u, item) {
 		f.before = append(f.before, item)
 	}
 }
@@ -32,11 +32,11 @@ func (l *Resolver) providerConfig(ctx context.Context, f *found, mr *unstructure
 // config returns what configures the provider of an MR, nil if there is none; ok is false if that is not known, which is what f then says. An MR does not say
 // which group its kind is in: it is the MR's own or, in a family of providers, what is left of that without its first parts (s3.aws.upbound.io has that of
 // aws.upbound.io).
-func (l *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
+func (res *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unstructured, kind, name string) (u *unstructured.Unstructured, ok bool) {
 	gk := schema.GroupKind{Group: mr.GroupVersionKind().Group, Kind: kind}
 	for more := true; more && xp.IsCustomGroup(gk.Group); _, gk.Group, more = strings.Cut(gk.Group, ".") {
 		r := xp.Ref{APIVersion: gk.Group + "/v1", Kind: gk.Kind, Namespace: mr.GetNamespace(), Name: name}
-		gvk, served, err := l.served(gk)
+		gvk, served, err := res.served(gk)
 		if err != nil {
 			f.addUnreadable(r, err)
 
@@ -46,7 +46,7 @@ func (l *Resolver) config(ctx context.Context, f *found, mr *unstructured.Unstru
 			continue
 		}
 		r.APIVersion = gvk.GroupVersion().String()
-		u, err := l.get(ctx, r)
+		u, err := res.get(ctx, r)
 		if err != nil {
 			f.addUnreadable(r, err)
 
@@ -96,8 +96,8 @@ func credentialsOf(config *unstructured.Unstructured) (r xp.Ref, ok bool) {
 }
 
 // credentials adds the Secret with a ProviderConfig's credentials. Somebody asked for it, so it is taken wherever it is, as connection secrets are.
-func (l *Resolver) credentials(ctx context.Context, f *found, ref xp.Ref) {
-	s, err := l.get(ctx, ref)
+func (res *Resolver) credentials(ctx context.Context, f *found, ref xp.Ref) {
+	s, err := res.get(ctx, ref)
 	switch {
 	case err != nil:
 		f.addUnreadable(ref, err)

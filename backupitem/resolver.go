@@ -93,52 +93,52 @@ func NewResolver(reader Reader) *Resolver {
 }
 
 // of returns what belongs to an item. What can't be found out is part of it: the item itself is backed up in any case, as Velero alone would.
-func (l *Resolver) of(ctx context.Context, u *unstructured.Unstructured) *found {
+func (res *Resolver) of(ctx context.Context, u *unstructured.Unstructured) *found {
 	f := newFound(u)
 	switch {
 	case xp.IsClaim(u):
-		l.remember(u)
-		l.ofClaim(ctx, f, xp.ClaimFrom(u))
+		res.remember(u)
+		res.ofClaim(ctx, f, xp.ClaimFrom(u))
 	case xp.IsComposite(u):
-		l.remember(u)
-		l.ofComposite(ctx, f, xp.CompositeFrom(u))
+		res.remember(u)
+		res.ofComposite(ctx, f, xp.CompositeFrom(u))
 	case xp.IsManaged(u):
-		l.secret(ctx, f, u)
-		l.providerConfig(ctx, f, u)
-		l.activations(ctx, f, u)
+		res.secret(ctx, f, u)
+		res.providerConfig(ctx, f, u)
+		res.activations(ctx, f, u)
 	}
 
 	return f
 }
 
 // get returns nil if the object does not exist, or its kind is not served.
-func (l *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
-	kind, ok, err := l.resolve(r.GroupVersionKind())
+func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
+	kind, ok, err := res.resolve(r.GroupVersionKind())
 	if err != nil || !ok {
 		return nil, err
 	}
 	r = kind.at(r)
-	if u, ok := l.read.get(r.ID()); ok {
+	if u, ok := res.read.get(r.ID()); ok {
 		return u, nil
 	}
 	if len(r.Name) > longestName || len(r.Namespace) > longestName {
 		return nil, nil //nolint:nilnil // Not there is an answer.
 	}
-	u, err := l.fetch(ctx, r)
+	u, err := res.fetch(ctx, r)
 	if isAbsent(err) {
 		return nil, nil //nolint:nilnil // Not there is an answer.
 	}
 	if err != nil {
 		return nil, err
 	}
-	l.remember(u)
+	res.remember(u)
 
 	return u, nil
 }
 
 // remember keeps an object for those that ask for it next, without what none of them does: data, who manages which field, and of its status all but how well
 // it is.
-func (l *Resolver) remember(u *unstructured.Unstructured) {
+func (res *Resolver) remember(u *unstructured.Unstructured) {
 	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
 		delete(kept.Object, unread)
@@ -149,7 +149,7 @@ func (l *Resolver) remember(u *unstructured.Unstructured) {
 		delete(metadata, "managedFields")
 		kept.Object["metadata"] = metadata
 	}
-	l.read.put(kept)
+	res.read.put(kept)
 }
 
 // A listKey is what was listed at once.
@@ -162,65 +162,65 @@ type listKey struct {
 
 // listed returns one of many objects of a kind, which are read with one list for all that the options select. What is not among them is
 // read by itself. It returns nil as get does.
-func (l *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	if u, ok := l.read.get(r.ID()); ok {
+func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	if u, ok := res.read.get(r.ID()); ok {
 		return u, nil
 	}
-	u, err := l.findInList(ctx, r, r.Namespace, options)
+	u, err := res.findInList(ctx, r, r.Namespace, options)
 	if err != nil || u != nil {
 		return u, err
 	}
-	if l.countMiss(listKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= maxSingleReads {
-		return l.get(ctx, r)
+	if res.countMiss(listKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}) <= maxSingleReads {
+		return res.get(ctx, r)
 	}
 
-	return l.findInList(ctx, r, r.Namespace, metav1.ListOptions{})
+	return res.findInList(ctx, r, r.Namespace, metav1.ListOptions{})
 }
 
 // countMiss counts one more that was not in a list.
-func (l *Resolver) countMiss(key listKey) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (res *Resolver) countMiss(key listKey) int {
+	res.mu.Lock()
+	defer res.mu.Unlock()
 	n := 1
-	if before, ok := l.missed.Get(key); ok {
+	if before, ok := res.missed.Get(key); ok {
 		n += before.(int) //nolint:forcetypeassert // Nothing else is put in.
 	}
-	l.missed.Add(key, n)
+	res.missed.Add(key, n)
 
 	return n
 }
 
 // findInList returns an object if it is among those that the options select of its kind in a namespace or, if that is "", in all of them, or else nil.
-func (l *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
-	objects, err := l.readList(ctx, r.GroupVersionKind(), namespace, options)
+func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
+	objects, err := res.readList(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
 	if err != nil || !ok {
 		return nil, err
 	}
-	l.packing.RLock()
-	defer l.packing.RUnlock()
+	res.packing.RLock()
+	defer res.packing.RUnlock()
 
 	return &unstructured.Unstructured{Object: packed.Unpack(nil)}, nil
 }
 
 // readList returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
-func (l *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
+func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
 	map[xp.ID]pack.Object, error,
 ) {
 	key := listKey{GroupKind: gvk.GroupKind(), namespace: namespace, selector: options.LabelSelector + options.FieldSelector}
-	if objects, ok := l.lists.Get(key); ok {
+	if objects, ok := res.lists.Get(key); ok {
 		return objects.(map[xp.ID]pack.Object), nil //nolint:forcetypeassert // Nothing else is put in.
 	}
 	all := map[xp.ID]pack.Object{}
-	err := l.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
-		l.packing.Lock()
-		defer l.packing.Unlock()
-		all[xp.RefTo(u).ID()] = l.packer.Pack(trim(u).Object)
+	err := res.each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) {
+		res.packing.Lock()
+		defer res.packing.Unlock()
+		all[xp.RefTo(u).ID()] = res.packer.Pack(trim(u).Object)
 	})
 	if err != nil && !isAbsent(err) {
 		return nil, err
 	}
-	l.lists.Add(key, all)
+	res.lists.Add(key, all)
 
 	return all, nil
 }
@@ -249,37 +249,37 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // begin takes note that Velero backs up an item, which it does once for each, if anything could ask for it. An item whose kind is not known is asked for again.
-func (l *Resolver) begin(u *unstructured.Unstructured) {
+func (res *Resolver) begin(u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
 		return
 	}
-	if i, ok := l.item(newFound(u), u); ok {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.begun[i] = true
+	if i, ok := res.item(newFound(u), u); ok {
+		res.mu.Lock()
+		defer res.mu.Unlock()
+		res.begun[i] = true
 	}
 }
 
 // due returns those of the items that Velero is to be asked for: not what it has begun to back up, nor those of the shared ones that it was asked for
 // maxRequests enough. What is not in the block of the object that asks it gets from the API server each time, before it sees that it has it
 // (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in another, which came before.
-func (l *Resolver) due(items, shared []xp.Item) []xp.Item {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
+	res.mu.Lock()
+	defer res.mu.Unlock()
 
 	return slices.DeleteFunc(items, func(i xp.Item) bool {
-		if l.begun[i] || !slices.Contains(shared, i) {
-			return l.begun[i]
+		if res.begun[i] || !slices.Contains(shared, i) {
+			return res.begun[i]
 		}
-		l.asked[i]++
+		res.asked[i]++
 
-		return l.asked[i] > maxRequests
+		return res.asked[i] > maxRequests
 	})
 }
 
 // item returns a live object as Velero names it; ok is false if that can't be found out, which is what f then says.
-func (l *Resolver) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
-	gvr, _, err := l.resource(u.GroupVersionKind())
+func (res *Resolver) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
+	gvr, _, err := res.resource(u.GroupVersionKind())
 	if err != nil {
 		f.addUnreadable(xp.RefTo(u), err)
 

@@ -41,14 +41,14 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		objects = append(objects, append(composed, claim, xr)...)
 	}
 	c := clusterOf(objects...)
-	links := NewResolver(c)
+	resolver := NewResolver(c)
 	log, _ := logtest.NewNullLogger()
 	followed := 0
 	for _, item := range items {
-		if _, err := NewItemBlock(links, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
+		if _, err := NewItemBlock(resolver, nil).GetRelatedItems(item.DeepCopy(), nil); err != nil {
 			t.Fatal(err)
 		}
-		_, related, _, _, err := NewTree(links, log).Execute(item.DeepCopy(), &velerov1.Backup{})
+		_, related, _, _, err := NewTree(resolver, log).Execute(item.DeepCopy(), &velerov1.Backup{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,8 @@ type resources struct {
 }
 
 // resourcesOf returns the filters of a backup, and an error if it can't read its resource policy, whose filters are not among them then.
-func (l *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
-	l.filtering.Do(func() {
+func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
+	res.filtering.Do(func() {
 		s := backup.Spec
 		old := scope{included: s.IncludedResources, excluded: s.ExcludedResources}
 		r := resources{
@@ -56,27 +56,27 @@ func (l *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (re
 		if s.IncludeClusterResources == nil {
 			r.cluster.included = old.included
 		}
-		l.filters = r
+		res.filters = r
 		if s.ResourcePolicy == nil {
 			return
 		}
-		policy, err := l.policy(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
+		policy, err := res.policy(ctx, xp.Ref{APIVersion: "v1", Kind: "ConfigMap", Namespace: backup.Namespace, Name: s.ResourcePolicy.Name})
 		if err != nil {
-			l.unfiltered = err
+			res.unfiltered = err
 
 			return
 		}
-		l.filters = resources{namespaced: r.namespaced.with(policy.namespaced), cluster: scope{
+		res.filters = resources{namespaced: r.namespaced.with(policy.namespaced), cluster: scope{
 			included: r.cluster.included, excluded: r.cluster.with(policy.cluster).excluded,
 		}}
 	})
 
-	return l.filters, l.unfiltered
+	return res.filters, res.unfiltered
 }
 
 // policy reads the filters of a resource policy. Those that it has for single objects are not looked at.
-func (l *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
-	u, err := l.reader.Get(ctx, r)
+func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
+	u, err := res.reader.Get(ctx, r)
 	if err != nil {
 		return resources{}, fmt.Errorf("cannot read the resource policy %s: %w", r.Path(), err)
 	}
@@ -106,20 +106,20 @@ func (l *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 }
 
 // isFirst reports whether it is the first time that an item is to be told of which thousands of others can name too.
-func (l *Resolver) isFirst(i xp.Item) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	told := l.told[i]
-	l.told[i] = true
+func (res *Resolver) isFirst(i xp.Item) bool {
+	res.mu.Lock()
+	defer res.mu.Unlock()
+	told := res.told[i]
+	res.told[i] = true
 
 	return !told
 }
 
 // filteredOut reports whether the backup's filters by resource leave an item out.
-func (l *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
-	filters, err := l.resourcesOf(ctx, backup)
+func (res *Resolver) filteredOut(ctx context.Context, f *found, i xp.Item, backup *velerov1.Backup) bool {
+	filters, err := res.resourcesOf(ctx, backup)
 	if err != nil {
-		l.toldUnfiltered.Do(func() {
+		res.toldUnfiltered.Do(func() {
 			f.unknown = append(f.unknown, gap{
 				of: xp.RefTo(f.of), what: "the resource policy of the backup",
 				why: err.Error() + ". What it leaves out is not named; see that Velero may read it, then back up again",

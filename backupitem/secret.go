@@ -13,13 +13,13 @@ import (
 
 // secret adds the Secret that an object publishes its connection details in, which must be controlled by it. One that was not published yet
 // into the object's own namespace is nothing to warn of.
-func (l *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
-	l.stored(ctx, f, u)
+func (res *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstructured) {
+	res.stored(ctx, f, u)
 	ref, ok := xp.SecretRef(u)
 	if !ok {
 		return
 	}
-	s, err := l.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
+	s, err := res.listed(ctx, ref, metav1.ListOptions{FieldSelector: "type=" + xp.SecretTypeConnection})
 	if err != nil {
 		f.addUnreadable(ref, err)
 
@@ -35,7 +35,7 @@ func (l *Resolver) secret(ctx context.Context, f *found, u *unstructured.Unstruc
 
 		return
 	}
-	if item, ok := l.item(f, s); ok {
+	if item, ok := res.item(f, s); ok {
 		f.items = append(f.items, item)
 		f.published[item] = true
 	}

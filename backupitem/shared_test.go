@@ -31,9 +31,9 @@ func TestTreeAsksForWhatIsDue(t *testing.T) {
 			want[bucket(name)] = 1
 		}
 	}
-	links := NewResolver(clusterOf(objects...))
+	resolver := NewResolver(clusterOf(objects...))
 	log, _ := logtest.NewNullLogger()
-	tree := NewTree(links, log)
+	tree := NewTree(resolver, log)
 	for _, mr := range early {
 		if _, _, _, _, err := tree.Execute(mr.DeepCopy(), &velerov1.Backup{}); err != nil {
 			t.Fatal(err)

@@ -13,12 +13,12 @@ import (
 
 // stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes in this cluster, the Secret, which must be labelled with
 // the object's UID. Whoever writes an object can name any Secret.
-func (l *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
+func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	name, store, ok := xp.StoreSecret(u)
 	if !ok {
 		return
 	}
-	config, ok := l.storeConfig(ctx, f, u, store)
+	config, ok := res.storeConfig(ctx, f, u, store)
 	if !ok {
 		return
 	}
@@ -28,7 +28,7 @@ func (l *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstruc
 
 		return
 	}
-	if item, ok := l.item(f, config); ok && f.share(u, config, item) {
+	if item, ok := res.item(f, config); ok && f.share(u, config, item) {
 		f.before = append(f.before, item)
 	}
 	namespace, outside := xp.StoreNamespace(config)
@@ -42,12 +42,12 @@ func (l *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstruc
 	if u.GetNamespace() != "" {
 		namespace = u.GetNamespace()
 	}
-	l.storedIn(ctx, f, u, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name})
+	res.storedIn(ctx, f, u, xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name})
 }
 
 // storedIn adds the Secret.
-func (l *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
-	s, err := l.listed(ctx, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
+func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstructured, ref xp.Ref) {
+	s, err := res.listed(ctx, ref, metav1.ListOptions{LabelSelector: xp.LabelOwnerUID})
 	switch {
 	case err != nil:
 		f.addUnreadable(ref, err)
@@ -57,7 +57,7 @@ func (l *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstr
 	case leavesOut(s) != "":
 		f.skip(u, ref, leavesOut(s))
 	default:
-		if item, ok := l.item(f, s); ok {
+		if item, ok := res.item(f, s); ok {
 			f.items, f.stored = append(f.items, item), ref
 			f.published[item] = true
 		}
@@ -65,12 +65,12 @@ func (l *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Unstr
 }
 
 // storeConfig returns the StoreConfig of a name with which an object publishes, as config does: that of Crossplane, or of the MR's provider.
-func (l *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
+func (res *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
 	if !xp.IsComposite(u) && !xp.IsClaim(u) {
-		return l.config(ctx, f, u, xp.KindStoreConfig, name)
+		return res.config(ctx, f, u, xp.KindStoreConfig, name)
 	}
 	r := xp.Ref{APIVersion: xp.GroupSecrets + "/v1alpha1", Kind: xp.KindStoreConfig, Name: name}
-	config, err := l.get(ctx, r)
+	config, err := res.get(ctx, r)
 	if err != nil {
 		f.addUnreadable(r, err)
 	}

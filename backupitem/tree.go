@@ -32,10 +32,10 @@ type Tree struct {
 var _ biav2.BackupItemAction = &Tree{}
 
 // NewTree returns the action. Velero uses it for one backup.
-func NewTree(links *Resolver, log logrus.FieldLogger) *Tree {
-	t := &Tree{resolver: links, log: log}
-	if links != nil {
-		t.settings = once(setting.Of(links.reader))
+func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
+	t := &Tree{resolver: resolver, log: log}
+	if resolver != nil {
+		t.settings = once(setting.Of(resolver.reader))
 	}
 
 	return t

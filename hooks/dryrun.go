@@ -28,7 +28,7 @@ func (i *inspect) restoreOf() *velerov1.Restore {
 }
 
 // dryRun adds the order of a restore to a report and, if that is asked, what it would do to the cluster.
-func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, fates []report.ItemResult, err error) {
+func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, results []report.ItemResult, err error) {
 	if i.dryRunner == nil {
 		return nil, nil, nil, nil
 	}
@@ -43,11 +43,11 @@ func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { fates = append(fates, f) }); err != nil {
+	if err = i.dryRunner(ctx, b, cluster, i.restoreOf(), func(f report.ItemResult) { results = append(results, f) }); err != nil {
 		return nil, nil, nil, fmt.Errorf("cannot find out what a restore into %s would do: %w", cluster.Name(), err)
 	}
 
-	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, fates, nil
+	return steps.order, &report.DryRunResult{Cluster: cluster.Name()}, results, nil
 }
 
 // steps are the order in which a restore brings back the resources: each where its first item is.
@@ -115,9 +115,9 @@ func reason(u *unstructured.Unstructured) string {
 }
 
 // applyResults writes what would become of the items into the trees and the counts, and returns the problems.
-func applyResults(against *report.DryRunResult, trees []*report.Node, fates []report.ItemResult, told []report.Problem) []report.Problem {
+func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, told []report.Problem) []report.Problem {
 	outcomes := map[xp.ID]report.Outcome{}
-	for _, f := range fates {
+	for _, f := range results {
 		outcomes[f.Item.ID()] = f.Outcome
 	}
 	placed := map[xp.ID]bool{}
@@ -132,7 +132,7 @@ func applyResults(against *report.DryRunResult, trees []*report.Node, fates []re
 	against.Counts = map[report.Action]int{}
 	var problems []report.Problem
 	never := map[string]int{}
-	for _, f := range fates {
+	for _, f := range results {
 		against.Counts[f.Outcome.Action]++
 		switch {
 		case f.Outcome.Reason == report.NeverRestored:

@@ -83,7 +83,7 @@ func TestMappingsNeedACluster(t *testing.T) {
 func TestFulfil(t *testing.T) {
 	b := readBackup(t, xptest.Backup(shop()...))
 	trees := objectsOf(b).Trees()
-	fates := []report.ItemResult{
+	results := []report.ItemResult{
 		fateOf(b, xptest.LegacyKind, "shop-x1", report.Outcome{Action: report.Keep}),
 		fateOf(b, "Bucket", "shop-b", report.Outcome{Action: report.Refuse, Reason: "no"}),
 		fateOf(b, "Composition", xptest.CompositionName, report.Outcome{Action: report.Exists}),
@@ -93,7 +93,7 @@ func TestFulfil(t *testing.T) {
 		fateOf(b, "Event", "e", report.Outcome{Action: report.Skip, Reason: report.NeverRestored}),
 	}
 	against := &report.DryRunResult{Cluster: "prod"}
-	problems := applyResults(against, trees, fates, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
+	problems := applyResults(against, trees, results, []report.Problem{{Code: report.UsageLeftBehind, Object: xp.Ref{Kind: "Usage", Name: "left"}}})
 
 	if diff := cmp.Diff(map[report.Action]int{report.Keep: 1, report.Refuse: 2, report.Exists: 1, report.Create: 1, report.Skip: 2}, against.Counts); diff != "" {
 		t.Errorf("All are counted: %s", diff)

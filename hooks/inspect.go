@@ -83,16 +83,16 @@ func (i *inspect) run(ctx context.Context, file string) error {
 		return err
 	}
 	r := &report.Report{Kind: report.KindInspection, Source: source(file), Time: time.Now().UTC()}
-	var fates []report.ItemResult
+	var results []report.ItemResult
 	// Neither this nor what follows needs what the other has in memory.
-	if r.Order, r.DryRun, fates, err = i.dryRun(ctx, backup); err != nil {
+	if r.Order, r.DryRun, results, err = i.dryRun(ctx, backup); err != nil {
 		return err
 	}
 	objects := objectsOf(backup)
 	r.Versions = versionsOf(backup, objects)
 	trees, problems := objects.Trees(), append(diagnosis.Inspect(objects), formatOf(backup, file)...)
 	if r.DryRun != nil {
-		problems = append(problems, applyResults(r.DryRun, trees, fates, problems)...)
+		problems = append(problems, applyResults(r.DryRun, trees, results, problems)...)
 	}
 	all := trees
 	if i.namespace != "" {

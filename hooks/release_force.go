@@ -14,12 +14,12 @@ import (
 )
 
 // forceRest lifts by force what nothing below it keeps held, and reports whether there was anything to lift that was agreed to.
-func (l *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
-	roots := l.roots(last)
+func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
+	roots := r.roots(last)
 	if len(roots) == 0 {
 		return false, nil
 	}
-	foreseen, err := l.assessForce(ctx, l.selector(), roots)
+	foreseen, err := r.assessForce(ctx, r.selector(), roots)
 	if err != nil {
 		return false, err
 	}
@@ -34,13 +34,13 @@ func (l *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	if len(roots) == 0 {
 		return false, nil
 	}
-	l.warn(roots, foreseen)
-	agreed, err := l.confirm(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
+	r.warn(roots, foreseen)
+	agreed, err := r.confirm(ctx, fmt.Sprintf("Lift %s all the same?", count(len(roots), "hold")))
 	if err != nil || !agreed {
 		return false, err
 	}
 	// Nobody has agreed to what has come up meanwhile.
-	now, err := l.assessForce(ctx, l.selector(), roots)
+	now, err := r.assessForce(ctx, r.selector(), roots)
 	if err != nil {
 		return false, err
 	}
@@ -55,25 +55,25 @@ func (l *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 
 			continue
 		}
-		if err := l.adopter.Force(ctx, f); err != nil {
+		if err := r.adopter.Force(ctx, f); err != nil {
 			h.Reason = err.Error()
 
 			continue
 		}
 		h.Risks = f.Risks
-		l.forced[h.Object.ID()], some = true, true
+		r.forced[h.Object.ID()], some = true, true
 	}
 
 	return some, nil
 }
 
 // roots returns what is still held and waits for nothing that is held itself.
-func (l *releaseRun) roots(last plans) []*held {
+func (r *releaseRun) roots(last plans) []*held {
 	var left []*held
 	for _, blocked := range []bool{true, false} {
-		for _, h := range l.due {
+		for _, h := range r.due {
 			p, ok := last[h.Object.ID()]
-			if ok && !h.schedule && !p.Done && !l.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
+			if ok && !h.schedule && !p.Done && !r.forced[h.Object.ID()] && (p.Blocked || p.Failed != "") == blocked {
 				left = append(left, h)
 			}
 		}

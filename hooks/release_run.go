@@ -99,46 +99,46 @@ func (p *dedupFormatter) Format(e *logrus.Entry) ([]byte, error) {
 }
 
 // all lifts what can be lifted, and with --force the rest.
-func (l *releaseRun) all(ctx context.Context) (plans, error) {
-	for _, h := range l.due {
+func (r *releaseRun) all(ctx context.Context) (plans, error) {
+	for _, h := range r.due {
 		if !h.kept {
 			continue
 		}
-		if err := l.adopter.Consent(ctx, l.key, h.object); err != nil {
+		if err := r.adopter.Consent(ctx, r.key, h.object); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.start(ctx); err != nil {
+	if err := r.start(ctx); err != nil {
 		return nil, err
 	}
-	last, err := l.adopt(ctx)
-	for err == nil && l.force {
+	last, err := r.adopt(ctx)
+	for err == nil && r.force {
 		var some bool
-		if some, err = l.forceRest(ctx, last); err != nil || !some {
+		if some, err = r.forceRest(ctx, last); err != nil || !some {
 			break
 		}
-		last, err = l.adopt(ctx)
+		last, err = r.adopt(ctx)
 	}
 
 	return last, err
 }
 
-func (l *releaseRun) stepped(change adoption.Change) {
-	l.steps++
-	l.say("%s: %s", xp.String(change.Target), change.Step)
-	if h := l.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
+func (r *releaseRun) stepped(change adoption.Change) {
+	r.steps++
+	r.say("%s: %s", xp.String(change.Target), change.Step)
+	if h := r.holds.byID[xp.RefTo(change.Target).ID()]; h != nil {
 		h.Steps = append(h.Steps, change.Step)
 	}
 }
 
 // selector selects what the Restores have created that hold what is to be lifted. It only saves listing what else there is.
-func (l *releaseRun) selector() string {
-	for _, h := range l.due {
-		if h.Restore != l.due[0].Restore {
+func (r *releaseRun) selector() string {
+	for _, h := range r.due {
+		if h.Restore != r.due[0].Restore {
 			return xp.LabelRestore
 		}
 	}
-	_, name, ok := strings.Cut(l.due[0].Restore, "/")
+	_, name, ok := strings.Cut(r.due[0].Restore, "/")
 	if !ok || name == "" {
 		return xp.LabelRestore
 	}
@@ -147,18 +147,18 @@ func (l *releaseRun) selector() string {
 }
 
 // start lets the schedules that were named start Operations again.
-func (l *releaseRun) start(ctx context.Context) error {
-	schedules := slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return !h.schedule })
+func (r *releaseRun) start(ctx context.Context) error {
+	schedules := slices.DeleteFunc(slices.Clone(r.due), func(h *held) bool { return !h.schedule })
 	if len(schedules) == 0 {
 		return nil
 	}
-	foreseen, err := l.adopter.AssessForce(ctx, l.key, xp.LabelRestore, refsOf(schedules))
+	foreseen, err := r.adopter.AssessForce(ctx, r.key, xp.LabelRestore, refsOf(schedules))
 	if err != nil {
 		return err
 	}
 	for _, h := range schedules {
 		if f := foreseen[h.Object.ID()]; f.Patch != nil {
-			if err := l.adopter.Force(ctx, f); err != nil {
+			if err := r.adopter.Force(ctx, f); err != nil {
 				return err
 			}
 		}
@@ -168,20 +168,20 @@ func (l *releaseRun) start(ctx context.Context) error {
 }
 
 // adopt carries on until everything is adopted or nothing moves any more.
-func (l *releaseRun) adopt(ctx context.Context) (plans, error) {
+func (r *releaseRun) adopt(ctx context.Context) (plans, error) {
 	var last plans
-	refs := refsOf(slices.DeleteFunc(slices.Clone(l.due), func(h *held) bool { return h.schedule }))
+	refs := refsOf(slices.DeleteFunc(slices.Clone(r.due), func(h *held) bool { return h.schedule }))
 	if len(refs) == 0 {
 		return last, nil
 	}
-	l.changed = time.Now()
+	r.changed = time.Now()
 	for failures := 0; ; {
-		now, err := l.adopter.AdoptOnly(ctx, l.key, l.selector(), refs)
+		now, err := r.adopter.AdoptOnly(ctx, r.key, r.selector(), refs)
 		switch {
 		case err == nil:
 			last, failures = now, 0
-			l.logWaiting(last)
-			if l.isOver(last) {
+			r.logWaiting(last)
+			if r.isOver(last) {
 				return last, nil
 			}
 		case ctx.Err() != nil:
@@ -190,64 +190,64 @@ func (l *releaseRun) adopt(ctx context.Context) (plans, error) {
 			return last, err
 		default:
 			failures++
-			l.say("trying again: %v", err)
+			r.say("trying again: %v", err)
 		}
-		if !time.Now().Before(l.deadline) {
+		if !time.Now().Before(r.deadline) {
 			return last, context.DeadlineExceeded
 		}
 		select {
 		case <-ctx.Done():
 			return last, ctx.Err()
-		case <-time.After(l.pause):
+		case <-time.After(r.pause):
 		}
 	}
 }
 
 // logWaiting says what is waited for where that has changed.
-func (l *releaseRun) logWaiting(now plans) {
-	known := []string{strconv.Itoa(l.steps)}
-	for _, h := range l.due {
+func (r *releaseRun) logWaiting(now plans) {
+	known := []string{strconv.Itoa(r.steps)}
+	for _, h := range r.due {
 		p := now[h.Object.ID()]
 		known = append(known, fmt.Sprint(p.Done, p.Failed, p.Adopted, p.Causes))
 		what := fmt.Sprint(p.Failed, p.Causes)
-		if p.Done || len(p.Waiting) == 0 || l.told[h.Object.ID()] == what || xp.IsClaim(h.object) {
+		if p.Done || len(p.Waiting) == 0 || r.told[h.Object.ID()] == what || xp.IsClaim(h.object) {
 			continue
 		}
-		l.told[h.Object.ID()] = what
-		l.say("%s: waiting for %s", h.Object, adoption.FirstReasons(p.Waiting))
+		r.told[h.Object.ID()] = what
+		r.say("%s: waiting for %s", h.Object, adoption.FirstReasons(p.Waiting))
 	}
-	if all := strings.Join(known, "\n"); all != l.known {
-		l.known, l.changed = all, time.Now()
+	if all := strings.Join(known, "\n"); all != r.known {
+		r.known, r.changed = all, time.Now()
 	}
 }
 
 // isOver reports whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
-func (l *releaseRun) isOver(now plans) bool {
+func (r *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
-	for _, h := range l.due {
+	for _, h := range r.due {
 		if p := now[h.Object.ID()]; !h.schedule && !p.Done {
 			over = over && p.Failed != ""
 			blocked = blocked || p.Blocked || p.Failed != ""
 		}
 	}
-	still := time.Since(l.changed)
+	still := time.Since(r.changed)
 	switch {
 	case over:
 		return true
 	case blocked:
-		return still >= l.settle
+		return still >= r.settle
 	default:
-		return l.force && still >= 2*l.settle
+		return r.force && still >= 2*r.settle
 	}
 }
 
 // conclude finds out what became of each.
-func (l *releaseRun) conclude(ctx context.Context, last plans) error {
-	objects, err := l.cluster.Read(ctx, refsOf(l.due), l.namespace)
+func (r *releaseRun) conclude(ctx context.Context, last plans) error {
+	objects, err := r.cluster.Read(ctx, refsOf(r.due), r.namespace)
 	if err != nil {
 		return err
 	}
-	for _, h := range l.due {
+	for _, h := range r.due {
 		p, id := last[h.Object.ID()], h.Object.ID()
 		u := objects[id]
 		if u == nil {
@@ -268,7 +268,7 @@ func (l *releaseRun) conclude(ctx context.Context, last plans) error {
 		case !h.schedule && !p.Done:
 			h.Result, h.Reason = report.Unproven, "its hold is off; waiting for "+adoption.FirstReasons(p.Waiting)
 			h.Next = "see whether Crossplane and its provider run: " + xp.ValidateCommand(h.Object).String()
-		case l.forced[id]:
+		case r.forced[id]:
 			h.Result = report.Forced
 		default:
 			h.Result = report.Released

@@ -128,8 +128,8 @@ func (a *Adopt) WithXRDCheck(d *XRDCheck) *Adopt {
 }
 
 // WithRequestedItems has the action hold MRs until their connection secrets are back that the restore has come to.
-func (a *Adopt) WithRequestedItems(asks *RequestedItems) *Adopt {
-	a.requested = asks
+func (a *Adopt) WithRequestedItems(requested *RequestedItems) *Adopt {
+	a.requested = requested
 
 	return a
 }

@@ -80,24 +80,24 @@ type registeredAction struct {
 }
 
 // actionsFor returns the actions for a resource, some of which may be for what has some labels only.
-func (r *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
-	actions, ok := r.actions[resource]
+func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
+	actions, ok := d.actions[resource]
 	if !ok {
-		actions = slices.DeleteFunc(slices.Clone(r.registered), func(c registeredAction) bool { return !c.resources.ShouldInclude(resource.String()) })
-		r.actions[resource] = actions
+		actions = slices.DeleteFunc(slices.Clone(d.registered), func(c registeredAction) bool { return !c.resources.ShouldInclude(resource.String()) })
+		d.actions[resource] = actions
 	}
 
 	return actions
 }
 
-func (r *dryRun) prepare(log logrus.FieldLogger) error {
-	asks, doom := &RequestedItems{}, NewXRDCheck(r.cluster)
+func (d *dryRun) prepare(log logrus.FieldLogger) error {
+	requested, xrds := &RequestedItems{}, NewXRDCheck(d.cluster)
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, r.cluster, asks, log).WithClaimKinds(r.cluster).WithXRDCheck(doom))
+		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log).WithClaimKinds(d.cluster).WithXRDCheck(xrds))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, r.cluster, nil, log).WithXRDCheck(doom).WithRequestedItems(asks))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log).WithXRDCheck(xrds).WithRequestedItems(requested))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()
@@ -109,7 +109,7 @@ func (r *dryRun) prepare(log logrus.FieldLogger) error {
 			return fmt.Errorf("cannot read the selector of %s: %w", a.Name(), err)
 		}
 		resources := collections.NewIncludesExcludes().Includes(of.IncludedResources...).Excludes(of.ExcludedResources...)
-		r.registered = append(r.registered, registeredAction{action: a, resources: resources, labels: selector})
+		d.registered = append(d.registered, registeredAction{action: a, resources: resources, labels: selector})
 	}
 
 	return nil
@@ -134,8 +134,8 @@ type itemRun struct {
 
 // restoreItem does what Velero's function of that name does, with an item and all that it asks for: whoever has made the backup decides how deep that goes, so
 // it does not call itself. It fails only if the cluster can't be read.
-func (r *dryRun) restoreItem(ctx context.Context, n int) error {
-	path := r.push(nil, n, nil)
+func (d *dryRun) restoreItem(ctx context.Context, n int) error {
+	path := d.push(nil, n, nil)
 	for len(path) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -147,14 +147,14 @@ func (r *dryRun) restoreItem(ctx context.Context, n int) error {
 			v.first = v.first[1:]
 			next := xp.Item{GroupResource: id.GroupResource, Namespace: id.Namespace, Name: id.Name}
 			// Velero warns of what is not in the backup.
-			if n := r.backup.Index(next); n >= 0 {
-				path = r.push(path, n, &v.self)
+			if n := d.backup.Index(next); n >= 0 {
+				path = d.push(path, n, &v.self)
 			}
 		case v.outcome != nil:
-			r.conclude(v)
+			d.conclude(v)
 			path = path[:len(path)-1]
 		default:
-			if err := r.step(ctx, v); err != nil {
+			if err := d.step(ctx, v); err != nil {
 				return err
 			}
 		}
@@ -164,12 +164,12 @@ func (r *dryRun) restoreItem(ctx context.Context, n int) error {
 }
 
 // push puts an item on the path, unless it was there before.
-func (r *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
-	if r.done[n] {
+func (d *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
+	if d.done[n] {
 		return path
 	}
-	r.done[n] = true
-	i := r.backup.Items[n]
+	d.done[n] = true
+	i := d.backup.Items[n]
 	v := &itemRun{item: i.Item, self: i.Ref()}
 	if asker != nil {
 		v.requester = new(*asker)
@@ -177,25 +177,25 @@ func (r *dryRun) push(path []*itemRun, n int, asker *xp.Ref) []*itemRun {
 	if why := unrestorable(i); why != "" {
 		v.outcome = &report.Outcome{Action: report.Skip, Reason: why}
 	} else {
-		v.original, v.updated, v.left = i.Object(), i.Part(newItemShape), r.actionsFor(i.GroupResource)
+		v.original, v.updated, v.left = i.Object(), i.Part(newItemShape), d.actionsFor(i.GroupResource)
 	}
 
 	return append(path, v)
 }
 
 // conclude says what becomes of an item.
-func (r *dryRun) conclude(v *itemRun) {
+func (d *dryRun) conclude(v *itemRun) {
 	fate := report.ItemResult{Item: v.self, Resource: v.item.GroupResource.String(), For: v.requester, Outcome: *v.outcome}
-	if to := targetNamespace(v.item.Namespace, r.restore); to != v.item.Namespace {
+	if to := targetNamespace(v.item.Namespace, d.restore); to != v.item.Namespace {
 		fate.Namespace = to
 	}
-	r.report(fate)
+	d.report(fate)
 }
 
 // step runs the next action on an item, or creates it if there is none.
-func (r *dryRun) step(ctx context.Context, v *itemRun) error {
+func (d *dryRun) step(ctx context.Context, v *itemRun) error {
 	if len(v.left) == 0 {
-		outcome, err := r.create(ctx, v.item, v.updated, v.logged)
+		outcome, err := d.create(ctx, v.item, v.updated, v.logged)
 		v.outcome = &outcome
 
 		return err
@@ -206,12 +206,12 @@ func (r *dryRun) step(ctx context.Context, v *itemRun) error {
 		return nil
 	}
 	// Velero gives each action copies. These actions change nothing that they don't return.
-	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: r.restore}
-	out, entries, err := r.execute(c, input)
+	input := &velero.RestoreItemActionExecuteInput{Item: v.updated, ItemFromBackup: v.original, Restore: d.restore}
+	out, entries, err := d.execute(c, input)
 	v.logged = append(v.logged, entries...)
 	switch {
-	case r.cluster.failed != nil:
-		return r.cluster.failed
+	case d.cluster.failed != nil:
+		return d.cluster.failed
 	case err != nil:
 		v.outcome = &report.Outcome{Action: report.Refuse, Reason: err.Error()}
 
@@ -229,52 +229,52 @@ func (r *dryRun) step(ctx context.Context, v *itemRun) error {
 	return nil
 }
 
-func (r *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
-	r.logged.entries = nil
+func (d *dryRun) execute(c registeredAction, input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, []*logrus.Entry, error) {
+	d.logged.entries = nil
 	out, err := c.action.Execute(input)
 
-	return out, r.logged.entries, err //nolint:wrapcheck // It is what the restore would say.
+	return out, d.logged.entries, err //nolint:wrapcheck // It is what the restore would say.
 }
 
 // create says what becomes of an item that the actions have let through.
-func (r *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
-	u.SetNamespace(targetNamespace(i.Namespace, r.restore))
-	if to, mapped := r.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
+func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstructured, said []*logrus.Entry) (report.Outcome, error) {
+	u.SetNamespace(targetNamespace(i.Namespace, d.restore))
+	if to, mapped := d.restore.Spec.NamespaceMapping[i.Name]; mapped && i.GroupResource == resourceNamespaces {
 		u.SetName(to)
 	}
 	self := xp.RefTo(u)
-	_, _, err := r.cluster.Resource(u.GroupVersionKind())
+	_, _, err := d.cluster.Resource(u.GroupVersionKind())
 	switch {
 	case meta.IsNoMatchError(err):
-		return report.Outcome{Action: report.Refuse, Reason: r.unserved(ctx, u.GroupVersionKind())}, nil
+		return report.Outcome{Action: report.Refuse, Reason: d.unserved(ctx, u.GroupVersionKind())}, nil
 	case err != nil:
 		return report.Outcome{}, err
 	}
-	exists, err := r.cluster.exists(ctx, self)
+	exists, err := d.cluster.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
 		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be allowed to read all of them.
-		o := r.created(u, said)
+		o := d.created(u, said)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
 		return o, nil
 	case xp.IsConversion(err):
-		o := r.created(u, said)
+		o := d.created(u, said)
 		o.Reason = strings.TrimSuffix("whether it is there already can't be read: "+err.Error()+"; "+o.Reason, "; ")
 
 		return o, nil
 	case err != nil:
 		return report.Outcome{}, err
 	case exists:
-		return r.existing(ctx, self, said)
+		return d.existing(ctx, self, said)
 	default:
-		return r.created(u, said), nil
+		return d.created(u, said), nil
 	}
 }
 
 // unserved says why what is of a kind that is not served does not come back.
-func (r *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
-	if name := r.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
+func (d *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) string {
+	if name := d.cluster.inactive(ctx, gvk.GroupKind()); name != "" {
 		return "the cluster does not serve " + gvk.String() + ", since its ManagedResourceDefinition " + name + " is not active; " + xp.HowToActivate(name) +
 			". Then restore again"
 	}
@@ -283,12 +283,12 @@ func (r *dryRun) unserved(ctx context.Context, gvk schema.GroupVersionKind) stri
 }
 
 // created says how an item comes back that is not live, and has it be there from now on.
-func (r *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
-	r.cluster.add(u)
+func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) report.Outcome {
+	d.cluster.add(u)
 	if isCopy(said) {
 		return report.Outcome{Action: report.Clone, Reason: warnings(said)}
 	}
-	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == r.restore.Namespace+"/"+r.restore.Name {
+	if h, err := adoption.HoldOf(u); err == nil && h != nil && h.Restore == d.restore.Namespace+"/"+d.restore.Name {
 		return report.Outcome{Action: report.Keep, Reason: whyHeld(u, h)}
 	}
 
@@ -296,8 +296,8 @@ func (r *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) rep
 }
 
 // existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment later.
-func (r *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
-	deleting, err := r.cluster.Deleting(ctx, self)
+func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
+	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {
 	case err != nil:
 		return report.Outcome{}, err

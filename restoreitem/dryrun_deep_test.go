@@ -27,14 +27,14 @@ func TestRehearseOfAChain(t *testing.T) {
 
 			return anything(gvk)
 		}}
-		fates, err := rehearsed(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
+		results, err := rehearsed(t.Context(), packed(t, chain...), cluster, restoreOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(fates) != length {
-			t.Fatalf("got %d fates of %d items", len(fates), length)
+		if len(results) != length {
+			t.Fatalf("got %d fates of %d items", len(results), length)
 		}
-		for i, f := range fates {
+		for i, f := range results {
 			if want := name(length - 1 - i); f.Item.Name != want || (f.For == nil) != (i == length-1) {
 				t.Errorf("fate %d is that of %s for %v, want %s: an owner comes before what it owns", i, f.Item, f.For, want)
 			}

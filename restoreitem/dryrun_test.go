@@ -77,16 +77,16 @@ func packed(t *testing.T, objects ...*unstructured.Unstructured) *archive.Backup
 }
 
 // rehearsed is what becomes of all items.
-func rehearsed(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (fates []report.ItemResult, err error) {
-	err = DryRun(ctx, b, cluster, restore, func(f report.ItemResult) { fates = append(fates, f) })
+func rehearsed(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore) (results []report.ItemResult, err error) {
+	err = DryRun(ctx, b, cluster, restore, func(f report.ItemResult) { results = append(results, f) })
 
-	return fates, err
+	return results, err
 }
 
 // told is what a rehearsal says of each item, in its order.
-func told(fates []report.ItemResult) []string {
+func told(results []report.ItemResult) []string {
 	var all []string
-	for _, f := range fates {
+	for _, f := range results {
 		s := string(f.Outcome.Action) + " " + f.Item.String()
 		if f.Namespace != "" {
 			s += " in " + f.Namespace
@@ -221,14 +221,14 @@ func TestRehearse(t *testing.T) {
 			if tc.scene != nil {
 				scenery = tc.scene
 			}
-			fates, err := rehearsed(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
+			results, err := rehearsed(t.Context(), packed(t, tc.backup...), scenery, restoreOf(tc.mapping))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, told(fates)); diff != "" {
+			if diff := cmp.Diff(tc.want, told(results)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
-			for _, f := range fates {
+			for _, f := range results {
 				if strings.Contains(f.Outcome.Reason, "restored from a backup") {
 					t.Errorf("What is on a restored object is no reason for who has restored nothing yet: %s", f.Outcome.Reason)
 				}
@@ -263,13 +263,13 @@ func TestRehearseOfWhatIsNotActive(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			fates, err := rehearsed(t.Context(), packed(t, xptest.MR("b")), &scene{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
+			results, err := rehearsed(t.Context(), packed(t, xptest.MR("b")), &scene{cluster: live(), resources: unserved, inactive: tc.inactive}, restoreOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := report.Outcome{Action: report.Refuse, Reason: tc.want}
-			if len(fates) != 1 || fates[0].Outcome != want {
-				t.Errorf("%s\ngot %+v", tc.reason, fates)
+			if len(results) != 1 || results[0].Outcome != want {
+				t.Errorf("%s\ngot %+v", tc.reason, results)
 			}
 		})
 	}
@@ -277,13 +277,13 @@ func TestRehearseOfWhatIsNotActive(t *testing.T) {
 
 func TestRehearseOfWhatMayNotBeRead(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errAPI)
-	fates, err := rehearsed(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
+	results, err := rehearsed(t.Context(), packed(t, xptest.Object("v1", "ConfigMap", "team-a", "c")), &scene{cluster: nobody(refused), resources: anything}, restoreOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := report.Outcome{Action: report.Create, Reason: "whether it is there already may not be read"}
-	if len(fates) != 1 || fates[0].Outcome != want {
-		t.Errorf("A backup has more than whoever plans its restore may read; got %+v", fates)
+	if len(results) != 1 || results[0].Outcome != want {
+		t.Errorf("A backup has more than whoever plans its restore may read; got %+v", results)
 	}
 }
 
@@ -330,14 +330,14 @@ func (u unconverted) Named(ctx context.Context, gvk schema.GroupVersionKind, nam
 func TestRehearseGoesOnWithoutAKind(t *testing.T) {
 	s := newShop()
 	b := packed(t, s.all()...)
-	fates, err := rehearsed(t.Context(), b, unconverted{&scene{cluster: live(), resources: anything}}, restoreOf(nil))
+	results, err := rehearsed(t.Context(), b, unconverted{&scene{cluster: live(), resources: anything}}, restoreOf(nil))
 	if err != nil {
 		t.Fatalf("One kind that can't be converted says nothing of others: %v", err)
 	}
-	if len(fates) != len(b.Items) {
-		t.Errorf("of %d items %d are told of", len(b.Items), len(fates))
+	if len(results) != len(b.Items) {
+		t.Errorf("of %d items %d are told of", len(b.Items), len(results))
 	}
-	for _, f := range fates {
+	for _, f := range results {
 		if named := strings.Contains(f.Outcome.Reason, errDown.Error()); named != (f.Item.Kind == xptest.ManagedKind) {
 			t.Errorf("%s: %s", f.Item, f.Outcome.Reason)
 		}

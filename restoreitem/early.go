@@ -79,18 +79,18 @@ func (o *Order) isFirst(item *unstructured.Unstructured) bool {
 }
 
 // isEarly reports whether an item was asked for before the turn of custom resources.
-func (a *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
-	if a == nil {
+func (ri *RequestedItems) isEarly(item *unstructured.Unstructured) bool {
+	if ri == nil {
 		return false
 	}
-	_, ok := a.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
+	_, ok := ri.early.Load(itemName{item.GroupVersionKind().Group, item.GetNamespace(), item.GetName()})
 
 	return ok
 }
 
 // isBeforeClaim reports whether a connection secret comes back before its claim.
-func (a *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
-	_, ok := a.claimed.Load(xp.RefTo(secret).ID())
+func (ri *RequestedItems) isBeforeClaim(secret *unstructured.Unstructured) bool {
+	_, ok := ri.claimed.Load(xp.RefTo(secret).ID())
 
 	return ok
 }

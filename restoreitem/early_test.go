@@ -83,16 +83,16 @@ func TestRehearseBringsNothingAhead(t *testing.T) {
 			})
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
-			fates, err := rehearsed(t.Context(), packed(t, backup...), &scene{cluster: live(), resources: anything}, restore)
+			results, err := rehearsed(t.Context(), packed(t, backup...), &scene{cluster: live(), resources: anything}, restore)
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := told(fates)
+			said := told(results)
 			at := slices.Index(said, "create ConfigMap team-a/zz")
 			if at < 0 {
 				t.Fatalf("it is not restored: %v", said)
 			}
-			for _, f := range fates[:at] {
+			for _, f := range results[:at] {
 				if kind := f.Item.Kind; kind == xptest.ManagedKind && f.Outcome.Action != "hold" {
 					t.Errorf("%s\n%s is not held and comes before a ConfigMap: %v", tc.reason, f.Item, said)
 				}
@@ -125,16 +125,16 @@ func TestOrderSparesClaims(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &RequestedItems{}
+			requested := &RequestedItems{}
 			in := inputFor(tc.secret, restoreOf(nil))
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).WithClaimKinds(tc.claims).Execute(in)
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).WithClaimKinds(tc.claims).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.first, out.AdditionalItems); diff != "" {
 				t.Errorf("%s\nfirst: -want, +got:\n%s", tc.reason, diff)
 			}
-			adopted, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(in)
+			adopted, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(requested).Execute(in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -188,11 +188,11 @@ func TestHeldWhileEarly(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks := &RequestedItems{}
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), asks, log).Execute(inputFor(tc.asker, restoreOf(nil))); err != nil {
+			requested := &RequestedItems{}
+			if _, err := NewOrder(Crossplane(), ResourceMapperFn(mapper), requested, log).Execute(inputFor(tc.asker, restoreOf(nil))); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(inputFor(mr, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(requested).Execute(inputFor(mr, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,11 +218,11 @@ func TestRehearseSparesClaimsOffline(t *testing.T) {
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "orderclaims.example.org", xptest.JSON(
 		`{"spec":{"group":"example.org","scope":"Namespaced","names":{"kind":"OrderClaim","plural":"orderclaims","categories":["claim"]},
 		"versions":[{"name":"v1alpha1","served":true}]}}`))
-	fates, err := rehearsed(t.Context(), packed(t, crd, claim, s.xr, s.mr, s.secret, xptest.Secret("c", xptest.ControlledBy(claim))), nil, restoreOf(nil))
+	results, err := rehearsed(t.Context(), packed(t, crd, claim, s.xr, s.mr, s.secret, xptest.Secret("c", xptest.ControlledBy(claim))), nil, restoreOf(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := told(fates)
+	said := told(results)
 	if secret, held := slices.Index(said, "create Secret team-a/c"), slices.Index(said, "hold OrderClaim team-a/c"); secret < 0 || held < secret {
 		t.Errorf("The claim comes at its own turn: %v", said)
 	}

@@ -8,11 +8,11 @@ import (
 )
 
 // requires returns what the CompositionRevision of an XR requires, if the restore has come to that.
-func (a *RequestedItems) requires(xr *unstructured.Unstructured) []string {
-	if a == nil {
+func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
+	if ri == nil {
 		return nil
 	}
-	v, _ := a.required.Load(xp.CompositeFrom(xr).Revision())
+	v, _ := ri.required.Load(xp.CompositeFrom(xr).Revision())
 	required, _ := v.([]string)
 
 	return required

@@ -81,13 +81,13 @@ func TestAdoptNotesEnvironmentConfigs(t *testing.T) {
 
 func TestAdoptNotesWhatARevisionRequires(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
-	asks, xr := &RequestedItems{}, xptest.XR("x")
+	requested, xr := &RequestedItems{}, xptest.XR("x")
 	revision := xptest.Revision(xptest.RevisionName, xr, xptest.JSON(`{"spec":{"pipeline":[{"step":"a","requirements":{"requiredSchemas":[{}]}}]}}`))
-	order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
+	order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
 	if _, err := order.Execute(inputFor(revision, restoreOf(nil))); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"requiredSchemas of the step a"}, asks.requires(xr)); diff != "" {
+	if diff := cmp.Diff([]string{"requiredSchemas of the step a"}, requested.requires(xr)); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	var none *RequestedItems

@@ -22,11 +22,11 @@ func NewVeleroFeatures(features func() []string) *VeleroFeatures {
 }
 
 // writesOwners reports whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
-func (s *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
-	if s == nil || !slices.Contains(s.features(), FeatureRelink) {
+func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
+	if f == nil || !slices.Contains(f.features(), FeatureRelink) {
 		return false
 	}
-	s.told.Do(func() {
+	f.told.Do(func() {
 		log.Info("Velero's own " + FeatureRelink + " is on, so owner references are left to it; holds, order and all else are as ever. " +
 			"It writes those of the kinds that its ConfigMap lists in inScope. Of the others Crossplane takes control of what an XR lists, and the rest has no owner: " +
 			"see docs/compatibility.md")

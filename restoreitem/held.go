@@ -65,8 +65,8 @@ func (m *rememberedHolds) drop(u *unstructured.Unstructured) {
 }
 
 // Lifted is told of each step that an adoption has taken in this process.
-func (a *RequestedItems) Lifted(c adoption.Change) {
+func (ri *RequestedItems) Lifted(c adoption.Change) {
 	if c.Target != nil && c.Lifts() {
-		a.held.drop(c.Target)
+		ri.held.drop(c.Target)
 	}
 }

@@ -13,29 +13,29 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	asks := &RequestedItems{}
+	requested := &RequestedItems{}
 	mr, xr := xptest.MR("b"), xptest.XR("x")
-	asks.held.add(xp.RefTo(mr), true, adoption.Hold{Observes: true, Restore: "velero/monday"}, &adoption.Hold{Policies: []string{"*"}})
-	asks.held.add(xp.RefTo(xr), false, adoption.Hold{Quarantine: true}, &adoption.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
-	asks.held.add(xp.RefTo(xptest.MR("copy")), true, adoption.Hold{Clone: "b"}, &adoption.Hold{})
-	if h := asks.held.get(xp.RefTo(mr).ID()); h == nil || !h.Observes || len(h.Policies) != 1 {
+	requested.held.add(xp.RefTo(mr), true, adoption.Hold{Observes: true, Restore: "velero/monday"}, &adoption.Hold{Policies: []string{"*"}})
+	requested.held.add(xp.RefTo(xr), false, adoption.Hold{Quarantine: true}, &adoption.Hold{Refs: []xp.Ref{xp.RefTo(mr)}})
+	requested.held.add(xp.RefTo(xptest.MR("copy")), true, adoption.Hold{Clone: "b"}, &adoption.Hold{})
+	if h := requested.held.get(xp.RefTo(mr).ID()); h == nil || !h.Observes || len(h.Policies) != 1 {
 		t.Errorf("all that an MR is held for is needed to hold it again: %+v", h)
 	}
-	if h := asks.held.get(xp.RefTo(xr).ID()); h == nil || !h.Quarantine || len(h.Refs) > 0 {
+	if h := requested.held.get(xp.RefTo(xr).ID()); h == nil || !h.Quarantine || len(h.Refs) > 0 {
 		t.Errorf("what an XR lists it says itself: %+v", h)
 	}
-	if asks.held.get(xp.RefTo(xptest.MR("copy")).ID()) != nil {
+	if requested.held.get(xp.RefTo(xptest.MR("copy")).ID()) != nil {
 		t.Error("what is a copy has no operation")
 	}
 	marked := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: "{}"}}}
 	lifts := map[string]any{"metadata": map[string]any{"annotations": map[string]any{adoption.AnnotationHold: nil}}}
 	for _, u := range []*unstructured.Unstructured{mr, xr} {
-		asks.Lifted(adoption.Change{Target: u, Patch: marked})
-		if asks.held.get(xp.RefTo(u).ID()) == nil {
+		requested.Lifted(adoption.Change{Target: u, Patch: marked})
+		if requested.held.get(xp.RefTo(u).ID()) == nil {
 			t.Errorf("%s is still held", xp.String(u))
 		}
-		asks.Lifted(adoption.Change{Target: u, Patch: lifts})
-		if asks.held.get(xp.RefTo(u).ID()) != nil {
+		requested.Lifted(adoption.Change{Target: u, Patch: lifts})
+		if requested.held.get(xp.RefTo(u).ID()) != nil {
 			t.Errorf("the hold of %s was lifted, which is no loss", xp.String(u))
 		}
 	}

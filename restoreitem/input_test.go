@@ -92,16 +92,16 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks, restore := &RequestedItems{}, restoreOf(tc.mapping)
+			requested, restore := &RequestedItems{}, restoreOf(tc.mapping)
 			if tc.spec.BackupName != "" {
 				restore.Spec = tc.spec
 			}
 			if tc.came != nil {
-				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.came, restore)); err != nil {
+				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.came, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}
-			a := NewAdopt(Crossplane(), tc.live, nil, log).WithRequestedItems(asks)
+			a := NewAdopt(Crossplane(), tc.live, nil, log).WithRequestedItems(requested)
 			i := &item{Unstructured: tc.item.DeepCopy(), original: tc.item, restore: restore, log: log}
 			a.findInputs(i)
 			held := i.holdOf(i.settings)
@@ -228,14 +228,14 @@ func TestRehearseHoldsWhatLacksItsInput(t *testing.T) {
 		"It is missing.":        {items: []*unstructured.Unstructured{mr}, want: report.Keep},
 		"The backup brings it.": {items: []*unstructured.Unstructured{mr, secret}, want: report.Create},
 	} {
-		fates, err := rehearsed(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
+		results, err := rehearsed(t.Context(), packed(t, tc.items...), nil, restoreOf(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := slices.IndexFunc(fates, func(f report.ItemResult) bool { return f.Item.Kind == mr.GetKind() })
-		said := strings.Contains(fates[n].Outcome.Reason, "Secret infra/password, which its provider reads")
-		if fates[n].Outcome.Action != tc.want || said != (tc.want == report.Keep) {
-			t.Errorf("%s\ngot %+v", reason, fates[n])
+		n := slices.IndexFunc(results, func(f report.ItemResult) bool { return f.Item.Kind == mr.GetKind() })
+		said := strings.Contains(results[n].Outcome.Reason, "Secret infra/password, which its provider reads")
+		if results[n].Outcome.Action != tc.want || said != (tc.want == report.Keep) {
+			t.Errorf("%s\ngot %+v", reason, results[n])
 		}
 	}
 }

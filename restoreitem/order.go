@@ -56,8 +56,8 @@ type Order struct {
 var _ riav2.RestoreItemAction = &Order{}
 
 // NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same RequestedItems.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, asks *RequestedItems, log logrus.FieldLogger) *Order {
-	return &Order{selector: selector, mapper: mapper, requested: asks, log: log}
+func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger) *Order {
+	return &Order{selector: selector, mapper: mapper, requested: requested, log: log}
 }
 
 // WithXRDCheck has the action restore nothing whose XRD is being deleted.

@@ -60,8 +60,8 @@ func TestOrderAsksUntilLive(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks, restore := &RequestedItems{}, &velerov1.Restore{Spec: tc.spec}
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
+			requested, restore := &RequestedItems{}, &velerov1.Restore{Spec: tc.spec}
+			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
 			first, err := order.Execute(inputFor(a, restore))
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestOrderAsksUntilLive(t *testing.T) {
 			if diff := cmp.Diff([]velero.ResourceIdentifier{there}, first.AdditionalItems); diff != "" {
 				t.Fatalf("The first that names an XR must always ask for it\n-want, +got:\n%s", diff)
 			}
-			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log).WithRequestedItems(asks).Execute(inputFor(a, restore)); err != nil {
+			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log).WithRequestedItems(requested).Execute(inputFor(a, restore)); err != nil {
 				t.Fatal(err)
 			}
 			then, err := order.Execute(inputFor(tc.then, restore))

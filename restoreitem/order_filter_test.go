@@ -40,11 +40,11 @@ func runOrders(t *testing.T, cases map[string]orderCase) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &RequestedItems{}
+			requested := &RequestedItems{}
 			for _, u := range tc.asked {
-				asks.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
+				requested.add(xptest.Claim("o"), u.GroupVersionKind().Group, u.GetName())
 			}
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.item, &velerov1.Restore{Spec: tc.spec}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,11 +155,11 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 	theirs := xptest.XR("x", xptest.ClaimedBy(xptest.Claim("o", xptest.In("team-b"))))
 	restore := &velerov1.Restore{Spec: teamA()}
 	log, _ := logtest.NewNullLogger()
-	asks := &RequestedItems{}
+	requested := &RequestedItems{}
 	mapper := ResourceMapperFn(served)
 	skipped := func(item *unstructured.Unstructured) bool {
 		t.Helper()
-		out, err := NewOrder(Crossplane(), mapper, asks, log).Execute(inputFor(item, restore))
+		out, err := NewOrder(Crossplane(), mapper, requested, log).Execute(inputFor(item, restore))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestOrderRemembersWhatWasAskedFor(t *testing.T) {
 		t.Error("Nobody has asked for it by name.")
 	}
 	forged := xptest.NamespacedMR("b", xptest.ControlledBy(theirs))
-	if out, err := NewOrder(Composed(), mapper, asks, log).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
+	if out, err := NewOrder(Composed(), mapper, requested, log).Execute(inputFor(forged, restore)); err != nil || len(out.AdditionalItems) != 1 {
 		t.Fatalf("An owner comes first; got %+v, %v", out, err)
 	}
 	if !skipped(theirs) {

@@ -160,15 +160,15 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks := &RequestedItems{}
+			requested := &RequestedItems{}
 			failing := func(schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 				return schema.GroupVersionResource{}, false, errAPI
 			}
 			owned := xptest.With(tc.secret, xptest.ControlledBy(tc.mr))
-			if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), asks, log).Execute(inputFor(owned, tc.restore)); err != nil {
+			if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), requested, log).Execute(inputFor(owned, tc.restore)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(asks).Execute(inputFor(tc.mr, tc.restore))
+			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(requested).Execute(inputFor(tc.mr, tc.restore))
 			if err != nil {
 				t.Fatal(err)
 			}

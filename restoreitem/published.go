@@ -85,8 +85,8 @@ func includesSecretsOf(restore *velerov1.Restore, namespace string) bool {
 }
 
 // publisherOf returns what a Secret was reached for, and reports whether it was reached at all and whether it is that one's: the backup may have been written to.
-func (a *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
-	v, reached := a.reached.Load(xp.RefTo(secret).ID())
+func (ri *RequestedItems) publisherOf(secret *unstructured.Unstructured) (by publisher, reached, owned bool) {
+	v, reached := ri.reached.Load(xp.RefTo(secret).ID())
 	if !reached {
 		return publisher{}, false, false
 	}

@@ -134,13 +134,13 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks, restore := &RequestedItems{}, restoreOf(nil)
+			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = tc.spec
 			if tc.in != "" {
 				restore.Namespace = tc.in
 			}
 			if tc.before != nil {
-				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.before, restore)); err != nil {
+				if _, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.before, restore)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -148,7 +148,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if tc.missing {
 				c = live()
 			}
-			out, err := NewAdopt(Crossplane(), c, nil, log).WithRequestedItems(asks).Execute(inputFor(tc.item, restore))
+			out, err := NewAdopt(Crossplane(), c, nil, log).WithRequestedItems(requested).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -189,9 +189,9 @@ func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			asks := &RequestedItems{}
-			order := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log)
-			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(asks)
+			requested := &RequestedItems{}
+			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
+			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(requested)
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}

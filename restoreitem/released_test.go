@@ -32,11 +32,11 @@ func TestReleasedBackups(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fates, err := rehearsed(t.Context(), b, &scene{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
+			results, err := rehearsed(t.Context(), b, &scene{cluster: &cluster{}, resources: servedAsIn(b)}, restoreOf(nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			testFates(t, b, fates)
+			testFates(t, b, results)
 		})
 	}
 }
@@ -55,11 +55,11 @@ func servedAsIn(b *archive.Backup) ResourceMapperFn {
 	}
 }
 
-func testFates(t *testing.T, b *archive.Backup, fates []report.ItemResult) {
+func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 	t.Helper()
 	held, composed := 0, 0
 	came := map[xp.ID]bool{}
-	for _, f := range fates {
+	for _, f := range results {
 		u := b.Get(xp.Item{GroupResource: schema.ParseGroupResource(f.Resource), Namespace: f.Item.Namespace, Name: f.Item.Name})
 		if u == nil {
 			continue

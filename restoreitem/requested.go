@@ -45,27 +45,27 @@ type requestedItem struct {
 }
 
 // add takes note that an item asks for what is cluster-scoped.
-func (a *RequestedItems) add(asker *unstructured.Unstructured, group, name string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.items == nil {
-		a.items = map[scopeless]*requestedItem{}
+func (ri *RequestedItems) add(asker *unstructured.Unstructured, group, name string) {
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
+	if ri.items == nil {
+		ri.items = map[scopeless]*requestedItem{}
 	}
 	key := scopeless{group, name}
-	if a.items[key] == nil {
-		a.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
+	if ri.items[key] == nil {
+		ri.items[key] = &requestedItem{by: map[schema.GroupKind]xp.Ref{}}
 	}
-	if gk := asker.GroupVersionKind().GroupKind(); a.items[key].by[gk].Name == "" {
-		a.items[key].by[gk] = xp.RefTo(asker)
+	if gk := asker.GroupVersionKind().GroupKind(); ri.items[key].by[gk].Name == "" {
+		ri.items[key].by[gk] = xp.RefTo(asker)
 	}
 }
 
 // isRequested reports whether something has asked for a cluster-scoped item.
-func (a *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (ri *RequestedItems) isRequested(item *unstructured.Unstructured) bool {
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
 
-	return a.items[nameOf(item)] != nil
+	return ri.items[nameOf(item)] != nil
 }
 
 func nameOf(item *unstructured.Unstructured) scopeless {
@@ -73,10 +73,10 @@ func nameOf(item *unstructured.Unstructured) scopeless {
 }
 
 // mismatch returns why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
-func (a *RequestedItems) mismatch(item *unstructured.Unstructured) string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	asking, kinds := a.items[nameOf(item)], xp.RunBy(item)
+func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
+	asking, kinds := ri.items[nameOf(item)], xp.RunBy(item)
 	var by []string
 	for gk, asker := range asking.by {
 		if slices.Contains(kinds, gk) {
@@ -95,10 +95,10 @@ func (a *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 }
 
 // leftOutFor reports whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
-func (a *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	asking := a.items[scopeless{group, name}]
+func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
+	ri.mu.Lock()
+	defer ri.mu.Unlock()
+	asking := ri.items[scopeless{group, name}]
 	if asking == nil || !slices.Contains(asking.left, kind) {
 		return "", false
 	}
@@ -112,36 +112,36 @@ func (a *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (
 }
 
 // secret takes note that the backup has a connection secret, and whether the restore brings it.
-func (a *RequestedItems) secret(r xp.Ref, brings bool) {
+func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 	if brings {
-		a.secrets.Store(r.ID(), true)
+		ri.secrets.Store(r.ID(), true)
 	} else {
-		a.secrets.LoadOrStore(r.ID(), false)
+		ri.secrets.LoadOrStore(r.ID(), false)
 	}
 }
 
 // secretOf reports whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
 // Secrets before custom resources, but for those that a Secret asks for.
-func (a *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
-	if a == nil {
+func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
+	if ri == nil {
 		return false, false
 	}
-	v, known := a.secrets.Load(r.ID())
+	v, known := ri.secrets.Load(r.ID())
 	brings, _ = v.(bool)
 
 	return brings, known
 }
 
 // addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names.
-func (a *RequestedItems) addEnvironments(environments []string) {
+func (ri *RequestedItems) addEnvironments(environments []string) {
 	for _, name := range environments {
-		a.environments.Store(name, true)
+		ri.environments.Store(name, true)
 	}
 }
 
 // unrequestedEnvironment returns why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
-func (a *RequestedItems) unrequestedEnvironment(name string) string {
-	if _, ok := a.environments.Load(name); ok {
+func (ri *RequestedItems) unrequestedEnvironment(name string) string {
+	if _, ok := ri.environments.Load(name); ok {
 		return ""
 	}
 
@@ -149,26 +149,26 @@ func (a *RequestedItems) unrequestedEnvironment(name string) string {
 }
 
 // hasReached reports whether the restore has come to a Secret, of whatever type.
-func (a *RequestedItems) hasReached(secret xp.Ref) bool {
-	if a == nil {
+func (ri *RequestedItems) hasReached(secret xp.Ref) bool {
+	if ri == nil {
 		return false
 	}
-	_, ok := a.others.Load(secret.ID())
-	brings, _ := a.secretOf(secret)
+	_, ok := ri.others.Load(secret.ID())
+	brings, _ := ri.secretOf(secret)
 
 	return ok || brings
 }
 
 // addLive takes note of an object that is live.
-func (a *RequestedItems) addLive(u *unstructured.Unstructured) {
-	if a != nil {
-		a.live.Store(xp.RefTo(u).ID(), true)
+func (ri *RequestedItems) addLive(u *unstructured.Unstructured) {
+	if ri != nil {
+		ri.live.Store(xp.RefTo(u).ID(), true)
 	}
 }
 
 // isLive reports whether an object was found live.
-func (a *RequestedItems) isLive(r xp.Ref) bool {
-	_, ok := a.live.Load(r.ID())
+func (ri *RequestedItems) isLive(r xp.Ref) bool {
+	_, ok := ri.live.Load(r.ID())
 
 	return ok
 }

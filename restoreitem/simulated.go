@@ -80,7 +80,7 @@ func newSimulatedCluster(b *archive.Backup, scenery DryRunCluster) *simulatedClu
 }
 
 // serve has the kind of a CRD be served.
-func (s *simulatedCluster) serve(crd *unstructured.Unstructured) {
+func (c *simulatedCluster) serve(crd *unstructured.Unstructured) {
 	text := func(fields ...string) string {
 		t, _, _ := unstructured.NestedString(crd.Object, append([]string{"spec"}, fields...)...)
 
@@ -95,57 +95,57 @@ func (s *simulatedCluster) serve(crd *unstructured.Unstructured) {
 		}
 		gv := schema.GroupVersion{Group: text("group")}
 		gv.Version, _ = m["name"].(string)
-		s.served[gv.WithKind(text("names", "kind"))] = servedAs{
+		c.served[gv.WithKind(text("names", "kind"))] = servedAs{
 			GroupVersionResource: gv.WithResource(text("names", "plural")), namespaced: text("scope") == "Namespaced", categories: categories,
 		}
 	}
 }
 
 // add has an object be there as if it had been created, and gives it a UID.
-func (s *simulatedCluster) add(u *unstructured.Unstructured) {
-	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(s.restored)+1)))
+func (c *simulatedCluster) add(u *unstructured.Unstructured) {
+	u.SetUID(types.UID(fmt.Sprintf("rehearsed-%d", len(c.restored)+1)))
 	id := xp.RefTo(u).ID()
-	s.restored[id] = s.packer.Pack(u.Object)
-	delete(s.recent, id)
+	c.restored[id] = c.packer.Pack(u.Object)
+	delete(c.recent, id)
 }
 
 // find returns what was restored, which is not to be changed; nil if it was not.
-func (s *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
+func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	const enough = 64
-	if u, ok := s.recent[id]; ok {
+	if u, ok := c.recent[id]; ok {
 		return u
 	}
-	o, ok := s.restored[id]
+	o, ok := c.restored[id]
 	if !ok {
 		return nil
 	}
-	if len(s.recent) >= enough {
-		clear(s.recent)
+	if len(c.recent) >= enough {
+		clear(c.recent)
 	}
 	u := &unstructured.Unstructured{Object: o.Unpack(nil)}
-	s.recent[id] = u
+	c.recent[id] = u
 
 	return u
 }
 
 // note remembers why the cluster can't be read. That a kind can't be converted is for the items of that kind to say.
-func (s *simulatedCluster) note(err error) error {
-	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && s.failed == nil {
-		s.failed = err
+func (c *simulatedCluster) note(err error) error {
+	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
+		c.failed = err
 	}
 
 	return err
 }
 
 // Resource makes it a ResourceMapper.
-func (s *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
-	if s.live != nil {
-		gvr, namespaced, err := s.live.Resource(gvk)
+func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
+	if c.live != nil {
+		gvr, namespaced, err := c.live.Resource(gvk)
 		if !meta.IsNoMatchError(err) {
-			return gvr, namespaced, s.note(err)
+			return gvr, namespaced, c.note(err)
 		}
 	}
-	if r, ok := s.served[gvk]; ok {
+	if r, ok := c.served[gvk]; ok {
 		return r.GroupVersionResource, r.namespaced, nil
 	}
 
@@ -153,122 +153,122 @@ func (s *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 }
 
 // Owner, Exists, Named, Settings, IsReconciled and RaiseRevision make it a Cluster. What existed is what is live, since what is restored did not.
-func (s *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
+func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
 		r.Namespace = in
-		if u := s.find(r.ID()); u != nil {
+		if u := c.find(r.ID()); u != nil {
 			return u, nil
 		}
 	}
-	if s.live == nil {
+	if c.live == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: r.GroupVersionKind().Group, Resource: ref.Kind}, ref.Name) //nolint:wrapcheck // It is ours.
 	}
-	u, err := s.live.Owner(ctx, ref, namespace)
+	u, err := c.live.Owner(ctx, ref, namespace)
 
-	return u, s.note(err)
+	return u, c.note(err)
 }
 
 // Exists reports whether something is live. It is first asked about Secrets when they are restored, so those count.
-func (s *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
-	if r.Kind == "Secret" && s.find(r.ID()) != nil {
+func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if r.Kind == "Secret" && c.find(r.ID()) != nil {
 		return true, nil
 	}
-	exists, err := s.exists(ctx, r)
+	exists, err := c.exists(ctx, r)
 	if r.Kind == "Secret" && apierrors.IsForbidden(err) {
 		return exists, err // Who rehearses a restore need not be let read Secrets.
 	}
 
-	return exists, s.note(err)
+	return exists, c.note(err)
 }
 
-func (s *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
-	if s.live == nil {
+func (c *simulatedCluster) exists(ctx context.Context, r xp.Ref) (bool, error) {
+	if c.live == nil {
 		return false, nil
 	}
 
-	return s.live.Exists(ctx, r)
+	return c.live.Exists(ctx, r)
 }
 
 // Deleting reports whether something is live and being deleted.
-func (s *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
-	if s.live == nil {
+func (c *simulatedCluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
+	if c.live == nil {
 		return false, nil
 	}
-	deleting, err := s.live.Deleting(ctx, r)
+	deleting, err := c.live.Deleting(ctx, r)
 
-	return deleting, s.note(err)
+	return deleting, c.note(err)
 }
 
 // Named returns what is live and has an external-name.
-func (s *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if s.live == nil {
+func (c *simulatedCluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	if c.live == nil {
 		return nil, nil
 	}
-	named, err := s.live.Named(ctx, gvk, externalName)
+	named, err := c.live.Named(ctx, gvk, externalName)
 
-	return named, s.note(err)
+	return named, c.note(err)
 }
 
 // Moved returns what restores have created and has an external-name.
-func (s *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
-	if s.live == nil {
+func (c *simulatedCluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
+	if c.live == nil {
 		return nil, nil
 	}
-	moved, err := s.live.Moved(ctx, gvk, externalName)
+	moved, err := c.live.Moved(ctx, gvk, externalName)
 
-	return moved, s.note(err)
+	return moved, c.note(err)
 }
 
 // Settings returns the settings of the cluster.
-func (s *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
-	if s.live == nil {
+func (c *simulatedCluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
+	if c.live == nil {
 		return nil, nil //nolint:nilnil // No settings are settings.
 	}
-	settings, err := s.live.Settings(ctx, namespace)
+	settings, err := c.live.Settings(ctx, namespace)
 
-	return settings, s.note(err)
+	return settings, c.note(err)
 }
 
 // ConfigMap returns the data of a ConfigMap of the cluster.
-func (s *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
-	if s.live == nil {
+func (c *simulatedCluster) ConfigMap(ctx context.Context, namespace, name string) (map[string]string, error) {
+	if c.live == nil {
 		return nil, nil //nolint:nilnil // There is none.
 	}
-	data, err := s.live.ConfigMap(ctx, namespace, name)
+	data, err := c.live.ConfigMap(ctx, namespace, name)
 
-	return data, s.note(err)
+	return data, c.note(err)
 }
 
 // Restore is the one that is rehearsed, which no server has.
-func (s *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
+func (c *simulatedCluster) Restore(context.Context, string, string) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{}, nil
 }
 
 // IsReconciled reports whether Crossplane or a provider reconciles a kind.
-func (s *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
-	if r, ok := s.served[gvk]; ok && xp.AreReconciled(r.categories) {
+func (c *simulatedCluster) IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	if r, ok := c.served[gvk]; ok && xp.AreReconciled(r.categories) {
 		return true, nil
 	}
-	if s.live == nil {
+	if c.live == nil {
 		return false, nil
 	}
-	reconciled, err := s.live.IsReconciled(ctx, gvk)
+	reconciled, err := c.live.IsReconciled(ctx, gvk)
 
-	return reconciled, s.note(err)
+	return reconciled, c.note(err)
 }
 
 // IsClaimKind reports whether claims are of a kind.
-func (s *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
-	if r, ok := s.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
+func (c *simulatedCluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
+	if r, ok := c.served[gvk]; ok && slices.Contains(r.categories, xp.CategoryClaim) {
 		return true, nil
 	}
-	if s.live == nil {
+	if c.live == nil {
 		return false, nil
 	}
-	claims, err := s.live.IsClaimKind(gvk)
+	claims, err := c.live.IsClaimKind(gvk)
 
-	return claims, s.note(err)
+	return claims, c.note(err)
 }
 
 // MarkKey returns one that signs nothing: what is rehearsed is in no cluster.
@@ -285,13 +285,13 @@ func (*simulatedCluster) ReturnStatus(context.Context, adoption.Key, xp.Ref, map
 }
 
 // Terminating makes it a Definer.
-func (s *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-	if s.live == nil {
+func (c *simulatedCluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
+	if c.live == nil {
 		return nil, nil //nolint:nilnil // None is an answer.
 	}
-	u, err := s.live.Terminating(ctx, gk)
+	u, err := c.live.Terminating(ctx, gk)
 
-	return u, s.note(err)
+	return u, c.note(err)
 }
 
 // ReturnManagers would write.

@@ -102,12 +102,12 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
-			asks, restore := &RequestedItems{}, restoreOf(nil)
+			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = teamA()
-			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(asks).Execute(inputFor(mr, restore)); err != nil {
+			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(requested).Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), asks, log).Execute(inputFor(tc.secret, restore))
+			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.secret, restore))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -40,20 +40,20 @@ type XRDCheck struct {
 func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
 
 // check returns an error for what must not be restored. A nil XRDCheck lets everything pass. The namespace is the one that the item is restored to.
-func (d *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
-	if d == nil {
+func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
+	if x == nil {
 		return nil
 	}
 	self := xp.RefTo(item)
 	self.Namespace = namespace
-	if err := d.checkFormats(item, self); err != nil {
+	if err := x.checkFormats(item, self); err != nil {
 		return err
 	}
 	if xp.IsDefinition(item) {
-		return d.checkDefinition(item)
+		return x.checkDefinition(item)
 	}
 	if xp.IsComposite(item) || xp.IsClaim(item) {
-		if err := d.checkKind(self, self.GroupVersionKind().GroupKind()); err != nil {
+		if err := x.checkKind(self, self.GroupVersionKind().GroupKind()); err != nil {
 			return err
 		}
 	}
@@ -64,11 +64,11 @@ func (d *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	if !ok {
 		return nil
 	}
-	if err := d.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
+	if err := x.checkKind(self, schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()); err != nil {
 		return err
 	}
-	if why, ok := d.refusalFor(c, namespace); ok {
-		d.refused.Store(self.ID(), why)
+	if why, ok := x.refusalFor(c, namespace); ok {
+		x.refused.Store(self.ID(), why)
 
 		return fmt.Errorf("cannot restore %s: its XR %s %s was not restored, and nothing would look after it: %s", self, c.Kind, c.Name, why)
 	}
@@ -77,7 +77,7 @@ func (d *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 }
 
 // checkFormats refuses what a newer version of this plugin has written to, in a format that this one can't read.
-func (d *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
+func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
 	err := xp.CheckFormat(item)
 	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {
 		err = unread
@@ -86,15 +86,15 @@ func (d *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) er
 		return nil
 	}
 	err = fmt.Errorf("%w; %s, and restore it again", err, adoption.HowToRead)
-	d.refused.Store(self.ID(), err.Error())
+	x.refused.Store(self.ID(), err.Error())
 
 	return fmt.Errorf("cannot restore %s: %w", self, err)
 }
 
 // checkDefinition keeps what is in the backup from being written onto an XRD that is being deleted.
-func (d *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
+func (x *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 	for _, kind := range xp.DefinitionKinds(item) {
-		xrd, err := d.definer.Terminating(context.Background(), kind)
+		xrd, err := x.definer.Terminating(context.Background(), kind)
 		if err != nil {
 			return fmt.Errorf("cannot find out whether %s is being deleted: %w", xp.String(item), err)
 		}
@@ -107,8 +107,8 @@ func (d *XRDCheck) checkDefinition(item *unstructured.Unstructured) error {
 }
 
 // checkKind refuses an object if the XRD of the kind is being deleted.
-func (d *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
-	xrd, err := d.definer.Terminating(context.Background(), kind)
+func (x *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
+	xrd, err := x.definer.Terminating(context.Background(), kind)
 	if err != nil {
 		return fmt.Errorf("cannot find out whether the XRD of %s is being deleted: %w", self, err)
 	}
@@ -116,7 +116,7 @@ func (d *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 		return nil
 	}
 	why := xp.XRDTerminating(xrd) + ", and restore again"
-	d.refused.Store(self.ID(), why)
+	x.refused.Store(self.ID(), why)
 	if kind != self.GroupVersionKind().GroupKind() {
 		return fmt.Errorf("cannot restore %s, which is composed by an XR of the kind %s: %s", self, kind.Kind, why)
 	}
@@ -125,12 +125,12 @@ func (d *XRDCheck) checkKind(self xp.Ref, kind schema.GroupKind) error {
 }
 
 // refusalFor tells why the controller of an object in the namespace was refused, if it was.
-func (d *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
+func (x *XRDCheck) refusalFor(c metav1.OwnerReference, namespace string) (string, bool) {
 	r := xp.Ref{APIVersion: c.APIVersion, Kind: c.Kind, Namespace: namespace, Name: c.Name}
-	why, ok := d.refused.Load(r.ID())
+	why, ok := x.refused.Load(r.ID())
 	if !ok {
 		r.Namespace = ""
-		why, ok = d.refused.Load(r.ID())
+		why, ok = x.refused.Load(r.ID())
 	}
 	s, _ := why.(string)
 

@@ -18,24 +18,24 @@ const causeInactive = "its kind is not active"
 
 // Definitions has the Snapshot ask which kinds of MRs are not active, where something waits that is of one. The function returns the name of the
 // ManagedResourceDefinition of a kind, "" if it is active, there is none, or that can't be found out. It must return the same each time.
-func (w *Snapshot) Definitions(inactive func(schema.GroupKind) string) { w.inactive = inactive }
+func (s *Snapshot) Definitions(inactive func(schema.GroupKind) string) { s.inactive = inactive }
 
 // inactiveFor returns the name of the ManagedResourceDefinition of a kind that is not active, and "" of any other.
-func (w *Snapshot) inactiveFor(gk schema.GroupKind) string {
-	if w.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
+func (s *Snapshot) inactiveFor(gk schema.GroupKind) string {
+	if s.inactive == nil || !xp.IsCustomGroup(gk.Group) || xp.IsCrossplaneGroup(gk.Group) {
 		return ""
 	}
 
-	return w.inactive(gk)
+	return s.inactive(gk)
 }
 
 // whyNotReconciled says why the provider of an MR says nothing, if that is because its kind is not active: from Crossplane v2.4 on a provider of which no kind is
 // does not run, and before that it does nothing about this one.
-func (w *Snapshot) whyNotReconciled(u *unstructured.Unstructured) string {
-	if !IsProviders(u) || w.now.Sub(w.lastSeen(u)) < inactiveAfter {
+func (s *Snapshot) whyNotReconciled(u *unstructured.Unstructured) string {
+	if !IsProviders(u) || s.now.Sub(s.lastSeen(u)) < inactiveAfter {
 		return ""
 	}
-	name := w.inactiveFor(u.GroupVersionKind().GroupKind())
+	name := s.inactiveFor(u.GroupVersionKind().GroupKind())
 	if name == "" {
 		return ""
 	}

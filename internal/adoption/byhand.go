@@ -77,8 +77,8 @@ func (t *tree) waitsForPersonOnly(p Plan) Plan {
 }
 
 // planByHand is the Plan for something that waits for nothing but, maybe, a person.
-func (w *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
-	t := tree{w: w}
+func (s *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Plan {
+	t := tree{snapshot: s}
 	if t.awaitPerson(xp.RefTo(u), h) {
 		return t.waitsForPersonOnly(t.plan)
 	}
@@ -98,17 +98,17 @@ func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 }
 
 // Consent has what r names be observed as if a person had said that they want it adopted.
-func (w *Snapshot) Consent(r xp.Ref) {
-	u := w.Get(r)
+func (s *Snapshot) Consent(r xp.Ref) {
+	u := s.Get(r)
 	if u == nil {
 		return
 	}
-	mark, ok := w.key.consented(u)
+	mark, ok := s.key.consented(u)
 	if !ok {
 		return
 	}
 	u = u.DeepCopy()
 	xp.Annotate(u, AnnotationHold, mark)
-	delete(w.observedObjects, r.ID())
-	w.keep(r.ID(), u, true)
+	delete(s.observedObjects, r.ID())
+	s.keep(r.ID(), u, true)
 }

@@ -11,7 +11,7 @@ import (
 // nextForClaim plans for a claim whose XR was not there when the claim was restored.
 func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	if h == nil {
-		t := tree{w: w}
+		t := tree{snapshot: w}
 		t.checkReleased(claim.Unstructured)
 		t.plan.Done = len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 
@@ -24,7 +24,7 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 
 		return w.planByHand(u, h, Plan{Change: w.key.lift(u, h, "it had no XR in the backup; give its own settings back")})
 	}
-	if t := (tree{w: w}); t.awaitKnown(r) {
+	if t := (tree{snapshot: w}); t.awaitKnown(r) {
 		return t.plan
 	}
 	u := w.Get(r)
@@ -66,7 +66,7 @@ func (t *tree) releaseClaim() bool {
 	if t.awaitKnown(r) {
 		return false
 	}
-	claim := t.w.Get(r)
+	claim := t.snapshot.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
 		if claim, came := t.claimOfThisRestore(); came && t.hold != nil {
 			if _, named := xp.ClaimFrom(claim).CompositeRef(); !named {
@@ -78,7 +78,7 @@ func (t *tree) releaseClaim() bool {
 		// Any XR can name any claim; one that is held for its own XR must stay so.
 		return true
 	}
-	h, err := t.w.holdOf(claim)
+	h, err := t.snapshot.holdOf(claim)
 	if err != nil {
 		t.wait(false, "%s", err)
 
@@ -109,10 +109,10 @@ func (t *tree) releaseClaim() bool {
 // Crossplane makes an XR for each.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
-	if !ok || !p.Done || t.w.investigation == nil || !t.w.isRequested(t.xr.Unstructured) {
+	if !ok || !p.Done || t.snapshot.investigation == nil || !t.snapshot.isRequested(t.xr.Unstructured) {
 		return p
 	}
-	claim := t.w.Get(r)
+	claim := t.snapshot.Get(r)
 	if claim == nil {
 		return p
 	}
@@ -131,7 +131,7 @@ func (t *tree) unclaimed(p Plan) Plan {
 // checkFree is checkReleased for a claim, on which nothing of a hold is to stay.
 func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	t.checkReleased(claim)
-	if t.w.isSuspect(claim) && t.w.isOfRestore(claim) && t.plan.Patch == nil {
+	if t.snapshot.isSuspect(claim) && t.snapshot.isOfRestore(claim) && t.plan.Patch == nil {
 		t.plan.Change = free(claim)
 	}
 }
@@ -143,14 +143,14 @@ func (t *tree) holdClaimAgain() {
 	if !ok || t.awaitKnown(r) {
 		return
 	}
-	claim := t.w.Get(r)
-	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || !t.w.isSuspect(claim) {
+	claim := t.snapshot.Get(r)
+	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || !t.snapshot.isSuspect(claim) {
 		return
 	}
-	if h, err := t.w.holdOf(claim); h != nil || err != nil {
+	if h, err := t.snapshot.holdOf(claim); h != nil || err != nil {
 		return
 	}
-	if c, ok := t.w.holdMissing(claim, t.hold.Restore); ok {
+	if c, ok := t.snapshot.holdMissing(claim, t.hold.Restore); ok {
 		t.plan.Also = append(t.plan.Also, c)
 		t.wait(true, "%s: its hold had been taken off, and is put on again", r)
 	}
@@ -159,7 +159,7 @@ func (t *tree) holdClaimAgain() {
 // letGoOfClaim plans the release of a held claim, whose XR is adopted.
 func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 	if h.Freed {
-		t.plan.Change = t.w.key.lift(claim, h, stepFreed)
+		t.plan.Change = t.snapshot.key.lift(claim, h, stepFreed)
 
 		return
 	}
@@ -172,7 +172,7 @@ func (t *tree) letGoOfClaim(claim *unstructured.Unstructured, h *Hold) {
 		t.checkReconciled(claim) // Somebody has taken the pause off, which does no harm as long as its XR is held.
 	}
 	if len(t.plan.Waiting) == 0 && !t.takeSecret(claim) && !t.takeStored(claim, h) && !t.awaitPerson(xp.RefTo(claim), h) {
-		t.plan.Change = t.w.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
+		t.plan.Change = t.snapshot.key.lift(claim, h.withPauseOf(claim), "its XR is adopted; give its own settings back")
 		t.plan.Warning = changedFollowing(claim, h)
 	}
 }

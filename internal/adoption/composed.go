@@ -14,8 +14,8 @@ import (
 func (t *tree) checkComposed(observed bool) {
 	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
-		u := t.w.Get(r)
-		_, unknown := t.w.isUnknown(r)
+		u := t.snapshot.Get(r)
+		_, unknown := t.snapshot.isUnknown(r)
 		switch {
 		case u == nil && err == nil && !listed[r.ID()] && !unknown:
 			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
@@ -38,8 +38,8 @@ func (t *tree) checkMissing(r xp.Ref) {
 	if t.awaitKnown(r) {
 		return
 	}
-	if t.w.unserved[gk] {
-		if name := t.w.inactiveFor(gk); name != "" {
+	if t.snapshot.unserved[gk] {
+		if name := t.snapshot.inactiveFor(gk); name != "" {
 			t.wait(false, "%s: its kind is not served, since its ManagedResourceDefinition %s is not active; %s. Then restore it again", r, name, xp.HowToActivate(name))
 
 			return
@@ -53,7 +53,7 @@ func (t *tree) checkMissing(r xp.Ref) {
 
 // awaitKnown waits for what could not be read, which may be there, and reports whether r is such.
 func (t *tree) awaitKnown(r xp.Ref) bool {
-	why, unknown := t.w.isUnknown(r)
+	why, unknown := t.snapshot.isUnknown(r)
 	if unknown {
 		t.wait(false, "%s: it can't be read, so nobody knows whether it is there: %s; have the API server answer for its kind, and run this with the right to list "+
 			"and patch %s", r, why, r.GroupVersionKind().GroupKind())
@@ -87,12 +87,12 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	listed, err := t.listed()
 
-	return err == nil && listed[r.ID()] && xp.Composed(t.xr, u) && t.w.restored[u.GetUID()]
+	return err == nil && listed[r.ID()] && xp.Composed(t.xr, u) && t.snapshot.restored[u.GetUID()]
 }
 
 // checkObserved reports whether a composed resource was reconciled since it was restored.
 func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
-	if h, err := t.w.holdOf(u); err == nil && h != nil && h.Clone != "" {
+	if h, err := t.snapshot.holdOf(u); err == nil && h != nil && h.Clone != "" {
 		t.plan.Failed = fmt.Sprintf("%s stays held: %s: %s", xp.String(t.xr.Unstructured), r, h.Reason)
 
 		return false
@@ -111,7 +111,7 @@ func (t *tree) checkObserved(r xp.Ref, u *unstructured.Unstructured) bool {
 
 // checkNested reports whether a composed XR is adopted.
 func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
-	switch h, err := t.w.holdOf(u); {
+	switch h, err := t.snapshot.holdOf(u); {
 	case HoldsNothing(u, err), err == nil && h == nil:
 		return true
 	case errors.Is(err, ErrForged):
@@ -143,7 +143,7 @@ func (t *tree) checkRefs() {
 		return
 	}
 	for _, r := range t.hold.Refs {
-		if !listed[r.ID()] && t.w.Has(r) {
+		if !listed[r.ID()] && t.snapshot.Has(r) {
 			t.wait(false, "%s: the XR no longer references it; put it back into its resourceRefs, or delete it with deletionPolicy Orphan", r)
 		}
 	}

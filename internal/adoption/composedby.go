@@ -40,31 +40,31 @@ var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 }
 
 // composedNow returns the index of what there is now. To look through all takes long where there are a hundred thousand, so it is kept until something changes.
-func (w *Snapshot) composedNow() *composedIndex {
-	if w.index != nil && w.index.at == w.clock {
-		return w.index
+func (s *Snapshot) composedNow() *composedIndex {
+	if s.index != nil && s.index.at == s.clock {
+		return s.index
 	}
-	x := &composedIndex{at: w.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
+	x := &composedIndex{at: s.clock, controlled: map[types.UID][]broughtBack{}, labelled: map[string][]broughtBack{}}
 	xrs := map[types.UID]bool{}
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if f.composite {
 			xrs[f.uid] = true
 		}
 	})
-	for _, u := range w.objects {
-		w.addTo(x, xrs, u)
+	for _, u := range s.objects {
+		s.addTo(x, xrs, u)
 	}
-	for _, o := range w.packed {
-		w.addTo(x, xrs, &unstructured.Unstructured{Object: o.Unpack(shapeComposed)})
+	for _, o := range s.packed {
+		s.addTo(x, xrs, &unstructured.Unstructured{Object: o.Unpack(shapeComposed)})
 	}
-	w.index = x
+	s.index = x
 
 	return x
 }
 
 // addTo adds an object to the index, if a restore has created it and an XR may have composed it.
-func (w *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
-	if !w.restored[u.GetUID()] || u.GetDeletionTimestamp() != nil {
+func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructured.Unstructured) {
+	if !s.restored[u.GetUID()] || u.GetDeletionTimestamp() != nil {
 		return
 	}
 	c, controlled := xp.Controller(u)
@@ -83,8 +83,8 @@ func (w *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 
 // unlisted returns what restores have brought back that says that the XR composed it, and that the XR does not list: it controls it; or nothing does, or an
 // earlier XR of the same name did, it has the label of the XR's tree, and no other XR lists it either.
-func (w *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
-	x := w.composedNow()
+func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
+	x := s.composedNow()
 	var found []broughtBack
 	for _, b := range x.controlled[xr.GetUID()] {
 		if !listed[b.ID()] {
@@ -99,7 +99,7 @@ func (w *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBac
 		switch {
 		case listed[b.ID()], xr.GetNamespace() != "" && b.Namespace != xr.GetNamespace():
 		case b.controller != nil && !isEarlier(b.controller, xr):
-		case w.listedBySomeXR(x)[b.ID()]:
+		case s.listedBySomeXR(x)[b.ID()]:
 		default:
 			found = append(found, b)
 		}
@@ -116,16 +116,16 @@ func isEarlier(c *metav1.OwnerReference, xr xp.Composite) bool {
 	return r.ID() == xp.RefTo(xr.Unstructured).ID() && c.UID != xr.GetUID()
 }
 
-func (w *Snapshot) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
+func (s *Snapshot) listedBySomeXR(x *composedIndex) map[xp.ID]bool {
 	if x.listed != nil {
 		return x.listed
 	}
 	x.listed = map[xp.ID]bool{}
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if !f.composite {
 			return
 		}
-		refs, _ := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // What can't be read lists nothing.
+		refs, _ := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // What can't be read lists nothing.
 		for _, r := range refs {
 			x.listed[r.ID()] = true
 		}

@@ -97,7 +97,7 @@ func (t *tree) following(h *Hold) *Hold {
 	if !ok || !h.Pinned {
 		return h
 	}
-	claim := t.w.Get(r)
+	claim := t.snapshot.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) || xp.IsPaused(claim) || xp.HasAnnotation(claim, AnnotationHold) {
 		return h
 	}
@@ -139,11 +139,11 @@ func (t *tree) heldClaim() (*unstructured.Unstructured, *Hold) {
 	if !ok {
 		return nil, nil
 	}
-	claim := t.w.Get(r)
+	claim := t.snapshot.Get(r)
 	if claim == nil || !xp.Bound(xp.ClaimFrom(claim), t.xr) {
 		return nil, nil
 	}
-	h, err := t.w.holdOf(claim)
+	h, err := t.snapshot.holdOf(claim)
 	if err != nil || h == nil || h.Freed {
 		return nil, nil
 	}

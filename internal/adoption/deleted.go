@@ -41,8 +41,8 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 // composedDeleted returns which of the composed resources are being deleted, and which are not there at all.
 func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
-		u := t.w.Get(r)
-		if _, unknown := t.w.isUnknown(r); u == nil && !unknown {
+		u := t.snapshot.Get(r)
+		if _, unknown := t.snapshot.isUnknown(r); u == nil && !unknown {
 			absent = append(absent, r)
 		}
 		if u != nil && u.GetDeletionTimestamp() != nil {

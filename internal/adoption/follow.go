@@ -11,12 +11,12 @@ import (
 // checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a mode that this Crossplane does not have, it returns the name
 // of the revision that the XR follows anyway when it has its own settings back, as long as nothing that the XR composes would be left out there.
 func (t *tree) checkRevision() (follows string) {
-	if !t.hold.Pinned || t.xr.Revision() == "" || t.w.Has(revisionRef(t.xr)) {
+	if !t.hold.Pinned || t.xr.Revision() == "" || t.snapshot.Has(revisionRef(t.xr)) {
 		return ""
 	}
 	why := ", and set its revision there"
 	if t.hold.UpdatePolicy == nil || *t.hold.UpdatePolicy != xp.UpdateManual {
-		newest := t.w.newestRevision(t.xr)
+		newest := t.snapshot.newestRevision(t.xr)
 		unnamed := t.unnamed(newest)
 		if newest.Object != nil && len(unnamed) == 0 {
 			t.checkPipeline(newest)
@@ -42,7 +42,7 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	named := xp.ComposedNames(revision)
 	var unnamed []xp.Ref
 	for _, r := range t.hold.Refs {
-		u := t.w.Get(r)
+		u := t.snapshot.Get(r)
 		if u == nil {
 			continue // It is waited for.
 		}
@@ -68,7 +68,7 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	}
 	annotations := map[string]any{}
 	h.Revision = now // Nobody else has changed it.
-	if mark, err := t.w.key.mark(xp.RefTo(u), &h); err == nil {
+	if mark, err := t.snapshot.key.mark(xp.RefTo(u), &h); err == nil {
 		annotations[AnnotationHold] = mark
 	}
 	p := xp.Instance{Unstructured: u}.Field("compositionRevisionRef", ref)
@@ -77,9 +77,9 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 }
 
 // newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; an empty one if none was observed.
-func (w *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
+func (s *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
 	newest, highest := &unstructured.Unstructured{}, int64(-1)
-	for _, u := range w.platform.revisions[xr.Composition()] {
+	for _, u := range s.platform.revisions[xr.Composition()] {
 		if _, ok := xp.Controller(u); !ok {
 			continue // It was restored without its Composition, which nobody follows.
 		}

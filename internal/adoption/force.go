@@ -37,7 +37,7 @@ func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	case h == nil:
 		return ForceAssessment{}
 	}
-	f := forceAssessor{w: w, u: u, hold: h}
+	f := forceAssessor{snapshot: w, u: u, hold: h}
 	if err := w.key.verify(r, xp.Annotation(u, AnnotationHold)); err != nil {
 		f.risk("its annotation %s can't be relied on: %s. What follows, and the settings that come back, are what it says", AnnotationHold, err)
 	}
@@ -111,9 +111,9 @@ const RiskHeld = "is held itself"
 type forceAssessor struct {
 	ForceAssessment
 
-	w    *Snapshot
-	u    *unstructured.Unstructured
-	hold *Hold
+	snapshot *Snapshot
+	u        *unstructured.Unstructured
+	hold     *Hold
 	// named are the objects that a risk names.
 	named []string
 }
@@ -134,7 +134,7 @@ func (f *forceAssessor) composite() {
 	if f.hold.ownPause() {
 		f.risk("it stays paused, as it was; what follows happens when somebody takes that off")
 	}
-	t := tree{w: f.w, xr: xr, hold: f.hold}
+	t := tree{snapshot: f.snapshot, xr: xr, hold: f.hold}
 	listed, err := t.listed()
 	if f.u.GetDeletionTimestamp() != nil {
 		f.risk("it is being deleted: Crossplane carries on with that, and deletes all that it composes: %s", names(f.hold.Refs))
@@ -142,7 +142,7 @@ func (f *forceAssessor) composite() {
 	for _, r := range f.hold.Refs {
 		f.composed(r, err != nil || listed[r.ID()])
 	}
-	if xrd := f.w.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
+	if xrd := f.snapshot.definitionOf(f.u.GroupVersionKind().GroupKind()); xrd != nil && xrd.GetDeletionTimestamp() != nil {
 		f.named = append(f.named, xp.String(f.u)+": ")
 		f.risk("its XRD %s is being deleted: Crossplane deletes this XR, and all that it composes: %s", xrd.GetName(), names(f.hold.Refs))
 	}
@@ -151,11 +151,11 @@ func (f *forceAssessor) composite() {
 }
 
 func (f *forceAssessor) composed(r xp.Ref, listed bool) {
-	u := f.w.Get(r)
-	why, unknown := f.w.isUnknown(r)
+	u := f.snapshot.Get(r)
+	why, unknown := f.snapshot.isUnknown(r)
 	switch {
 	case u == nil && !listed: // Nobody looks for it any more.
-	case u == nil && f.w.unserved[r.GroupVersionKind().GroupKind()]:
+	case u == nil && f.snapshot.unserved[r.GroupVersionKind().GroupKind()]:
 		f.riskOf(r, "is missing and its kind is not served: Crossplane can't reconcile this until it is, and then makes it anew, with an external resource of "+
 			"its own if it is a managed resource")
 	case unknown:
@@ -194,7 +194,7 @@ func (f *forceAssessor) composition(xr xp.Composite) {
 		return
 	}
 	f.named = append(f.named, "CompositionRevision "+xr.Revision()+": it is neither")
-	newest := f.w.newestRevision(xr).GetName()
+	newest := f.snapshot.newestRevision(xr).GetName()
 	switch {
 	case newest == "":
 		f.risk("its Composition %s has no revision here: Crossplane can't reconcile it until there is one", xr.Composition())
@@ -233,13 +233,13 @@ func (f *forceAssessor) managed() {
 
 // ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing else that it waits for has been said.
 func (f *forceAssessor) ownerless() {
-	why := f.w.riskOfOwnerless(f.u, f.hold)
+	why := f.snapshot.riskOfOwnerless(f.u, f.hold)
 	if why == "" {
 		return
 	}
 	f.named = append(f.named, xp.String(f.u)+": ")
 	f.risk("%s", why)
-	for _, why := range []string{f.w.missingSecret(f.u, f.hold), f.w.missingInput(f.u, f.hold)} {
+	for _, why := range []string{f.snapshot.missingSecret(f.u, f.hold), f.snapshot.missingInput(f.u, f.hold)} {
 		if why != "" {
 			f.risk("this is not waited for any more: %s: %s", xp.String(f.u), why)
 		}
@@ -250,8 +250,8 @@ func (f *forceAssessor) ownerless() {
 func (f *forceAssessor) claim() {
 	claim := xp.ClaimFrom(f.u)
 	r, ok := claim.CompositeRef()
-	why, unknown := f.w.isUnknown(r)
-	switch xr := f.w.Get(r); {
+	why, unknown := f.snapshot.isUnknown(r)
+	switch xr := f.snapshot.Get(r); {
 	case !ok:
 	case xr == nil && unknown:
 		f.risk("%s can't be read (%s): if it is missing, Crossplane makes another XR, and all that it composes anew, with other external resources", r, why)
@@ -267,7 +267,7 @@ func (f *forceAssessor) claim() {
 
 // rest are the other things that were waited for.
 func (f *forceAssessor) rest() {
-	for _, waiting := range Next(f.w, xp.RefTo(f.u)).Waiting {
+	for _, waiting := range Next(f.snapshot, xp.RefTo(f.u)).Waiting {
 		if !slices.ContainsFunc(f.named, func(name string) bool { return strings.HasPrefix(waiting, name) }) {
 			f.risk("this is not waited for any more: %s", waiting)
 		}

@@ -33,15 +33,15 @@ const causeInput = "a Secret that its provider reads is missing"
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
 // missingInput says why u, which is held, waits for a Secret that its provider reads; "" if it doesn't.
-func (w *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
-	if w.secretless || h.ownPause() || !xp.IsPaused(u) {
+func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
+	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
 	}
 	for _, in := range h.Inputs {
-		if w.Has(in.Ref()) {
+		if s.Has(in.Ref()) {
 			continue
 		}
-		if why, unknown := w.isUnknown(in.Ref()); unknown {
+		if why, unknown := s.isUnknown(in.Ref()); unknown {
 			return fmt.Sprintf("whether %s is there, which its provider needs, can't be read: %s. If not, %s; %s, and run this with the right to list Secrets", in.Ref(),
 				why, in.without(), in.next())
 		}
@@ -89,9 +89,9 @@ func (i Input) next() string {
 }
 
 // Inputs returns the Secrets of any type that somebody waits for: because providers read them, or because they were published with a secret store.
-func (w *Snapshot) Inputs() []xp.Ref {
+func (s *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
-	w.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })
+	s.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })
 
 	return refs
 }

@@ -38,47 +38,47 @@ type Investigation struct {
 
 // Investigate has objects that a restore has created, and that are not held, be judged by what is there: somebody else may have taken their hold off. Without it
 // they count as adopted.
-func (w *Snapshot) Investigate(q Investigation) {
-	w.invalidateAll()
-	w.investigation = &q
+func (s *Snapshot) Investigate(q Investigation) {
+	s.invalidateAll()
+	s.investigation = &q
 }
 
 // isSuspect reports whether the hold of an object may have been taken off by somebody else. It is for what has none.
-func (w *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
-	return w.investigation != nil && (w.restored[u.GetUID()] || w.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !w.investigation.Released(u.GetUID())
+func (s *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
+	return s.investigation != nil && (s.restored[u.GetUID()] || s.isUnlabelled(u)) && u.GetDeletionTimestamp() == nil && !s.investigation.Released(u.GetUID())
 }
 
 // isUnlabelled reports whether an operation is asked for that is about an object which was created since the Restore began and does not say that this has created
 // it: whoever replaces an object takes its labels off too.
-func (w *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
-	return !w.investigation.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && w.isRequested(u) && !u.GetCreationTimestamp().Time.Before(w.investigation.Started)
+func (s *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
+	return !s.investigation.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && s.isRequested(u) && !u.GetCreationTimestamp().Time.Before(s.investigation.Started)
 }
 
 // isListed reports whether that was listed which restores have created of what can be where r is, and isWhole whether all there is.
-func (w *Snapshot) isListed(r xp.Ref) bool {
-	return w.investigation == nil || w.investigation.Listed(r)
+func (s *Snapshot) isListed(r xp.Ref) bool {
+	return s.investigation == nil || s.investigation.Listed(r)
 }
 
-func (w *Snapshot) isWhole(r xp.Ref) bool { return w.investigation == nil || w.investigation.Whole(r) }
+func (s *Snapshot) isWhole(r xp.Ref) bool { return s.investigation == nil || s.investigation.Whole(r) }
 
 // isRequested reports whether an operation is asked for that is about an object.
-func (w *Snapshot) isRequested(u *unstructured.Unstructured) bool {
-	return w.investigation.Requested(xp.RefTo(u).ID())
+func (s *Snapshot) isRequested(u *unstructured.Unstructured) bool {
+	return s.investigation.Requested(xp.RefTo(u).ID())
 }
 
 // isOfRestore reports whether the Restore that asks has created an object.
-func (w *Snapshot) isOfRestore(u *unstructured.Unstructured) bool {
-	return xp.Label(u, xp.LabelRestore) == w.investigation.Label || w.isUnlabelled(u)
+func (s *Snapshot) isOfRestore(u *unstructured.Unstructured) bool {
+	return xp.Label(u, xp.LabelRestore) == s.investigation.Label || s.isUnlabelled(u)
 }
 
 // investigatedRefs returns what an XR that is not held lists, if that must be observed to tell whether it is adopted. What an earlier restore has created was judged
 // then, and costs no list now.
-func (w *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
-	if w.investigation == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !w.investigation.Requested(f.ID()) {
+func (s *Snapshot) investigatedRefs(f *observedObject) []xp.Ref {
+	if s.investigation == nil || f.hold != nil || f.err != nil || !f.composite || f.claim || !s.investigation.Requested(f.ID()) {
 		return nil
 	}
-	u := w.get(f.ID())
-	if u == nil || !w.isSuspect(u) || !w.isOfRestore(u) {
+	u := s.get(f.ID())
+	if u == nil || !s.isSuspect(u) || !s.isOfRestore(u) {
 		return nil
 	}
 	refs, err := xp.CompositeFrom(u).ResourceRefs()

@@ -18,7 +18,7 @@ const lostNext = "nothing of that is deleted by itself. Have them stop, and choo
 // planUnheld is the Plan for an XR that is not held and that a restore has created, if whoever asks has not lifted its hold; p is its Plan if it was. That it has
 // all that it lists proves nothing, since what it lists is what Crossplane has made of it.
 func (t *tree) planUnheld(p Plan) Plan {
-	w, u := t.w, t.xr.Unstructured
+	w, u := t.snapshot, t.xr.Unstructured
 	if !w.isSuspect(u) {
 		return p
 	}
@@ -50,8 +50,8 @@ func (t *tree) planUnheld(p Plan) Plan {
 }
 
 // lacksItsHold reports whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
-func (w *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
-	return !isReconciledHere(u) || w.isQuarantineBroken(u) && len(lost) == 0
+func (s *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
+	return !isReconciledHere(u) || s.isQuarantineBroken(u) && len(lost) == 0
 }
 
 // lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false
@@ -60,7 +60,7 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 	if !t.hold.Again {
 		return Plan{}, false
 	}
-	back, anew, known := t.w.replaced(t.xr, true)
+	back, anew, known := t.snapshot.replaced(t.xr, true)
 	if len(back) == 0 || !known {
 		return Plan{}, false
 	}
@@ -78,8 +78,8 @@ func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
 
 // replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
 // than the XR and that no restore has created; with missing also what does not exist yet. It is not known if somebody has to look first.
-func (w *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
-	w.addReadOfAll()
+func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
+	s.addReadOfAll()
 	refs, err := xr.ResourceRefs()
 	if err != nil {
 		return nil, nil, true // As it is, nobody can tell.
@@ -88,15 +88,15 @@ func (w *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 	known = true
 	for _, r := range refs {
 		listed[r.ID()], kinds[r.GroupVersionKind().GroupKind()] = true, true
-		known = known && w.isListed(r)
+		known = known && s.isListed(r)
 	}
-	candidates := slices.DeleteFunc(w.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
+	candidates := slices.DeleteFunc(s.unlisted(xr, listed), func(b broughtBack) bool { return !kinds[b.GroupKind] })
 	if len(candidates) == 0 {
 		return nil, nil, known
 	}
 	for _, r := range refs {
-		known = known && (w.get(r.ID()) != nil || w.isWhole(r))
-		p, ok := w.replacementAt(xr, r, missing)
+		known = known && (s.get(r.ID()) != nil || s.isWhole(r))
+		p, ok := s.replacementAt(xr, r, missing)
 		took := false
 		for _, b := range candidates {
 			if ok && p.isSame(b.place) {
@@ -116,13 +116,13 @@ func (w *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 }
 
 // replacementAt returns in which place something is that an XR lists, if it was made anew; with missing also if it does not exist.
-func (w *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
-	u := w.get(r.ID())
+func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
+	u := s.get(r.ID())
 	if u == nil {
-		return place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && w.isWhole(r)
+		return place{GroupKind: r.GroupVersionKind().GroupKind()}, missing && s.isWhole(r)
 	}
 
-	return placeOf(u), isReplacement(w, xr.Unstructured, u)
+	return placeOf(u), isReplacement(s, xr.Unstructured, u)
 }
 
 // isReconciledHere reports whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
@@ -165,7 +165,7 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 	if !named || r.Name == t.xr.GetName() {
 		return Plan{}, false
 	}
-	if other := t.w.Get(r); other == nil || !isReplacement(t.w, t.xr.Unstructured, other) {
+	if other := t.snapshot.Get(r); other == nil || !isReplacement(t.snapshot, t.xr.Unstructured, other) {
 		return Plan{}, false // It is bound to one that was there, or came back too.
 	}
 
@@ -176,42 +176,42 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 // claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began that asks.
 func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
 	r, named := t.xr.ClaimRef()
-	if !named || t.w.investigation == nil {
+	if !named || t.snapshot.investigation == nil {
 		return nil, false
 	}
-	claim = t.w.Get(r)
+	claim = t.snapshot.Get(r)
 	if claim == nil || xp.HasAnnotation(claim, AnnotationHold) {
 		return nil, false
 	}
-	began := t.w.investigation.Started
+	began := t.snapshot.investigation.Started
 
-	return claim, t.w.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
+	return claim, t.snapshot.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
 }
 
 // planUnheldClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
-func (w *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
+func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured
-	if !w.isSuspect(u) || !w.isRequested(u) {
+	if !s.isSuspect(u) || !s.isRequested(u) {
 		return p
 	}
 	r, bound := claim.CompositeRef()
-	_, unknown := w.isUnknown(r)
-	xr := w.Get(r)
+	_, unknown := s.isUnknown(r)
+	xr := s.Get(r)
 	switch {
 	case !bound || unknown:
 	case xr == nil && !isReconciledHere(u):
-		if c, ok := w.holdMissing(u, w.investigation.Restore); ok {
+		if c, ok := s.holdMissing(u, s.investigation.Restore); ok {
 			return Plan{Change: c, Moving: true}
 		}
 	case xr == nil:
-	case isReplacement(w, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
+	case isReplacement(s, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
 
 		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
 			"it composed; %s", r, lostNext)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
 		if isOurPause(u) {
-			t := tree{w: w}
+			t := tree{snapshot: s}
 			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
 
 			return t.plan
@@ -232,14 +232,14 @@ func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
 }
 
 // planUnheldManaged is the Plan for an MR that is not held, as judged is for XRs: only creating another external resource does harm.
-func (w *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
-	if !w.isSuspect(u) || !w.isRequested(u) {
+func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
+	if !s.isSuspect(u) || !s.isRequested(u) {
 		return Plan{Done: true}
 	}
 	if p, ok := createdAnew(u); ok {
 		return p
 	}
-	if p, ok := w.heldAgain(u); ok {
+	if p, ok := s.heldAgain(u); ok {
 		return p
 	}
 	if c, ok := dropObservePolicy(u); ok {
@@ -290,15 +290,15 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 
 // Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
 func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
-	var news []Notice
+	var notices []Notice
 	for id, p := range plans {
 		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
-			news = append(news, Notice{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Warning: true})
+			notices = append(notices, Notice{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Warning: true})
 		}
 	}
-	slices.SortFunc(news, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
+	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })
 
-	return news
+	return notices
 }
 
 // someOf names the first of some objects.

@@ -67,7 +67,7 @@ func nextForManaged(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 
 // letGo plans how the hold of an MR goes on and reports whether there is one.
 func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
-	h, err := t.w.holdOf(u)
+	h, err := t.snapshot.holdOf(u)
 	if err == nil && h == nil {
 		return t.holdBelow(r, u)
 	}
@@ -82,7 +82,7 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 	if t.takeOwnerless(r, u, h) {
 		return true
 	}
-	e := managedStepOf(t.w, u, h)
+	e := managedStepOf(t.snapshot, u, h)
 	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
@@ -172,11 +172,11 @@ func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 }
 
 // notReconciled is an end of the hold of an MR with why its provider says nothing, if it waits for that and the reason is known.
-func (w *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) managedStep {
+func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) managedStep {
 	if !e.moving || e.Patch != nil {
 		return e
 	}
-	if why := w.whyNotReconciled(u); why != "" {
+	if why := s.whyNotReconciled(u); why != "" {
 		return managedStep{why: why, cause: causeInactive}
 	}
 
@@ -184,16 +184,16 @@ func (w *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 }
 
 // lastStep returns the step that lets an MR go, and why that waits until it is taken. That its connection secret is back is said only if it is.
-func (w *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
+func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
 	const back = "give its own settings back"
 	r, publishes := xp.SecretRef(u)
 	only := h.Secret && publishes && h.Identity == "" && !h.Observes && len(h.Status) == 0
 	switch {
-	case w.secretless && len(h.Inputs) > 0 && h.Identity == "" && !h.Observes:
+	case s.secretless && len(h.Inputs) > 0 && h.Identity == "" && !h.Observes:
 		return back, waitInput
-	case only && w.Has(r):
+	case only && s.Has(r):
 		return "its connection secret is back; give its own settings back", waitPublished
-	case only && w.secretless:
+	case only && s.secretless:
 		return back, waitPublish
 	default:
 		return back, waitLetGo
@@ -201,7 +201,7 @@ func (w *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why st
 }
 
 // whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
-func (w *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
 	if !xp.IsPaused(u) {
 		return managedStep{}
 	}
@@ -222,8 +222,8 @@ func (w *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 		// (crossplane-runtime, resource.DesiredStateChanged). Of thousands that is so for hundreds, so each is asked for once, at the first poll.
 		if len(h.Status) > 0 && h.Polled == "" {
 			after := *h
-			after.Polled = w.now.UTC().Format(time.RFC3339)
-			e.Change = w.rewriteMark(u, &after, stepSay)
+			after.Polled = s.now.UTC().Format(time.RFC3339)
+			e.Change = s.rewriteMark(u, &after, stepSay)
 		}
 
 		return e

@@ -119,8 +119,8 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 		t.Errorf("to stop writes %v", n.Patch)
 	}
 	w := withKey(forged)
-	if news := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(news) > 0 {
-		t.Errorf("to tell where it is writes %v", news)
+	if notices := append(HeldNotices(w, refs(forged)), Changes(w, map[xp.ID]Plan{xp.RefTo(forged).ID(): {Waiting: []string{"x"}}}, nil)...); len(notices) > 0 {
+		t.Errorf("to tell where it is writes %v", notices)
 	}
 	if n, ok := w.LaterNotice(xp.RefTo(forged)); ok {
 		t.Errorf("to tell it later writes %v", n)

@@ -27,12 +27,12 @@ const StepLost = "its hold had been taken off, and it was composed anew; give it
 
 // holdMissing plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
 // itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
-func (w *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
-	h := w.missingHold(u, restore)
+func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
+	h := s.missingHold(u, restore)
 	if h == nil {
 		return Change{}, false
 	}
-	mark, err := w.key.mark(xp.RefTo(u), h)
+	mark, err := s.key.mark(xp.RefTo(u), h)
 	if err != nil {
 		return Change{}, false
 	}
@@ -48,7 +48,7 @@ func (w *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c 
 }
 
 // missingHold is the hold that what has lost it can have again, nil if none.
-func (w *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
+func (s *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Hold {
 	if restore == "" || xp.IsPaused(u) && !isOurPause(u) {
 		return nil // What its person has paused stays as it is.
 	}
@@ -66,11 +66,11 @@ func (w *Snapshot) missingHold(u *unstructured.Unstructured, restore string) *Ho
 		own.SetAnnotations(annotations)
 	}
 	of := Hold{Reason: fmt.Sprintf(reasonAgain, removedBy(u))}
-	if kept := w.stripped(u); kept != nil {
+	if kept := s.stripped(u); kept != nil {
 		of = *kept
 		of.Reason = cmp.Or(kept.Reason, fmt.Sprintf(reasonAgain, removedBy(u)))
 	}
-	of.Restore, of.Since = restore, w.now.UTC().Format(time.RFC3339)
+	of.Restore, of.Since = restore, s.now.UTC().Format(time.RFC3339)
 	h, err := Put(own, of)
 	if err != nil {
 		return nil
@@ -92,12 +92,12 @@ const (
 // withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own, and left the mark: it is put on again if Crossplane has
 // not reconciled it yet. ok is false if nobody has, or it did no harm.
 func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.w.isSuspect(u) || !t.w.isRequested(u) {
+	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
 	}
 	who := removedBy(u)
 	if isReconciledHere(u) {
-		lost, anew, known := t.w.replaced(t.xr, false)
+		lost, anew, known := t.snapshot.replaced(t.xr, false)
 		if len(lost) == 0 || !known {
 			return Plan{}, false
 		}
@@ -112,7 +112,7 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if h.Again = true; h.ownPause() {
 		h.Paused = nil // Its person had paused it, and does not want that any more.
 	}
-	mark, err := t.w.key.mark(xp.RefTo(u), &h)
+	mark, err := t.snapshot.key.mark(xp.RefTo(u), &h)
 	if err != nil {
 		return Plan{}, false
 	}

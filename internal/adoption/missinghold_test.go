@@ -177,8 +177,8 @@ func TestNextOfWhatIsHeldAgain(t *testing.T) {
 		},
 	})
 	w := asking(withRestored(world(revision, anew), again(anew), back), xr)
-	if news := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(news) > 0 {
-		t.Errorf("its mark says so; got %+v", news)
+	if notices := Losses(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): Next(w, xp.RefTo(xr))}); len(notices) > 0 {
+		t.Errorf("its mark says so; got %+v", notices)
 	}
 }
 

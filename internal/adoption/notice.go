@@ -50,23 +50,23 @@ func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
 	for _, r := range refs {
 		meant[r.ID()] = true
 	}
-	var news []Notice
+	var notices []Notice
 	for _, f := range w.held() {
 		if f.hold.LastReported != "" {
 			continue
 		}
 		if bound := w.isBound(f); meant[f.ID()] || bound && meant[f.bound.ID()] {
-			news = append(news, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
+			notices = append(notices, Notice{Target: f.identity(), Event: EventHeld, Message: fmt.Sprintf("held by the Restore %s: %s", f.hold.Restore, f.hold.Reason)})
 		}
 	}
 
-	return news
+	return notices
 }
 
 // Changes returns what is to be told of those that are held and wait for something else than when somebody was told last, in a stable order. Of those that have
 // not waited for it for long, passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
 func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice {
-	var news []Notice
+	var notices []Notice
 	for _, f := range w.held() {
 		id := f.ID()
 		plan, ok := plans[id]
@@ -78,11 +78,11 @@ func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice
 			continue
 		}
 		if n, ok := f.notice(plan, passing[id], w.now); ok {
-			news = append(news, w.applied(f, n))
+			notices = append(notices, w.applied(f, n))
 		}
 	}
 
-	return news
+	return notices
 }
 
 // notice returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
@@ -118,20 +118,20 @@ func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notic
 
 // NextAt returns what is to be marked of what r names if somebody is told of it later: that its arrival was told. ok is false if that is marked, or nothing
 // holds it.
-func (w *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
-	f := w.observed(r.ID())
+func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
+	f := s.observed(r.ID())
 	if f == nil || f.err != nil || f.hold == nil {
 		return Notice{}, false
 	}
 
-	n, ok = f.laterNotice(w.now)
+	n, ok = f.laterNotice(s.now)
 
-	return w.applied(f, n), ok
+	return s.applied(f, n), ok
 }
 
 // applied returns what is to be told of an object with what is to be applied to it, as it is now.
-func (w *Snapshot) applied(f *observedObject, n Notice) Notice {
-	if u := w.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
+func (s *Snapshot) applied(f *observedObject, n Notice) Notice {
+	if u := s.get(f.ID()); n.Patch != nil && u != nil && f.isOf(u) {
 		n.Configuration, _ = Change{Target: u, Patch: n.Patch}.Applied()
 	}
 
@@ -155,9 +155,9 @@ func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 }
 
 // Forged returns why the marks do not count that were observed and that this plugin did not write, in a stable order.
-func (w *Snapshot) Forged() []error {
+func (s *Snapshot) Forged() []error {
 	var forged []error
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if errors.Is(f.err, ErrForged) {
 			forged = append(forged, f.err)
 		}
@@ -168,9 +168,9 @@ func (w *Snapshot) Forged() []error {
 }
 
 // held returns the XRs and claims that are held, in a stable order. A copy of a claim that never had an XR has nothing of a claim but its hold.
-func (w *Snapshot) held() []*observedObject {
+func (s *Snapshot) held() []*observedObject {
 	var held []*observedObject
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if f.err == nil && f.hold != nil && (f.composite || f.claim || f.hold.Clone != "" && !f.marked) {
 			held = append(held, f)
 		}
@@ -181,11 +181,11 @@ func (w *Snapshot) held() []*observedObject {
 }
 
 // isBound reports whether it is of a claim that is bound to the XR that it names.
-func (w *Snapshot) isBound(f *observedObject) bool {
+func (s *Snapshot) isBound(f *observedObject) bool {
 	if !f.claim || f.bound == (xp.Ref{}) {
 		return false
 	}
-	claim, xr := w.Get(f.Ref), w.Get(f.bound)
+	claim, xr := s.Get(f.Ref), s.Get(f.bound)
 
 	return xr != nil && xp.Bound(xp.ClaimFrom(claim), xp.CompositeFrom(xr))
 }

@@ -88,61 +88,61 @@ func (f *observedObject) isOf(u *unstructured.Unstructured) bool {
 }
 
 // observedOf returns what is known of an object as it is now. Nobody may change the hold in it.
-func (w *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
+func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	id := xp.RefTo(u).ID()
-	if f := w.observedObjects[id]; f != nil && f.isOf(u) {
+	if f := s.observedObjects[id]; f != nil && f.isOf(u) {
 		return f
 	}
-	f := w.addObserved(u)
-	if w.packer == nil {
-		w.observedObjects[id] = f
+	f := s.addObserved(u)
+	if s.packer == nil {
+		s.observedObjects[id] = f
 	}
 
 	return f
 }
 
 // addObserved finds out what there is to know of an object. What is paused by a hold and can't be marked is held all the same: it would be paused for ever.
-func (w *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
-	f := newObservedObject(u, w.key)
-	if f.hold == nil && f.err == nil && w.investigation != nil && w.investigation.Unmarked(f.uid) && isOurPause(u) {
-		f.hold = w.missingHold(u, w.investigation.Restore)
+func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
+	f := newObservedObject(u, s.key)
+	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isOurPause(u) {
+		f.hold = s.missingHold(u, s.investigation.Restore)
 	}
 
 	return f
 }
 
 // observedObject returns what is known of an object that is not only looked at; nil if there is none.
-func (w *Snapshot) observed(id xp.ID) *observedObject {
-	if w.packer != nil {
-		return w.observedObjects[id]
+func (s *Snapshot) observed(id xp.ID) *observedObject {
+	if s.packer != nil {
+		return s.observedObjects[id]
 	}
-	if u := w.objects[id]; u != nil {
-		return w.observedOf(u)
+	if u := s.objects[id]; u != nil {
+		return s.observedOf(u)
 	}
 
 	return nil
 }
 
 // each calls a function with what is known of each object that is not only looked at, in no order.
-func (w *Snapshot) each(do func(f *observedObject)) {
-	if w.packer != nil {
-		for _, f := range w.observedObjects {
+func (s *Snapshot) each(do func(f *observedObject)) {
+	if s.packer != nil {
+		for _, f := range s.observedObjects {
 			do(f)
 		}
 
 		return
 	}
-	for _, u := range w.objects {
-		do(w.observedOf(u))
+	for _, u := range s.objects {
+		do(s.observedOf(u))
 	}
 }
 
 // holdOf is HoldOf for what was observed, without reading the same mark again.
-func (w *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
-	if w.packer != nil && isOnlyLookedAt(u) {
+func (s *Snapshot) holdOf(u *unstructured.Unstructured) (*Hold, error) {
+	if s.packer != nil && isOnlyLookedAt(u) {
 		return nil, nil //nolint:nilnil // No hold is no error.
 	}
-	f := w.observedOf(u)
+	f := s.observedOf(u)
 
 	return f.hold, f.err
 }

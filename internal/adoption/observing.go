@@ -49,7 +49,7 @@ func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 }
 
 // unfoundStep plans for an MR whose provider does not find its external resource, and takes note of it if it has before.
-func (w *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
+func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
 	own := `["*"]`
 	if len(h.Policies) > 0 {
 		own = `["` + strings.Join(h.Policies, `","`) + `"]`
@@ -60,7 +60,7 @@ func (w *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 		cause: "its provider can't observe it",
 	}
 	if h.Settling != "" && !h.Lost {
-		e.Change = w.lookAgain(u, h, true, stepLost)
+		e.Change = s.lookAgain(u, h, true, stepLost)
 	}
 
 	return e
@@ -69,30 +69,30 @@ func (w *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 // untilSettled has the provider of an MR that has found its external resource look once more, and waits until it has found it for a while; nothing if it has.
 // What was lost meanwhile must be back for as long before that begins again. When a condition has turned True says nothing of that: upjet's asynchronous kinds
 // write that anew with each look.
-func (w *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
 	settled := at(h.Settling).Add(settleTime)
 	switch {
-	case h.Settling != "" && w.now.Before(settled):
+	case h.Settling != "" && s.now.Before(settled):
 		return managedStep{why: waitSettled, moving: true, later: settled}
 	case h.Settling == "" || h.Lost:
-		return managedStep{Change: w.lookAgain(u, h, false, stepFound), why: waitSettled, moving: true}
+		return managedStep{Change: s.lookAgain(u, h, false, stepFound), why: waitSettled, moving: true}
 	default:
 		return managedStep{}
 	}
 }
 
 // lookAgain is the change that takes note of what the provider of an MR has found.
-func (w *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
+func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, step string) Change {
 	after := *h
-	after.Settling, after.Lost = w.now.UTC().Format(time.RFC3339), lost
+	after.Settling, after.Lost = s.now.UTC().Format(time.RFC3339), lost
 
-	return w.rewriteMark(u, &after, step)
+	return s.rewriteMark(u, &after, step)
 }
 
 // rewriteMark is the change that writes another mark, by which the provider of an MR looks once more: providers look at what has another annotation than before
 // (crossplane-runtime, resource.DesiredStateChanged).
-func (w *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
-	mark, err := w.key.mark(xp.RefTo(u), after)
+func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
+	mark, err := s.key.mark(xp.RefTo(u), after)
 	if err != nil {
 		return Change{}
 	}

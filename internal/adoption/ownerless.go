@@ -18,17 +18,17 @@ const ReasonOwnerless = "restored from a backup, without its XR as its controlle
 const causeOwnerless = "its XR is not its controller"
 
 // ownerlessStep plans for an MR whose XR was at work when it came back; nothing is to be said if Crossplane has made the XR its controller.
-func (w *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
+func (s *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Owner == nil || !xp.IsPaused(u) {
 		return managedStep{}
 	}
 	if c, ok := xp.Controller(u); ok && c.Kind == h.Owner.Kind && c.Name == h.Owner.Name {
 		return managedStep{}
 	}
-	if why, unknown := w.isUnknown(*h.Owner); unknown {
+	if why, unknown := s.isUnknown(*h.Owner); unknown {
 		return managedStep{why: fmt.Sprintf("whether %s still composes it can't be read: %s", h.Owner, why), cause: causeOwnerless}
 	}
-	xr := w.Get(*h.Owner)
+	xr := s.Get(*h.Owner)
 	if xr == nil || xr.GetDeletionTimestamp() != nil {
 		return managedStep{why: fmt.Sprintf("%s, which composed it, has gone since; %s", h.Owner, unwantedNext), cause: causeOwnerless, failed: true}
 	}
@@ -48,8 +48,8 @@ func (w *Snapshot) ownerlessStep(u *unstructured.Unstructured, h *Hold) managedS
 }
 
 // riskOfOwnerless says what can come of it that an MR is let go without its XR as its controller; "" if it is that.
-func (w *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
-	switch e := w.ownerlessStep(u, h); {
+func (s *Snapshot) riskOfOwnerless(u *unstructured.Unstructured, h *Hold) string {
+	switch e := s.ownerlessStep(u, h); {
 	case e.why == "":
 		return ""
 	case e.failed:

@@ -110,7 +110,7 @@ func Next(w *Snapshot, r xp.Ref) (p Plan) {
 
 func next(w *Snapshot, r xp.Ref) Plan {
 	u := w.Get(r)
-	if t := (tree{w: w}); u == nil && t.awaitKnown(r) {
+	if t := (tree{snapshot: w}); u == nil && t.awaitKnown(r) {
 		return t.plan
 	}
 	if u == nil {
@@ -134,16 +134,16 @@ func next(w *Snapshot, r xp.Ref) Plan {
 }
 
 // freed plans for what only the mark is left on.
-func (w *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
-	return Plan{Change: w.key.lift(u, h, stepFreed), Moving: true}
+func (s *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
+	return Plan{Change: s.key.lift(u, h, stepFreed), Moving: true}
 }
 
 // stepFreed is the step that takes the mark off what has its own settings back.
 const stepFreed = "its own settings are back; take the mark of its hold off"
 
 // heldPlan returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
-func (w *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
-	h, err := w.holdOf(u)
+func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
+	h, err := s.holdOf(u)
 	switch {
 	case errors.Is(err, ErrForged):
 		return nil, Plan{Failed: err.Error() + "; " + howToClear(u)}, false
@@ -154,7 +154,7 @@ func (w *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok b
 	case h != nil && h.Clone != "":
 		return nil, Plan{Failed: fmt.Sprintf("%s stays held: %s", xp.String(u), h.Reason)}, false
 	case h != nil && h.Quarantine:
-		return nil, w.keptIn(u, h), false
+		return nil, s.keptIn(u, h), false
 	default:
 		return h, Plan{}, true
 	}
@@ -182,7 +182,7 @@ func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})
 	}
-	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h}
+	t := tree{snapshot: w, xr: xp.CompositeFrom(u), hold: h}
 	if h == nil {
 		return t.unclaimed(t.waitsForPersonOnly(t.unheld()))
 	}
@@ -192,10 +192,10 @@ func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 
 // A tree is one XR with what belongs to it, while a Plan is made for it.
 type tree struct {
-	w    *Snapshot
-	xr   xp.Composite
-	hold *Hold
-	plan Plan
+	snapshot *Snapshot
+	xr       xp.Composite
+	hold     *Hold
+	plan     Plan
 	// savedConditions is how well each composed resource was, nil until somebody asks.
 	savedConditions map[xp.ID]xp.TrueConditions
 	// without are the refs that nothing is waited for any more.
@@ -209,7 +209,7 @@ func (t *tree) wait(moving bool, format string, args ...any) {
 	if len(args) > 0 {
 		if r, ok := args[0].(xp.Ref); ok {
 			cause = r.Kind + " " + format
-			if gvk := t.w.served(r); !slices.Contains(t.plan.On, gvk) {
+			if gvk := t.snapshot.served(r); !slices.Contains(t.plan.On, gvk) {
 				t.plan.On = append(t.plan.On, gvk)
 			}
 		}
@@ -231,7 +231,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 	if why := t.claimDeleted(); why != "" {
 		return Plan{Failed: why}
 	}
-	if t.w.skipsComposed(t.w.observedOf(u)) {
+	if t.snapshot.skipsComposed(t.snapshot.observedOf(u)) {
 		return t.planWithoutComposed(u)
 	}
 	t.plan.Total = len(t.hold.Refs)
@@ -257,7 +257,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		case follows != "":
 			t.follow(u, follows)
 		default:
-			t.change(u, t.w.key.unpause(u, t.hold, t.w.now), "let Crossplane reconcile it under the backed-up revision")
+			t.change(u, t.snapshot.key.unpause(u, t.hold, t.snapshot.now), "let Crossplane reconcile it under the backed-up revision")
 			t.plan.Warning = changedFollowing(u, t.hold)
 		}
 
@@ -272,7 +272,7 @@ func (t *tree) held(u *unstructured.Unstructured) Plan {
 		if len(t.without) > 0 {
 			step += "; without " + strings.Join(t.without, ", ") + ", which it does not reference any more"
 		}
-		t.plan.Change = t.w.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
+		t.plan.Change = t.snapshot.key.lift(u, t.following(t.hold.withPauseOf(u)), step)
 	}
 
 	return t.plan

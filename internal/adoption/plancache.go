@@ -21,9 +21,9 @@ type planInputs struct {
 }
 
 // addRead says that somebody has looked for an object.
-func (j *planCache) addRead(id xp.ID) {
-	if j.reading {
-		j.reads = append(j.reads, id)
+func (c *planCache) addRead(id xp.ID) {
+	if c.reading {
+		c.reads = append(c.reads, id)
 	}
 }
 
@@ -31,49 +31,49 @@ func (j *planCache) addRead(id xp.ID) {
 var anyObject = xp.ID{} //nolint:gochecknoglobals // It is a constant.
 
 // addReadOfAll says that somebody has looked through all that there is.
-func (j *planCache) addReadOfAll() { j.addRead(anyObject) }
+func (c *planCache) addReadOfAll() { c.addRead(anyObject) }
 
 // invalidate says that an object is not what it was. What Crossplane has itself can matter for any XR, since it is found by more than its name.
-func (j *planCache) invalidate(id xp.ID) {
-	if j.changed == nil {
+func (c *planCache) invalidate(id xp.ID) {
+	if c.changed == nil {
 		return
 	}
-	j.clock++
-	j.changed[id], j.changed[anyObject] = j.clock, j.clock
+	c.clock++
+	c.changed[id], c.changed[anyObject] = c.clock, c.clock
 	if xp.IsCrossplaneGroup(id.Group) {
-		j.all = j.clock
+		c.all = c.clock
 	}
 }
 
 // invalidateAll says that something has changed that any Plan can depend on.
-func (j *planCache) invalidateAll() {
-	j.clock++
-	j.all = j.clock
+func (c *planCache) invalidateAll() {
+	c.clock++
+	c.all = c.clock
 }
 
 // begin begins a Plan for what r names, and returns what ends it.
-func (j *planCache) begin(r xp.Ref) (end func()) {
-	if j.changed == nil {
-		j.changed, j.bases = map[xp.ID]int{}, map[xp.ID]planInputs{}
+func (c *planCache) begin(r xp.Ref) (end func()) {
+	if c.changed == nil {
+		c.changed, c.bases = map[xp.ID]int{}, map[xp.ID]planInputs{}
 	}
-	at := j.clock
-	j.reading, j.reads = true, make([]xp.ID, 0, len(j.bases[r.ID()].reads))
+	at := c.clock
+	c.reading, c.reads = true, make([]xp.ID, 0, len(c.bases[r.ID()].reads))
 
 	return func() {
-		j.bases[r.ID()] = planInputs{at: at, reads: j.reads}
-		j.reading, j.reads = false, nil
+		c.bases[r.ID()] = planInputs{at: at, reads: c.reads}
+		c.reading, c.reads = false, nil
 	}
 }
 
 // IsPlanCurrent reports whether Next, if it is called again for what r names, returns what it did the last time, but for times of the future that an object
 // or the Plan has. It is for Plans that change nothing: Next does not know what has come of a change.
-func (w *Snapshot) IsPlanCurrent(r xp.Ref) bool {
-	b, planned := w.bases[r.ID()]
-	if !planned || b.at < w.all {
+func (s *Snapshot) IsPlanCurrent(r xp.Ref) bool {
+	b, planned := s.bases[r.ID()]
+	if !planned || b.at < s.all {
 		return false
 	}
 	for _, id := range b.reads {
-		if w.changed[id] > b.at {
+		if s.changed[id] > b.at {
 			return false
 		}
 	}

@@ -55,21 +55,21 @@ func (p *platform) remove(u *unstructured.Unstructured) {
 }
 
 // AddedAll says that all objects of a kind were added, so what is not there does not exist.
-func (w *Snapshot) AddedAll(gk schema.GroupKind) {
-	if w.platform.whole == nil {
-		w.platform.whole = map[schema.GroupKind]bool{}
+func (s *Snapshot) AddedAll(gk schema.GroupKind) {
+	if s.platform.whole == nil {
+		s.platform.whole = map[schema.GroupKind]bool{}
 	}
-	w.platform.whole[gk] = true
-	w.invalidateAll()
+	s.platform.whole[gk] = true
+	s.invalidateAll()
 }
 
 // PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
 // is no such XR.
-func (w *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
+func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
 	about, reading, revisions := false, false, map[xp.Ref]bool{}
-	w.each(func(f *observedObject) {
-		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || w.skipsComposed(f) {
+	s.each(func(f *observedObject) {
+		if !f.composite || !f.paused || f.err != nil || f.hold == nil || f.hold.Clone != "" || f.hold.ownPause() || s.skipsComposed(f) {
 			return
 		}
 		about, revisions[f.revision] = true, true
@@ -79,7 +79,7 @@ func (w *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 		needs = append(needs, xp.KindDefinition)
 	}
 	for r := range revisions {
-		if revision := w.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
+		if revision := s.Get(r); revision != nil && len(xp.Functions(revision)) > 0 {
 			needs = append(needs, xp.KindFunction, xp.KindFunctionRevision)
 
 			break
@@ -97,7 +97,7 @@ func (w *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 func (t *tree) checkPlatform() {
 	t.checkDefinitions()
 	t.checkEnvironments()
-	revision := t.w.Get(revisionRef(t.xr))
+	revision := t.snapshot.Get(revisionRef(t.xr))
 	if !t.hold.Pinned || revision == nil {
 		return // What is missing is named elsewhere.
 	}
@@ -141,12 +141,12 @@ func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 // checkEnvironments waits for the EnvironmentConfigs that the XR's pipeline names and that are in the backup: a function that finds one missing which it can do
 // without may leave out what it composed.
 func (t *tree) checkEnvironments() {
-	if !t.w.platform.whole[xp.KindEnvironment.GroupKind()] {
+	if !t.snapshot.platform.whole[xp.KindEnvironment.GroupKind()] {
 		return
 	}
 	for _, name := range t.hold.Environments {
 		r := xp.Ref{APIVersion: xp.KindEnvironment.GroupVersion().String(), Kind: xp.KindEnvironment.Kind, Name: name}
-		if t.w.Get(r) == nil {
+		if t.snapshot.Get(r) == nil {
 			t.wait(false, "%s: it is in the backup, its pipeline reads it, and it is not in the cluster; restore it, or make it", r)
 		}
 	}
@@ -155,8 +155,8 @@ func (t *tree) checkEnvironments() {
 // checkDefinitions waits for the XRD of the XR, and for those of the XRs that it composes to be not on their way out.
 func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
-	switch xrd := t.w.definitionOf(own); {
-	case xrd == nil && t.w.platform.whole[xp.KindDefinition.GroupKind()]:
+	switch xrd := t.snapshot.definitionOf(own); {
+	case xrd == nil && t.snapshot.platform.whole[xp.KindDefinition.GroupKind()]:
 		t.wait(false, "the XRD of %s: none in the cluster defines it; restore it, or install the package that brings it", own)
 	case xrd == nil: // That nobody reconciles the XR is noticed without it.
 	case xrd.GetDeletionTimestamp() != nil:
@@ -173,15 +173,15 @@ func (t *tree) checkDefinitions() {
 			continue
 		}
 		told[gk] = true
-		if xrd := t.w.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
+		if xrd := t.snapshot.definitionOf(gk); xrd != nil && xrd.GetDeletionTimestamp() != nil {
 			t.wait(false, "%s, which it composes: %s", gk, xp.XRDTerminating(xrd))
 		}
 	}
 }
 
 // definitionOf returns the XRD of a kind, nil if none was observed.
-func (w *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
-	for _, xrd := range w.platform.definitions {
+func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured {
+	for _, xrd := range s.platform.definitions {
 		if xp.Defines(xrd, gk) {
 			return xrd
 		}
@@ -193,15 +193,15 @@ func (w *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured 
 // checkFunction waits for what Crossplane needs to call a Function (crossplane internal/xfn): an active revision with an endpoint. That one is not Healthy
 // only matters if somebody says so: nobody says anything of a Function that is run outside of the package manager.
 func (t *tree) checkFunction(name string) {
-	function := t.w.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
+	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {
-		if t.w.platform.whole[xp.KindFunction.GroupKind()] {
+		if t.snapshot.platform.whole[xp.KindFunction.GroupKind()] {
 			t.wait(false, "Function %s: it is not installed, and the pipeline of %s calls it; install it", name, xp.String(t.xr.Unstructured))
 		}
 
 		return
 	}
-	revisions := t.w.platform.functions[name]
+	revisions := t.snapshot.platform.functions[name]
 	for _, u := range append([]*unstructured.Unstructured{function}, revisions...) {
 		for _, condition := range []string{xp.ConditionHealthy, xp.ConditionRevisionHealthy, xp.ConditionRuntimeHealthy} {
 			if c, ok := xp.ConditionOf(u, condition); ok && c.Status != "True" {
@@ -212,7 +212,7 @@ func (t *tree) checkFunction(name string) {
 		}
 	}
 	switch {
-	case !t.w.platform.whole[xp.KindFunctionRevision.GroupKind()]:
+	case !t.snapshot.platform.whole[xp.KindFunctionRevision.GroupKind()]:
 	case len(revisions) == 0:
 		t.wait(false, "Function %s: it has no active revision; activate one", name)
 	case xp.Endpoint(revisions[0]) == "":

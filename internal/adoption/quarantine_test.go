@@ -88,8 +88,8 @@ func TestNextInQuarantine(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" || p.Failed != "" || len(p.Also) > 0 || len(p.Pending) > 0 {
 				t.Errorf("%s\n-want, +got:\n%s%+v", tc.reason, diff, p)
 			}
-			if news := Changes(tc.world, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(news) > 0 {
-				t.Errorf("what is in quarantine has no news: %+v", news)
+			if notices := Changes(tc.world, map[xp.ID]Plan{xp.RefTo(tc.of).ID(): p}, nil); p.Quarantine == inQuarantine && len(notices) > 0 {
+				t.Errorf("what is in quarantine has no news: %+v", notices)
 			}
 		})
 	}

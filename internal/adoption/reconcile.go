@@ -32,12 +32,12 @@ type PendingReconcile struct {
 // awaitReconcile waits for Crossplane to say something about an object.
 func (t *tree) awaitReconcile(u *unstructured.Unstructured, format string, args ...any) {
 	t.wait(true, format, args...)
-	t.plan.Pending = append(t.plan.Pending, t.w.pendingReconcile(u, t.lastSeen(u), fmt.Sprintf(format, args...)))
+	t.plan.Pending = append(t.plan.Pending, t.snapshot.pendingReconcile(u, t.lastSeen(u), fmt.Sprintf(format, args...)))
 }
 
 // pendingReconcile is that of an object since a time.
-func (w *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting string) PendingReconcile {
-	h, err := w.holdOf(u)
+func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Time, waiting string) PendingReconcile {
+	h, err := s.holdOf(u)
 
 	return PendingReconcile{
 		Ref: xp.RefTo(u), UID: u.GetUID(), Provider: IsProviders(u), Since: since, Begun: err == nil && h != nil && h.Unpaused != "", Waiting: waiting,
@@ -47,16 +47,16 @@ func (w *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Tim
 // lastSeen is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
 func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	if t.hold != nil {
-		return t.w.lastSeen(u, at(t.hold.Unpaused))
+		return t.snapshot.lastSeen(u, at(t.hold.Unpaused))
 	}
 
-	return t.w.lastSeen(u)
+	return t.snapshot.lastSeen(u)
 }
 
 // lastSeen is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
-func (w *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
+func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
-	if h, err := w.holdOf(u); err == nil && h != nil {
+	if h, err := s.holdOf(u); err == nil && h != nil {
 		times = append(times, at(h.Since))
 	}
 	if c, ok := xp.ConditionOf(u, xp.ConditionSynced); ok {
@@ -64,7 +64,7 @@ func (w *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) ti
 	}
 	for _, other := range times {
 		// Whoever can write the object can write a time of the future.
-		if other.After(last) && !other.After(w.now) {
+		if other.After(last) && !other.After(s.now) {
 			last = other
 		}
 	}
@@ -138,7 +138,7 @@ var volatileText = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
 // checkReleased waits until Crossplane has reconciled what a restore brought back, with the person's own settings. That this fails is as it would
 // be without a restore: from here on a Composition may have changed.
 func (t *tree) checkReleased(u *unstructured.Unstructured) {
-	if !t.w.restored[u.GetUID()] || xp.IsPaused(u) || u.GetDeletionTimestamp() != nil {
+	if !t.snapshot.restored[u.GetUID()] || xp.IsPaused(u) || u.GetDeletionTimestamp() != nil {
 		return
 	}
 	switch c, ok := reconciled(u); {

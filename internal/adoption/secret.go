@@ -13,7 +13,7 @@ import (
 // takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
 // PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
-	s := t.w.looseSecret(u)
+	s := t.snapshot.looseSecret(u)
 	if s == nil {
 		return false
 	}
@@ -27,12 +27,12 @@ const causeSecret = "its connection secret is missing"
 
 // missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't. Whoever publishes in it makes another if there is none, and what
 // the cloud tells only once, or a function has made up, is lost. Who may not read Secrets waits if the restore is known to have left this one out.
-func (w *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
+func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	r, ok := xp.SecretRef(u)
-	if !ok || !h.Secret || w.secretless || h.ownPause() || !xp.IsPaused(u) || w.Has(r) {
+	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
 		return ""
 	}
-	why, unknown := w.isUnknown(r)
+	why, unknown := s.isUnknown(r)
 	if unknown && h.SecretBy == "" {
 		return ""
 	}
@@ -57,27 +57,27 @@ func lostSecret(r xp.Ref, by, why string, unknown bool) string {
 
 // checkSecret waits for the connection secret of the XR, if that is in the backup.
 func (t *tree) checkSecret(u *unstructured.Unstructured) {
-	if why := cmp.Or(t.w.missingSecret(u, t.hold), t.w.missingStored(u, t.hold)); why != "" {
+	if why := cmp.Or(t.snapshot.missingSecret(u, t.hold), t.snapshot.missingStored(u, t.hold)); why != "" {
 		t.wait(false, "%s: %s", xp.String(u), why)
 		t.plan.Causes[len(t.plan.Causes)-1] = u.GetKind() + " " + causeSecret
 	}
 }
 
 // looseSecret returns the Secret that u publishes its connection details in, if nothing controls that; else nil.
-func (w *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	r, ok := xp.SecretRef(u)
 	if !ok {
 		return nil
 	}
-	s := w.Get(r)
-	if s == nil || !xp.IsConnectionSecret(s) || s.GetDeletionTimestamp() != nil {
+	secret := s.Get(r)
+	if secret == nil || !xp.IsConnectionSecret(secret) || secret.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	if _, controlled := xp.Controller(s); controlled {
+	if _, controlled := xp.Controller(secret); controlled {
 		return nil
 	}
 
-	return s
+	return secret
 }
 
 // takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.

@@ -19,21 +19,21 @@ const (
 // WithoutComposed has those XRs be planned for by themselves of which somebody was told, after all that belongs to them was looked at, what they wait for, and of which
 // Crossplane has still said nothing. Nothing of what they compose can help them, and of that there may be tens of thousands. The function, which is called
 // if there is such an XR, says whether that is so: no Crossplane is known to run.
-func (w *Snapshot) SkipComposed(silent func() bool) {
-	w.invalidateAll()
-	w.silent = silent
+func (s *Snapshot) SkipComposed(silent func() bool) {
+	s.invalidateAll()
+	s.silent = silent
 }
 
 // skipsComposed reports whether an XR is one that can be planned for by itself.
-func (w *Snapshot) skipsComposed(f *observedObject) bool {
-	if w.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
+func (s *Snapshot) skipsComposed(f *observedObject) bool {
+	if s.silent == nil || !f.composite || f.hold == nil || !strings.HasPrefix(f.hold.Reason, waitingPrefix) {
 		return false
 	}
 	if f.hold.Clone != "" || f.hold.Quarantine || f.hold.ownPause() || f.deleting {
 		return false
 	}
 
-	return !f.heard && w.silent()
+	return !f.heard && s.silent()
 }
 
 // unreportedClaim returns the claim of an XR that is planned for by itself, until somebody was told why no word of the XR comes: that is told of the claim too, where

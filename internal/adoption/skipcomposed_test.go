@@ -73,8 +73,8 @@ func TestBrief(t *testing.T) {
 			if needs := w.Needs([]xp.Ref{r}); len(needs) != 1 || len(w.PlatformNeeds()) > 0 {
 				t.Errorf("%s\nNothing else is needed: got %v, %v", tc.reason, needs, w.PlatformNeeds())
 			}
-			if news := Changes(w, map[xp.ID]Plan{r.ID(): plan}, nil); len(news) > 0 {
-				t.Errorf("%s\nThere is nothing new: got %+v", tc.reason, news)
+			if notices := Changes(w, map[xp.ID]Plan{r.ID(): plan}, nil); len(notices) > 0 {
+				t.Errorf("%s\nThere is nothing new: got %+v", tc.reason, notices)
 			}
 		})
 	}
@@ -92,13 +92,13 @@ func TestBriefIsNamed(t *testing.T) {
 		if len(plan.Waiting) != 1 || !strings.HasPrefix(plan.Waiting[0], "a word; Crossplane to notice") || strings.Count(plan.Waiting[0], why) != 1 {
 			t.Errorf("got %q", plan.Waiting)
 		}
-		news := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
+		notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
 		h, err := HoldOf(xr)
-		if err != nil || (len(news) == 1) != (h.LastReported == "1") {
-			t.Fatalf("told %s: got %+v, %v", h.LastReported, news, err)
+		if err != nil || (len(notices) == 1) != (h.LastReported == "1") {
+			t.Fatalf("told %s: got %+v, %v", h.LastReported, notices, err)
 		}
-		if len(news) == 1 {
-			xr = xptest.Merge(xr, news[0].Patch)
+		if len(notices) == 1 {
+			xr = xptest.Merge(xr, notices[0].Patch)
 		}
 	}
 }
@@ -116,11 +116,11 @@ func TestBriefTellsOfTheClaim(t *testing.T) {
 			t.Errorf("Is it yet to be told: %t; looked at %v", untold, needs)
 		}
 		plan := Next(w, r)
-		news := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
-		if (len(news) == 2) != untold || (len(news) == 0) == untold {
-			t.Fatalf("Is it yet to be told: %t; got %+v", untold, news)
+		notices := Changes(w, map[xp.ID]Plan{r.ID(): plan.Named(plan.Pending[0], "nothing runs")}, nil)
+		if (len(notices) == 2) != untold || (len(notices) == 0) == untold {
+			t.Fatalf("Is it yet to be told: %t; got %+v", untold, notices)
 		}
-		for _, n := range news {
+		for _, n := range notices {
 			if n.Event != EventStuck {
 				t.Errorf("got %+v", n)
 			}
@@ -160,17 +160,17 @@ func TestStuckIsMarked(t *testing.T) {
 	w := world(xr)
 	plan := Next(w, xp.RefTo(xr))
 	plan.Causes = append(plan.Causes, CauseStuck)
-	news := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
-	if len(news) != 1 {
-		t.Fatalf("got %+v", news)
+	notices := Changes(w, map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil)
+	if len(notices) != 1 {
+		t.Fatalf("got %+v", notices)
 	}
-	after := xptest.Merge(xr, news[0].Patch)
+	after := xptest.Merge(xr, notices[0].Patch)
 	w = world(after)
 	w.SkipComposed(func() bool { return true })
 	if brief := Next(w, xp.RefTo(after)); !brief.WithoutComposed {
 		t.Errorf("got %+v", brief)
 	}
-	if news := Changes(world(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(news) > 0 {
-		t.Errorf("It is told once; got %+v", news)
+	if notices := Changes(world(after), map[xp.ID]Plan{xp.RefTo(xr).ID(): plan}, nil); len(notices) > 0 {
+		t.Errorf("It is told once; got %+v", notices)
 	}
 }

@@ -55,39 +55,39 @@ func NewSnapshot(key Key) *Snapshot {
 }
 
 // SetTime says when it was observed.
-func (w *Snapshot) SetTime(now time.Time) { w.now = now }
+func (s *Snapshot) SetTime(now time.Time) { s.now = now }
 
 // Pack has the Snapshot keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
-func (w *Snapshot) Pack() { w.packer, w.packed = pack.New(), map[xp.ID]pack.Object{} }
+func (s *Snapshot) Pack() { s.packer, s.packed = pack.New(), map[xp.ID]pack.Object{} }
 
 // Add says that an object exists, as it is now.
-func (w *Snapshot) Add(u *unstructured.Unstructured) {
+func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	id := owned(xp.RefTo(u)).ID()
-	_, again := w.packed[id]
-	w.remove(id)
-	w.keep(id, u, again)
-	w.platform.add(u)
+	_, again := s.packed[id]
+	s.remove(id)
+	s.keep(id, u, again)
+	s.platform.add(u)
 }
 
 // saveOriginals keeps an object as it is now; again says that it was another before, and may be once more.
-func (w *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
-	w.invalidate(id)
-	if w.packer == nil {
-		w.objects[id] = u
+func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
+	s.invalidate(id)
+	if s.packer == nil {
+		s.objects[id] = u
 
 		return
 	}
 	if !isOnlyLookedAt(u) {
-		w.observedObjects[id] = w.addObserved(u)
+		s.observedObjects[id] = s.addObserved(u)
 	}
 	if xp.IsCrossplaneGroup(id.Group) {
-		w.objects[id] = u
+		s.objects[id] = u
 
 		return
 	}
-	w.packed[id] = w.packer.Pack(u.Object)
+	s.packed[id] = s.packer.Pack(u.Object)
 	if again {
-		w.packed[id] = w.packed[id].Clone()
+		s.packed[id] = s.packed[id].Clone()
 	}
 }
 
@@ -98,19 +98,19 @@ func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 }
 
 // Remove says that an object does not exist any more.
-func (w *Snapshot) Remove(u *unstructured.Unstructured) { w.remove(owned(xp.RefTo(u)).ID()) }
+func (s *Snapshot) Remove(u *unstructured.Unstructured) { s.remove(owned(xp.RefTo(u)).ID()) }
 
-func (w *Snapshot) remove(id xp.ID) {
-	before := w.get(id)
+func (s *Snapshot) remove(id xp.ID) {
+	before := s.get(id)
 	if before == nil {
 		return
 	}
-	w.invalidate(id)
-	delete(w.objects, id)
-	delete(w.packed, id)
-	delete(w.restored, before.GetUID())
-	delete(w.observedObjects, id)
-	w.platform.remove(before)
+	s.invalidate(id)
+	delete(s.objects, id)
+	delete(s.packed, id)
+	delete(s.restored, before.GetUID())
+	delete(s.observedObjects, id)
+	s.platform.remove(before)
 }
 
 // owned returns a Ref that keeps nothing else in memory: what is unpacked is part of what it was packed in. Thousands have most texts of it in common.
@@ -121,17 +121,17 @@ func owned(r xp.Ref) xp.Ref {
 }
 
 // All returns the objects of a kind that exist, in no order.
-func (w *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return w.AllBut(gk, nil) }
+func (s *Snapshot) All(gk schema.GroupKind) []*unstructured.Unstructured { return s.AllBut(gk, nil) }
 
 // AllBut is All without some of them.
-func (w *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
+func (s *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
-	for id, u := range w.objects {
+	for id, u := range s.objects {
 		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
 			all = append(all, u)
 		}
 	}
-	for id, o := range w.packed {
+	for id, o := range s.packed {
 		if id.Group == gk.Group && id.Kind == gk.Kind && !without[id] {
 			all = append(all, &unstructured.Unstructured{Object: o.Unpack(nil)})
 		}
@@ -141,18 +141,18 @@ func (w *Snapshot) AllBut(gk schema.GroupKind, without map[xp.ID]bool) []*unstru
 }
 
 // AddRestored says that an object exists and that a restore has created it.
-func (w *Snapshot) AddRestored(u *unstructured.Unstructured) {
-	w.Add(u)
-	w.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
+func (s *Snapshot) AddRestored(u *unstructured.Unstructured) {
+	s.Add(u)
+	s.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
 }
 
 // RestoredAt returns when Velero first asked after what is held: a restore has brought all of it back then. As long as nothing says when that was, it is when the
 // last hold was put on or, if there are XRs, the time of the observation, since their marks will say it. It goes by signed marks only, so that nobody has it
 // be later by making objects.
-func (w *Snapshot) RestoredAt() time.Time {
+func (s *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if f.hold == nil {
 			return
 		}
@@ -167,83 +167,83 @@ func (w *Snapshot) RestoredAt() time.Time {
 	switch {
 	case !polled.IsZero():
 		return polled
-	case trees && !w.now.IsZero():
-		return w.now
+	case trees && !s.now.IsZero():
+		return s.now
 	default:
 		return since
 	}
 }
 
 // AddUnserved says that the API server does not serve a kind.
-func (w *Snapshot) AddUnserved(gk schema.GroupKind) {
-	w.invalidateAll()
-	w.unserved[gk] = true
+func (s *Snapshot) AddUnserved(gk schema.GroupKind) {
+	s.invalidateAll()
+	s.unserved[gk] = true
 }
 
 // AddUnreadable says that a kind could not be read, and why: that an object is not there proves nothing.
-func (w *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
-	w.invalidateAll()
-	w.unreadable[gvk] = why
+func (s *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
+	s.invalidateAll()
+	s.unreadable[gvk] = why
 }
 
 // isUnknown reports whether the object that r names may exist though it was not observed, and why that is.
-func (w *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
-	why, unknown = w.unreadable[w.served(r)]
+func (s *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
+	why, unknown = s.unreadable[s.served(r)]
 
-	return why, unknown && !w.Has(r)
+	return why, unknown && !s.Has(r)
 }
 
 // WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
-func (w *Snapshot) WithoutSecrets() {
-	w.invalidateAll()
-	w.secretless = true
+func (s *Snapshot) WithoutSecrets() {
+	s.invalidateAll()
+	s.secretless = true
 }
 
 // Get returns the object that r names; nil if it does not exist.
-func (w *Snapshot) Get(r xp.Ref) *unstructured.Unstructured {
+func (s *Snapshot) Get(r xp.Ref) *unstructured.Unstructured {
 	id := r.ID()
-	w.addRead(id)
+	s.addRead(id)
 
-	return w.get(id)
+	return s.get(id)
 }
 
-func (w *Snapshot) get(id xp.ID) *unstructured.Unstructured {
-	if o, ok := w.packed[id]; ok {
+func (s *Snapshot) get(id xp.ID) *unstructured.Unstructured {
+	if o, ok := s.packed[id]; ok {
 		return &unstructured.Unstructured{Object: o.Unpack(nil)}
 	}
 
-	return w.objects[id]
+	return s.objects[id]
 }
 
 // Has reports whether there is the object that r names.
-func (w *Snapshot) Has(r xp.Ref) bool {
+func (s *Snapshot) Has(r xp.Ref) bool {
 	id := r.ID()
-	w.addRead(id)
-	_, packed := w.packed[id]
+	s.addRead(id)
+	_, packed := s.packed[id]
 
-	return packed || w.objects[id] != nil
+	return packed || s.objects[id] != nil
 }
 
 // LooksAtComposed reports whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
 // reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
-func (w *Snapshot) LooksAtComposed() bool {
+func (s *Snapshot) LooksAtComposed() bool {
 	below := false
-	w.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
+	s.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
 
 	return below
 }
 
 // Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
 // held XR composes is part of the plan for that.
-func (w *Snapshot) Subjects() []xp.Ref {
+func (s *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if f.composite && f.hold != nil {
 			held[f.uid] = true
 		}
 	})
 	var refs []xp.Ref
-	w.each(func(f *observedObject) {
+	s.each(func(f *observedObject) {
 		if f.composite || (f.publishes || f.marked) && !held[f.controller] {
 			refs = append(refs, f.Ref)
 		}
@@ -255,7 +255,7 @@ func (w *Snapshot) Subjects() []xp.Ref {
 
 // Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims,
 // CompositionRevisions and connection secrets, and so on down the trees.
-func (w *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
+func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
 	var visit func(r xp.Ref)
@@ -265,8 +265,8 @@ func (w *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 		}
 		seen[r.ID()] = true
 		needs = append(needs, r)
-		if f := w.observed(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
-			for _, l := range slices.Concat(w.composed(f), w.named(f)) {
+		if f := s.observed(r.ID()); f != nil { // Nothing more is needed for what is only looked at.
+			for _, l := range slices.Concat(s.composed(f), s.named(f)) {
 				visit(l)
 			}
 		}
@@ -280,17 +280,17 @@ func (w *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 
 // Vital returns the kinds without which nothing can be planned: those of the XRs and claims among needs, and of what these name besides what they compose.
 // Of the other kinds a tenant can have named any. An XRD has one group for XRs and claims.
-func (w *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
+func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
-		f := w.observed(r.ID())
+		f := s.observed(r.ID())
 		if f == nil || !f.composite && !f.claim {
 			continue
 		}
 		own := f.GroupVersionKind()
 		vital[own] = true
-		for _, l := range w.named(f) {
-			gvk := w.served(l)
+		for _, l := range s.named(f) {
+			gvk := s.served(l)
 			vital[gvk] = vital[gvk] || gvk.Group == own.Group || gvk.Group == "" || gvk.Group == xp.GroupAPIExtensions
 		}
 	}
@@ -299,18 +299,18 @@ func (w *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 }
 
 // composed returns what a held XR composed when it was backed up, and what one composes of which it is to be told whether it is adopted.
-func (w *Snapshot) composed(f *observedObject) []xp.Ref {
+func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
-		return w.investigatedRefs(f)
+		return s.investigatedRefs(f)
 	}
-	if !f.composite || f.claim || w.skipsComposed(f) {
+	if !f.composite || f.claim || s.skipsComposed(f) {
 		return nil
 	}
 
 	if f.paused || f.hold.Unpaused != "" {
 		return f.hold.Refs
 	}
-	now, err := xp.CompositeFrom(w.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
+	now, err := xp.CompositeFrom(s.get(f.ID())).ResourceRefs() // Somebody has taken its pause off, and what it lists now tells what came of that.
 	if err != nil || kindsOf(now) > maxKinds {
 		return f.hold.Refs
 	}
@@ -319,7 +319,7 @@ func (w *Snapshot) composed(f *observedObject) []xp.Ref {
 }
 
 // named returns what else must be observed to plan for an object.
-func (w *Snapshot) named(f *observedObject) []xp.Ref {
+func (s *Snapshot) named(f *observedObject) []xp.Ref {
 	held := f.hold != nil
 	none := xp.Ref{}
 	if !f.claim && !f.composite {
@@ -333,7 +333,7 @@ func (w *Snapshot) named(f *observedObject) []xp.Ref {
 
 		return refs
 	}
-	if w.skipsComposed(f) {
+	if s.skipsComposed(f) {
 		return f.unreportedClaim()
 	}
 	var refs []xp.Ref

@@ -72,7 +72,7 @@ func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 func (t *tree) checkSynced(r xp.Ref, u *unstructured.Unstructured) bool {
 	switch c, ok := xp.ConditionOf(u, xp.ConditionSynced); {
 	case !ok, c.Reason == xp.ReasonReconcilePaused:
-		if why := t.w.whyNotReconciled(u); why != "" {
+		if why := t.snapshot.whyNotReconciled(u); why != "" {
 			t.wait(false, "%s: %s", r, why)
 		} else {
 			t.wait(true, "%s: its provider has not observed it yet", r)

@@ -35,19 +35,19 @@ func (f *observedObject) stored() []xp.Ref {
 }
 
 // takeStored plans to give the Secret that u has published with a secret store the UID that u has now; ok is false if that is not to do.
-func (w *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
+func (s *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
 	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // Without a UID it would be anybody's.
 		return Change{}, false
 	}
-	s := w.Get(h.Stored.Ref())
-	if s == nil || s.GetDeletionTimestamp() != nil || !isStoredBefore(s, h) {
+	secret := s.Get(h.Stored.Ref())
+	if secret == nil || secret.GetDeletionTimestamp() != nil || !isStoredBefore(secret, h) {
 		return Change{}, false
 	}
 
 	return Change{
-		Target: s, Step: "write the UID of " + xp.String(u) + " on it, which may publish in it again", Manager: publisherOf(s),
+		Target: secret, Step: "write the UID of " + xp.String(u) + " on it, which may publish in it again", Manager: publisherOf(secret),
 		Patch: map[string]any{"metadata": map[string]any{
-			"resourceVersion": s.GetResourceVersion(), "labels": map[string]any{xp.LabelOwnerUID: string(u.GetUID())},
+			"resourceVersion": secret.GetResourceVersion(), "labels": map[string]any{xp.LabelOwnerUID: string(u.GetUID())},
 		}},
 	}, true
 }
@@ -59,7 +59,7 @@ func isStoredBefore(s *unstructured.Unstructured, h *Hold) bool {
 
 // takeStored is the same for an XR or a claim, and reports whether it is to do.
 func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
-	c, ok := t.w.takeStored(u, h)
+	c, ok := t.snapshot.takeStored(u, h)
 	if ok {
 		t.plan.Change = c
 	}
@@ -68,23 +68,23 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 }
 
 // missingStored says why u, which is held, waits for what it has published with a secret store; "" if it doesn't.
-func (w *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
-	if h.Stored == nil || w.secretless || h.ownPause() || !xp.IsPaused(u) {
+func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
+	if h.Stored == nil || s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
 	}
 	r := h.Stored.Ref()
-	why, unknown := w.isUnknown(r)
-	s := w.Get(r)
+	why, unknown := s.isUnknown(r)
+	secret := s.Get(r)
 	switch {
 	case unknown && h.Stored.By == "":
 		return fmt.Sprintf("its connection %s is to have its new UID, without which it may not publish in it, and can't be read: %s; run this with the right to "+
 			"list Secrets", r, why)
-	case s == nil || s.GetDeletionTimestamp() != nil:
+	case secret == nil || secret.GetDeletionTimestamp() != nil:
 		return lostSecret(r, h.Stored.By, why, unknown)
-	case xp.OwnsStored(u, s) || isStoredBefore(s, h):
+	case xp.OwnsStored(u, secret) || isStoredBefore(secret, h):
 		return ""
 	default:
 		return fmt.Sprintf("it publishes with a secret store, and its connection %s is another's: the label %s on it is %q, so the store would refuse it; if the "+
-			"Secret is this one's, set the label to %s", r, xp.LabelOwnerUID, xp.Label(s, xp.LabelOwnerUID), u.GetUID())
+			"Secret is this one's, set the label to %s", r, xp.LabelOwnerUID, xp.Label(secret, xp.LabelOwnerUID), u.GetUID())
 	}
 }

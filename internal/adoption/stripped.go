@@ -15,9 +15,9 @@ const warnStripped = "it came back without the hold that the restore had put on 
 
 // stripped returns the hold that the Restore that asks has put on an object, if that is known, and the object has come back without it; nil otherwise. Whoever
 // changes what is created can take a hold off before there is an object, so that nothing on this says that there was one.
-func (w *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
-	q := w.investigation
-	if q == nil || q.Held == nil || u == nil || xp.HasAnnotation(u, AnnotationHold) || !w.isOfRestore(u) || !w.isSuspect(u) {
+func (s *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
+	q := s.investigation
+	if q == nil || q.Held == nil || u == nil || xp.HasAnnotation(u, AnnotationHold) || !s.isOfRestore(u) || !s.isSuspect(u) {
 		return nil
 	}
 	if u.GetCreationTimestamp().Time.Before(q.Started) {
@@ -29,8 +29,8 @@ func (w *Snapshot) stripped(u *unstructured.Unstructured) *Hold {
 
 // heldAgain plans for an MR or a claim that has come back without its hold: it is put on again, also if its provider has looked at it. ok is false if there is
 // nothing to do.
-func (w *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
-	if w.stripped(u) == nil {
+func (s *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
+	if s.stripped(u) == nil {
 		return Plan{}, false
 	}
 	if xp.IsManaged(u) {
@@ -38,7 +38,7 @@ func (w *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 			return p, ok
 		}
 	}
-	c, ok := w.holdMissing(u, w.investigation.Restore)
+	c, ok := s.holdMissing(u, s.investigation.Restore)
 	if !ok {
 		return Plan{}, false
 	}
@@ -49,7 +49,7 @@ func (w *Snapshot) heldAgain(u *unstructured.Unstructured) (p Plan, ok bool) {
 
 // holdBelow puts the hold on again that what an XR composes, or its claim, has come back without. It reports whether there was one.
 func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
-	p, ok := t.w.heldAgain(u)
+	p, ok := t.snapshot.heldAgain(u)
 	switch {
 	case !ok:
 		return false
@@ -64,16 +64,16 @@ func (t *tree) holdBelow(r xp.Ref, u *unstructured.Unstructured) bool {
 }
 
 // keptIn is the Plan for what is in quarantine. Nothing is done about it, but that what belongs to it and has come back without its hold gets that again.
-func (w *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
+func (s *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 	if !xp.IsComposite(u) {
 		return quarantined(h)
 	}
-	t := tree{w: w, xr: xp.CompositeFrom(u), hold: h, plan: quarantined(h)}
+	t := tree{snapshot: s, xr: xp.CompositeFrom(u), hold: h, plan: quarantined(h)}
 	for _, r := range h.Refs {
-		t.holdBelow(r, w.Get(r))
+		t.holdBelow(r, s.Get(r))
 	}
 	if r, ok := t.xr.ClaimRef(); ok {
-		if claim := w.Get(r); claim != nil && xp.Bound(xp.ClaimFrom(claim), t.xr) {
+		if claim := s.Get(r); claim != nil && xp.Bound(xp.ClaimFrom(claim), t.xr) {
 			t.holdBelow(r, claim)
 		}
 	}
@@ -83,8 +83,8 @@ func (w *Snapshot) keptIn(u *unstructured.Unstructured, h *Hold) Plan {
 
 // isQuarantineBroken reports whether an XR or claim that is to be in quarantine has come back without its hold: another cluster may be at work on the same, so it is held
 // again, whoever has reconciled it.
-func (w *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
-	h := w.stripped(u)
+func (s *Snapshot) isQuarantineBroken(u *unstructured.Unstructured) bool {
+	h := s.stripped(u)
 
 	return h != nil && h.Quarantine
 }

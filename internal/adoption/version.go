@@ -8,18 +8,18 @@ import (
 )
 
 // AddRetired says that the API server does not serve a kind in a version, and in which it does. An object is the same in each.
-func (w *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
-	if w.retired[version] == served {
+func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
+	if s.retired[version] == served {
 		return
 	}
-	w.invalidateAll()
-	w.retired[version] = served
+	s.invalidateAll()
+	s.retired[version] = served
 }
 
 // served returns the kind of what r names in the version in which it is served, if it is known to be in another than r says.
-func (w *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
+func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	gvk := r.GroupVersionKind()
-	if served, ok := w.retired[gvk]; ok {
+	if served, ok := s.retired[gvk]; ok {
 		return served
 	}
 
@@ -38,8 +38,8 @@ func (t *tree) checkVersions() {
 		return // checkRefs says so.
 	}
 	for _, r := range refs {
-		served := t.w.served(r)
-		if served == r.GroupVersionKind() || !t.w.Has(r) {
+		served := t.snapshot.served(r)
+		if served == r.GroupVersionKind() || !t.snapshot.Has(r) {
 			continue
 		}
 		xr := xp.RefTo(t.xr.Unstructured)
@@ -60,7 +60,7 @@ func (t *tree) checkVersions() {
 // checkComposition waits for a revision of a Composition that is for the version in which Crossplane reads the XR: it runs no other (crossplane
 // internal/controller/apiextensions/composite, APIConfigurator). That it could not when it was backed up is as it was.
 func (t *tree) checkComposition(revision *unstructured.Unstructured) {
-	xrd := t.w.definitionOf(t.xr.GroupVersionKind().GroupKind())
+	xrd := t.snapshot.definitionOf(t.xr.GroupVersionKind().GroupKind())
 	if xrd == nil || t.hold.Failing != "" {
 		return
 	}

@@ -226,12 +226,12 @@ func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why 
 		if h == nil {
 			return a.cluster.Warn(ctx, u, adoption.EventStopped, why+". It is not held any more; mend that, and Crossplane carries on")
 		}
-		news, err := key.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+xp.ReleaseCommand(ref).String())
+		notices, err := key.Stopped(u, why+". It stays held, so nothing is lost; mend that, then run: "+xp.ReleaseCommand(ref).String())
 		if err != nil {
 			return err
 		}
 
-		_, err = a.reportOne(ctx, news)
+		_, err = a.reportOne(ctx, notices)
 
 		return err
 	})

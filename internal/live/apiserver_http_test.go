@@ -223,10 +223,10 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 	}()
 	for {
 		s.mu.Lock()
-		var news []stored
+		var notices []stored
 		for {
 			at, _ := slices.BinarySearchFunc(st.history, from+1, func(e stored, version int) int { return e.version - version })
-			if news = slices.Clone(st.history[at:]); len(news) > 0 || ctx.Err() != nil || s.closed {
+			if notices = slices.Clone(st.history[at:]); len(notices) > 0 || ctx.Err() != nil || s.closed {
 				break
 			}
 			s.changed.Wait()
@@ -236,7 +236,7 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 		if over {
 			return
 		}
-		for _, e := range news {
+		for _, e := range notices {
 			from = e.version
 			event := e.event
 			if !selector.Matches(e.labels) {

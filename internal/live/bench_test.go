@@ -197,13 +197,13 @@ func BenchmarkObserve(b *testing.B) {
 			for b.Loop() {
 				runtime.GC()
 				runtime.ReadMemStats(&before)
-				world, err := c.Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{first})
+				snapshot, err := c.Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{first})
 				if err != nil {
 					b.Fatal(err)
 				}
 				runtime.GC()
 				runtime.ReadMemStats(&after)
-				runtime.KeepAlive(world)
+				runtime.KeepAlive(snapshot)
 			}
 			b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/float64(xrs*(1+composedEach)), "B/object")
 		})

@@ -87,13 +87,13 @@ func cut(s string, limit int, end string) string {
 // report writes what is to be told into the mark of what it is about, and an Event, first of what needs a person. What can't be told is logged, and is no reason
 // to stop: what has changed since it was observed is told at the next poll, if it is true then. So is what there is no time for in this one, since nobody is
 // releaseNotice meanwhile; the operation of each says the same.
-func (a *Adopter) report(ctx context.Context, o *observer, news []adoption.Notice) {
-	slices.SortStableFunc(news, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
+func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.Notice) {
+	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
 	began := time.Now()
 	var untold atomic.Int64
-	a.inParallel(len(news), func(i int) {
-		n := news[i]
-		news[i] = adoption.Notice{} // Of thousands nobody needs what was told any more.
+	a.inParallel(len(notices), func(i int) {
+		n := notices[i]
+		notices[i] = adoption.Notice{} // Of thousands nobody needs what was told any more.
 		if !a.reportsAll && time.Since(began) > a.reportTimeout {
 			untold.Add(1)
 			var marked bool
@@ -186,10 +186,10 @@ func (p *poll) reportLate(ctx context.Context, most int) {
 
 		return
 	}
-	for _, news := range []*[]adoption.Notice{&p.held, &p.free} {
-		now := (*news)[:min(most, len(*news))]
+	for _, notices := range []*[]adoption.Notice{&p.held, &p.free} {
+		now := (*notices)[:min(most, len(*notices))]
 		p.inParallel(len(now), func(n int) { p.recordEvent(ctx, now[n]) })
-		*news, most = (*news)[len(now):], most-len(now)
+		*notices, most = (*notices)[len(now):], most-len(now)
 	}
 }
 

@@ -55,80 +55,80 @@ func newEventQueue() *eventQueue {
 }
 
 // add says what has become of an object that was listed.
-func (f *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.packer == nil {
-		f.packer = pack.New()
+func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in *listing) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.packer == nil {
+		q.packer = pack.New()
 	}
-	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: f.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
+	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: q.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
 	at := place{in: in, id: h.id}
-	if n, ok := f.places[at]; ok {
-		h.versions, h.packed = append(f.events[n].versions, h.versions...), h.packed.Clone()
-		f.events[n] = h
+	if n, ok := q.places[at]; ok {
+		h.versions, h.packed = append(q.events[n].versions, h.versions...), h.packed.Clone()
+		q.events[n] = h
 	} else {
-		f.places[at] = len(f.events)
-		f.events = append(f.events, h)
+		q.places[at] = len(q.events)
+		q.events = append(q.events, h)
 	}
-	f.notify()
+	q.notify()
 }
 
 // relisted says what is there, after the news that were told of it.
-func (f *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.there[l] = there
-	f.events = slices.DeleteFunc(f.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
-	clear(f.places)
-	for n, h := range f.events {
-		f.places[place{in: h.in, id: h.id}] = n
+func (q *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.there[l] = there
+	q.events = slices.DeleteFunc(q.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
+	clear(q.places)
+	for n, h := range q.events {
+		q.places[place{in: h.in, id: h.id}] = n
 	}
-	f.notify()
+	q.notify()
 }
 
 // markIncomplete says that there may be more than what is told.
-func (f *eventQueue) markIncomplete() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lost = true
-	f.notify()
+func (q *eventQueue) markIncomplete() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lost = true
+	q.notify()
 }
 
-func (f *eventQueue) notify() {
+func (q *eventQueue) notify() {
 	select {
-	case f.woken <- struct{}{}:
+	case q.woken <- struct{}{}:
 	default:
 	}
 }
 
 // take returns the news since it was last called, and what there was before them of what was listed again; ok is false if they are not all.
-func (f *eventQueue) take() (news []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	news, f.events = f.events, nil
-	clear(f.places)
-	there, f.there = f.there, map[*listing]map[xp.ID]bool{}
+func (q *eventQueue) take() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	notices, q.events = q.events, nil
+	clear(q.places)
+	there, q.there = q.there, map[*listing]map[xp.ID]bool{}
 
-	return news, there, !f.lost
+	return notices, there, !q.lost
 }
 
 // object returns the object of a happening. Others add to what it is packed with.
-func (f *eventQueue) object(h watchEvent) *unstructured.Unstructured {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (q *eventQueue) object(h watchEvent) *unstructured.Unstructured {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 
 	return &unstructured.Unstructured{Object: h.packed.Unpack(nil)}
 }
 
 // wait waits for news: not for less than given, so that there are some at a time, and not for more.
-func (f *eventQueue) wait(ctx context.Context, least, most time.Duration) error {
+func (q *eventQueue) wait(ctx context.Context, least, most time.Duration) error {
 	if err := sleep(ctx, least); err != nil {
 		return err
 	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-f.woken:
+	case <-q.woken:
 	case <-time.After(most - least):
 	}
 

@@ -81,17 +81,17 @@ func TestFeed(t *testing.T) {
 	if err := f.wait(context.Background(), 0, 0); err != nil {
 		t.Error(err)
 	}
-	news, _, ok := f.take()
+	notices, _, ok := f.take()
 	var got [][]string
-	for _, h := range news {
+	for _, h := range notices {
 		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
 	}
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
 		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
 	}
 	f.markIncomplete()
-	if news, _, ok := f.take(); len(news) > 0 || ok {
-		t.Errorf("%v are told twice, or nobody says that something is missing", news)
+	if notices, _, ok := f.take(); len(notices) > 0 || ok {
+		t.Errorf("%v are told twice, or nobody says that something is missing", notices)
 	}
 }
 

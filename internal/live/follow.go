@@ -222,12 +222,12 @@ func (o *observer) unfollow() {
 // catchUp takes over what was told since it was last called, and reports whether anything of that was not known; ok is false if it may not be all, so that
 // everything has to be listed anew.
 func (o *observer) catchUp() (changed, ok bool) {
-	news, there, ok := o.events.take()
+	notices, there, ok := o.events.take()
 	changed = len(there) > 0
 	for l, ids := range there {
 		o.forgetAllBut(l, ids)
 	}
-	for _, h := range news {
+	for _, h := range notices {
 		if o.isCovered(h.in, h.id.Namespace) || !o.isNewer(h) {
 			continue
 		}

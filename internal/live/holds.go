@@ -82,9 +82,9 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 			continue
 		}
 		plan := adoption.Next(s.snapshot, r)
-		for _, silence := range plan.Pending {
-			if time.Since(silence.Since) >= defaultStuckAfter {
-				plan = plan.Named(silence, adoption.Stuck(s.snapshot.Get(silence.Ref), installation()))
+		for _, pending := range plan.Pending {
+			if time.Since(pending.Since) >= defaultStuckAfter {
+				plan = plan.Named(pending, adoption.Stuck(s.snapshot.Get(pending.Ref), installation()))
 			}
 		}
 		plans[r.ID()] = plan

@@ -90,17 +90,17 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 
 // AssessForce returns what it means to lift the holds of what refs name by force. It changes nothing.
 func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
-	world, err := a.cluster.Observe(ctx, key, selector, refs)
+	snapshot, err := a.cluster.Observe(ctx, key, selector, refs)
 	if err != nil {
 		return nil, err
 	}
-	err = a.cluster.Each(ctx, xp.KindRevision, "", metav1.ListOptions{}, world.Add)
+	err = a.cluster.Each(ctx, xp.KindRevision, "", metav1.ListOptions{}, snapshot.Add)
 	if err != nil && !isUnserved(err) {
 		return nil, err
 	}
 	forcings := map[xp.ID]adoption.ForceAssessment{}
 	for _, r := range refs {
-		forcings[r.ID()] = adoption.AssessForce(world, r)
+		forcings[r.ID()] = adoption.AssessForce(snapshot, r)
 	}
 
 	return forcings, nil
