@@ -18,7 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// TestMain is the plugin, if it is Velero's client that starts the test, and what inspect is measured by if BenchmarkInspect does.
+// TestMain is the plugin, if it is Velero's client that starts the test, and what inspect is
+// measured by if BenchmarkInspect does.
 func TestMain(m *testing.M) {
 	if handshake := framework.Handshake(); os.Getenv(handshake.MagicCookieKey) == handshake.MagicCookieValue {
 		main()
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// started starts the plugin as Velero does, where there is no API server. Velero looks for plugins in its own program too.
+// started starts the plugin as Velero does, where there is no API server. Velero looks for plugins
+// in its own program too.
 func started(t *testing.T) clientmgmt.Manager {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "kubeconfig")
@@ -56,8 +58,9 @@ func started(t *testing.T) clientmgmt.Manager {
 	return manager
 }
 
-// A call of the plugin takes 4 MiB: the item, as it is in the backup, and the Restore. Of what is longer Velero says "error preparing", the name of the item,
-// and this error (velero pkg/restore/restore.go, restoreItem), and goes on with the next.
+// A call of the plugin takes 4 MiB: the item, as it is in the backup, and the Restore. Of what is
+// longer Velero says "error preparing", the name of the item, and this error (velero
+// pkg/restore/restore.go, restoreItem), and goes on with the next.
 func TestItemsThatAreTooLong(t *testing.T) {
 	manager := started(t)
 	order, err := manager.GetRestoreItemActionV2("velero.crossplane.io/1-order")

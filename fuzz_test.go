@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzInspect inspects a backup with one object in which anything can be, from the file to what is printed, with a restore rehearsed.
+// FuzzInspect inspects a backup with one object in which anything can be, from the file to what is
+// printed, with a restore rehearsed.
 func FuzzInspect(f *testing.F) {
 	n := uint8(0)
 	xptest.Seeds(func(animal uint8, patch []byte) {

@@ -50,7 +50,8 @@ func (c *catalogue) ServerResourcesForGroupVersion(gv string) (*metav1.APIResour
 	return &metav1.APIResourceList{GroupVersion: gv, APIResources: kinds}, nil
 }
 
-// A tenant's XRs that list kinds that nobody serves cost a backup a few requests, and none of its memory.
+// A tenant's XRs that list kinds that nobody serves cost a backup a few requests, and none of its
+// memory.
 func TestMadeUpKindsCostABackupNothing(t *testing.T) {
 	const xrs, kinds = 20, 15_000
 	const mostRequests, mostBytes = 10, 20 << 20

@@ -26,8 +26,8 @@ import (
 // envDecode has the test's own program do nothing but to read and decode the backup that it names.
 const envDecode = "TEST_DECODE_BACKUP"
 
-// BenchmarkInspect compares "inspect" of a backup, in the program that people run, with reading and decoding it. The two take turns, each in a process of its
-// own. What is measured is:
+// BenchmarkInspect compares "inspect" of a backup, in the program that people run, with reading and
+// decoding it. The two take turns, each in a process of its own. What is measured is:
 //
 //   - ×decoding: how many times as long inspect takes, by the clock; the median of the pairs.
 //   - cpu×decoding: the same by what the processors were busy with.
@@ -104,8 +104,9 @@ func measure(b *testing.B, env []string, program string, args ...string) cost {
 	return took
 }
 
-// watch returns the most memory that a process has had when it ends. The kernel says that of a process that is there; what it says when it has ended is no less
-// than what the process had that started it.
+// watch returns the most memory that a process has had when it ends. The kernel says that of a
+// process that is there; what it says when it has ended is no less than what the process had that
+// started it.
 func watch(pid int, ended <-chan struct{}) (peak uint64) {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()
@@ -129,8 +130,8 @@ func median(values []float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
-// decodeAll is what inspect is measured by: gunzip, untar, and each item once, as Velero's restores take it, decoded as Kubernetes decodes objects of any kind.
-// Nothing is kept.
+// decodeAll is what inspect is measured by: gunzip, untar, and each item once, as Velero's restores
+// take it, decoded as Kubernetes decodes objects of any kind. Nothing is kept.
 func decodeAll(file string) error {
 	f, err := os.Open(file) //nolint:gosec // It is the test's.
 	if err != nil {
@@ -164,7 +165,8 @@ func decodeAll(file string) error {
 	}
 }
 
-// What is done for an object must not depend on how many there are. Counts say that on any machine, which times don't.
+// What is done for an object must not depend on how many there are. Counts say that on any machine,
+// which times don't.
 func TestInspectIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("It inspects thousands of objects, twice.")

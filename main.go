@@ -1,5 +1,6 @@
-// Command velero-plugin-for-crossplane makes Velero backup and restore safe for Crossplane. Velero starts it as a plugin; started by anything else
-// it is a command, which looks into backups and finishes restores.
+// Command velero-plugin-for-crossplane makes Velero backup and restore safe for Crossplane. Velero
+// starts it as a plugin; started by anything else it is a command, which looks into backups and
+// finishes restores.
 package main
 
 import (

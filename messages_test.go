@@ -16,8 +16,9 @@ import (
 
 const messagesFile = "docs/messages.md"
 
-// places are the folders of what people read: in the logs of backups and restores, on objects, in Events and in what commands say. Of those that are true all
-// texts count, of the others only errors: docs/problems.md has what inspect and validate find.
+// places are the folders of what people read: in the logs of backups and restores, on objects, in
+// Events and in what commands say. Of those that are true all texts count, of the others only
+// errors: docs/problems.md has what inspect and validate find.
 var places = map[string]bool{
 	"backupitem": true, "restoreitem": true, "internal/adoption": true, "internal/exchange": true, "internal/externalname": true, "internal/live": true,
 	"internal/setting": true, "internal/xp": true,
@@ -25,7 +26,8 @@ var places = map[string]bool{
 }
 
 const (
-	// fewest is how many words make a text a message, rather than a name or a part of another message.
+	// fewest is how many words make a text a message, rather than a name or a part of another
+	// message.
 	fewest = 2
 	// shortest is how much of a message the page must have, if it leaves out how it goes on.
 	shortest = 30

@@ -19,14 +19,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
-// collectAt is by how many per cent what this process has in memory may grow until what it needs no more is collected, instead of Go's 100: it shares the
-// memory of Velero's Pod, and mostly waits.
+// collectAt is by how many per cent what this process has in memory may grow until what it needs no
+// more is collected, instead of Go's 100: it shares the memory of Velero's Pod, and mostly waits.
 const collectAt = 50
 
 // serve serves the actions to the Velero that started this process, until it stops it.
 func serve() {
 	debug.SetGCPercent(collectAt)
-	// All actions of a backup or restore run in one process and share what they have asked the API server.
+	// All actions of a backup or restore run in one process and share what they have asked the API
+	// server.
 	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
 	links := sync.OnceValues(func() (*backupitem.Resolver, error) {
 		cluster, err := connect()
@@ -36,8 +37,9 @@ func serve() {
 
 		return backupitem.NewResolver(cluster), nil
 	})
-	// The log of each backup and restore says once what handled it. That of 2-adopt would say it every ten seconds: Velero starts a process to ask after
-	// an operation, which makes no other action.
+	// The log of each backup and restore says once what handled it. That of 2-adopt would say it
+	// every ten seconds: Velero starts a process to ask after an operation, which makes no other
+	// action.
 	var once sync.Once
 	introduce := func(log logrus.FieldLogger) { once.Do(func() { log.Info(hooks.Name + " " + version()) }) }
 	asks := &restoreitem.RequestedItems{}
@@ -107,15 +109,17 @@ func serve() {
 	server.Serve()
 }
 
-// featuresOf returns the features that Velero was started with, once the flags are parsed: it starts plugins with the arguments that follow its own
-// "server" (velero pkg/plugin/clientmgmt/process/client_builder.go), and what it binds for them has no features.
+// featuresOf returns the features that Velero was started with, once the flags are parsed: it
+// starts plugins with the arguments that follow its own "server" (velero
+// pkg/plugin/clientmgmt/process/client_builder.go), and what it binds for them has no features.
 func featuresOf(flags *pflag.FlagSet) func() []string {
 	features := flags.StringSlice("features", nil, "What is enabled in the Velero that starts this plugin.")
 
 	return func() []string { return *features }
 }
 
-// modifiersOf returns the name of the ConfigMap with the resource modifiers that the Velero applies to each restore that names none, as featuresOf does.
+// modifiersOf returns the name of the ConfigMap with the resource modifiers that the Velero applies
+// to each restore that names none, as featuresOf does.
 func modifiersOf(flags *pflag.FlagSet) func() string {
 	name := flags.String(restoreitem.DefaultModifiers, "", "The resource modifiers of restores that name none, of the Velero that starts this plugin.")
 

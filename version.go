@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// A release's build sets these (-ldflags "-X main.release=v1.2.3 -X main.commit=…"). What any other build is of, the go command knows.
+// A release's build sets these (-ldflags "-X main.release=v1.2.3 -X main.commit=…"). What any other
+// build is of, the go command knows.
 var release, commit string //nolint:gochecknoglobals // The linker sets nothing else.
 
 // version says in one line what this program was built from, by what and for what.

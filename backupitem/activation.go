@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An activation is what has the kind of an MR served: its ManagedResourceDefinition, after the policies that activate it.
+// An activation is what has the kind of an MR served: its ManagedResourceDefinition, after the
+// policies that activate it.
 type activation struct {
 	objects []*unstructured.Unstructured
 	// err is why it is not known, of what ref names.
@@ -18,8 +19,9 @@ type activation struct {
 	ref xp.Ref
 }
 
-// activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the platform's: which of it there is follows from the kinds that the API
-// server serves, and nothing that a tenant writes names any.
+// activations adds what has the kinds of MRs served. Like XRDs and Compositions it is the
+// platform's: which of it there is follows from the kinds that the API server serves, and nothing
+// that a tenant writes names any.
 func (res *Resolver) activations(ctx context.Context, f *found, mrs ...*unstructured.Unstructured) {
 	seen := map[schema.GroupKind]bool{}
 	for _, mr := range mrs {
@@ -114,7 +116,8 @@ func (res *Resolver) policiesFor(ctx context.Context, mrd string) ([]*unstructur
 	return activating, nil
 }
 
-// labelsOnly returns what says what an object is called and whether it is kept out of backups. The schemas in an MRD are long.
+// labelsOnly returns what says what an object is called and whether it is kept out of backups. The
+// schemas in an MRD are long.
 func labelsOnly(u *unstructured.Unstructured) *unstructured.Unstructured {
 	short := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}}
 	short.SetName(u.GetName())

@@ -89,7 +89,8 @@ func TestTreeTakesWhatActivatesKinds(t *testing.T) {
 	}
 }
 
-// Thousands of MRs are of one kind: what activates it is read once, and that the backup can't have it is told once.
+// Thousands of MRs are of one kind: what activates it is read once, and that the backup can't have
+// it is told once.
 func TestActivationCosts(t *testing.T) {
 	mrd := xptest.ManagedDefinition("buckets", xptest.MR("b"))
 	c := clusterOf(mrd, xptest.ActivationPolicy("all", xptest.Activating("*")))

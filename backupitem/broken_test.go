@@ -20,7 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A halfBroken cluster can't give some of what it is asked for. It counts how often it is asked for that.
+// A halfBroken cluster can't give some of what it is asked for. It counts how often it is asked for
+// that.
 type halfBroken struct {
 	*cluster
 
@@ -72,7 +73,8 @@ func (h *halfBroken) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionR
 	return h.cluster.Resource(gvk)
 }
 
-// What fails is waited for, for 16 s each time, and a tree comes to each kind several times: a provider whose webhook is down would hold a backup up for hours.
+// What fails is waited for, for 16 s each time, and a tree comes to each kind several times: a
+// provider whose webhook is down would hold a backup up for hours.
 func TestBrokenKindsAreAskedForOnce(t *testing.T) {
 	const trees = 20
 	objects, _ := platform()
@@ -149,7 +151,8 @@ func TestRefusedNamesSayNothingOfTheKind(t *testing.T) {
 	}
 }
 
-// A writeOnly cluster has MRs of a kind that can be created and not read, such as the reviews of Kubernetes' own.
+// A writeOnly cluster has MRs of a kind that can be created and not read, such as the reviews of
+// Kubernetes' own.
 type writeOnly struct{ *cluster }
 
 func (w writeOnly) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
@@ -168,7 +171,8 @@ func (w writeOnly) Each(ctx context.Context, gvk schema.GroupVersionKind, namesp
 	return w.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
-// Whoever writes a reference chooses the kind too, and must not have people look for a server that is broken.
+// Whoever writes a reference chooses the kind too, and must not have people look for a server that
+// is broken.
 func TestKindsThatHaveNoObjects(t *testing.T) {
 	runsOn, _ := platform()
 	log, hook := logtest.NewNullLogger()
@@ -228,7 +232,8 @@ func (v twoVersions) Each(ctx context.Context, gvk schema.GroupVersionKind, name
 	return v.cluster.Each(ctx, gvk, namespace, options, do)
 }
 
-// Velero reads what it is asked for in the version that the group prefers, and leaves the XR out if it can't.
+// Velero reads what it is asked for in the version that the group prefers, and leaves the XR out if
+// it can't.
 func TestWhatVeleroCannotReadIsNotAskedFor(t *testing.T) {
 	runsOn, _ := platform()
 	xr := xptest.XR("x")

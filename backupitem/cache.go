@@ -9,14 +9,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Bounds of a memory, in bytes of what it holds as it is written. In memory it is several times that. The heaviest object is about as long as an XR of 3,000
-// references, which is more than can be restored.
+// Bounds of a memory, in bytes of what it holds as it is written. In memory it is several times
+// that. The heaviest object is about as long as an XR of 3,000 references, which is more than can
+// be restored.
 const (
 	maxObjectBytes = 512 << 10
 	maxCacheBytes  = 6 << 20
 )
 
-// An objectCache holds the objects that were read last, up to a number and a weight: a tenant's objects can be a thousand times as long as others.
+// An objectCache holds the objects that were read last, up to a number and a weight: a tenant's
+// objects can be a thousand times as long as others.
 type objectCache struct {
 	objects *lru.Cache
 	size    atomic.Int64
@@ -58,7 +60,8 @@ func (c *objectCache) put(u *unstructured.Unstructured) {
 	}
 }
 
-// sizeOf returns about how long a value is when it is written, and something more than the most if it is longer than that.
+// sizeOf returns about how long a value is when it is written, and something more than the most if
+// it is longer than that.
 func sizeOf(v any, most int) int {
 	const least = 4
 	weight := least

@@ -8,8 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's namespace, cluster-scoped XRs and MRs come back
-// only if something in the namespace asks for them.
+// ofClaim finds the claim's XR, and lists the whole tree below it: in a restore of the claim's
+// namespace, cluster-scoped XRs and MRs come back only if something in the namespace asks for them.
 func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	res.secret(ctx, f, claim.Unstructured)
 	ref, ok := claim.CompositeRef()
@@ -41,7 +41,8 @@ func (res *Resolver) ofClaim(ctx context.Context, f *found, claim xp.Claim) {
 	f.before = res.below(ctx, f, xp.CompositeFrom(u), map[xp.ID]bool{})
 }
 
-// below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of what it composes.
+// below lists an XR and all that it composes, directly and through nested XRs, each XR ahead of
+// what it composes.
 func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen map[xp.ID]bool) []xp.Item {
 	if seen[xp.RefTo(xr.Unstructured).ID()] {
 		return nil
@@ -60,7 +61,8 @@ func (res *Resolver) below(ctx context.Context, f *found, xr xp.Composite, seen 
 	return list
 }
 
-// withSecret lists an object and its connection secret, if it has one. The object's own backup warns of what is wrong with it.
+// withSecret lists an object and its connection secret, if it has one. The object's own backup
+// warns of what is wrong with it.
 func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.Unstructured) []xp.Item {
 	f := of.separate()
 	if item, ok := res.item(f, u); ok {
@@ -71,7 +73,8 @@ func (res *Resolver) withSecret(ctx context.Context, of *found, u *unstructured.
 	return f.items
 }
 
-// leavesOut tells why Velero leaves an object out of a backup; "" if it doesn't. It is told only of what belongs to the item that names it.
+// leavesOut tells why Velero leaves an object out of a backup; "" if it doesn't. It is told only of
+// what belongs to the item that names it.
 func leavesOut(u *unstructured.Unstructured) string {
 	switch {
 	case u.GetDeletionTimestamp() != nil:

@@ -28,7 +28,8 @@ type cluster struct {
 	objects  map[xp.ID]*unstructured.Unstructured
 	// broken are the objects that the API server fails to give.
 	broken map[xp.ID]bool
-	// asked counts the requests for one object, and lists are those for several: kind, namespace and selectors.
+	// asked counts the requests for one object, and lists are those for several: kind, namespace
+	// and selectors.
 	asked map[xp.ID]int
 	lists []string
 	// settings are the cluster's, and settled counts how often they were read.

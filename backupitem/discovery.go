@@ -23,12 +23,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero looks for new kinds when its server starts and every five minutes after that (velero pkg/cmd/server/server.go, initDiscoveryHelper). The time
-// that it takes to look is added to each round.
+// Velero looks for new kinds when its server starts and every five minutes after that (velero
+// pkg/cmd/server/server.go, initDiscoveryHelper). The time that it takes to look is added to each
+// round.
 const discoveryPeriod = 5*time.Minute + 15*time.Second
 
-// Discovery is the BackupItemAction that warns of what Velero does not see, and says Completed all the same: claims and XRs in a namespace whose kind
-// is so new that Velero may not know it, and what is cluster-scoped in a backup of all namespaces. It is asked about each Namespace, since
+// Discovery is the BackupItemAction that warns of what Velero does not see, and says Completed all
+// the same: claims and XRs in a namespace whose kind is so new that Velero may not know it, and
+// what is cluster-scoped in a backup of all namespaces. It is asked about each Namespace, since
 // nothing else in one is sure to be in a backup.
 type Discovery struct {
 	reader Reader
@@ -94,8 +96,9 @@ func (d *Discovery) Execute(item runtime.Unstructured, backup *velerov1.Backup) 
 	return item, nil, "", nil, nil
 }
 
-// lacksClusterScoped reports whether a backup of all namespaces takes what is cluster-scoped only if something asks for it (velero
-// pkg/util/collections/includes_excludes.go, ScopeIncludesExcludes.ShouldInclude).
+// lacksClusterScoped reports whether a backup of all namespaces takes what is cluster-scoped only
+// if something asks for it (velero pkg/util/collections/includes_excludes.go,
+// ScopeIncludesExcludes.ShouldInclude).
 func lacksClusterScoped(backup *velerov1.Backup) bool {
 	s := backup.Spec
 	all := len(s.ExcludedNamespaces) == 0 && (len(s.IncludedNamespaces) == 0 || slices.Equal(s.IncludedNamespaces, []string{"*"}))
@@ -133,7 +136,8 @@ func (d *Discovery) check(ctx context.Context, namespace string, backup *velerov
 	return nil
 }
 
-// youngKinds returns the kinds that came after Velero's last look, as far as can be told. It finds out once.
+// youngKinds returns the kinds that came after Velero's last look, as far as can be told. It finds
+// out once.
 func (d *Discovery) youngKinds(ctx context.Context, backup *velerov1.Backup) ([]xp.DefinedKind, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

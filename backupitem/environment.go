@@ -14,8 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names, which whoever writes Compositions says. A function that
-// finds one missing that it may do without sees less than it did, and Crossplane deletes what it leaves out then.
+// environments adds the EnvironmentConfigs that the pipeline of an XR's CompositionRevision names,
+// which whoever writes Compositions says. A function that finds one missing that it may do without
+// sees less than it did, and Crossplane deletes what it leaves out then.
 func (res *Resolver) environments(ctx context.Context, f *found, revision *unstructured.Unstructured) {
 	reads := xp.PipelineInputsOf(revision)
 	if len(reads.Others) > 0 {
@@ -48,8 +49,8 @@ func (r reading) warn(log logrus.FieldLogger) {
 			"is there before a restore: a function that finds less can leave out what was composed, and Crossplane deletes that")
 }
 
-// unwarned leaves of what functions read and nothing takes along what is to be warned of: that of each revision once, and nothing if the backup takes all that
-// there is.
+// unwarned leaves of what functions read and nothing takes along what is to be warned of: that of
+// each revision once, and nothing if the backup takes all that there is.
 func (res *Resolver) unwarned(readings []reading, backup *velerov1.Backup) []reading {
 	if ptr.Deref(backup.Spec.IncludeClusterResources, false) && len(backup.Spec.IncludedNamespaces) == 0 && len(backup.Spec.ExcludedNamespaces) == 0 {
 		return nil

@@ -16,10 +16,12 @@ import (
 // excludeLabel keeps an object out of backups, or all that is in a namespace.
 const excludeLabel = velerov1.ExcludeFromBackupLabel
 
-// applyFilters takes off what the backup's filters leave out, which Velero would drop without a word, and warns of it. A connection secret belongs to what
-// published it wherever that was told to write it, and a password may be nowhere else: it is taken from any namespace that is not
-// excluded, unless the backup is of some resources only. It reports whether there is one, for which Velero must be told to look beyond its filters. Velero then
-// looks at no label either, so what has the one that keeps it out of backups must not be among the items.
+// applyFilters takes off what the backup's filters leave out, which Velero would drop without a
+// word, and warns of it. A connection secret belongs to what published it wherever that was told to
+// write it, and a password may be nowhere else: it is taken from any namespace that is not
+// excluded, unless the backup is of some resources only. It reports whether there is one, for which
+// Velero must be told to look beyond its filters. Velero then looks at no label either, so what has
+// the one that keeps it out of backups must not be among the items.
 func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov1.Backup) bool {
 	beyond, of := false, f.of
 	f.items = slices.DeleteFunc(f.items, func(i xp.Item) bool {
@@ -56,13 +58,15 @@ func (res *Resolver) applyFilters(ctx context.Context, f *found, backup *velerov
 	return beyond
 }
 
-// leftOut returns why a backup must not have an item in a namespace that is not among those that it takes; "" if it may.
+// leftOut returns why a backup must not have an item in a namespace that is not among those that it
+// takes; "" if it may.
 func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.Item, published bool) string {
 	if i.Namespace == "" || included(backup, i.Namespace) {
 		return ""
 	}
 	reached := published && reaches(backup, i.Namespace)
-	// Velero adds the namespaces with the label to those that are excluded (velero pkg/controller/backup_controller.go, prepareBackupRequest).
+	// Velero adds the namespaces with the label to those that are excluded (velero
+	// pkg/controller/backup_controller.go, prepareBackupRequest).
 	if reached || slices.Contains(backup.Spec.ExcludedNamespaces, i.Namespace) {
 		switch kept, err := res.isExcluded(ctx, i.Namespace); {
 		case kept:
@@ -80,7 +84,8 @@ func (res *Resolver) leftOut(ctx context.Context, backup *velerov1.Backup, i xp.
 	return "its namespace is not in the backup; add " + i.Namespace + " to --include-namespaces if it can't be made anew"
 }
 
-// isExcluded reports whether a namespace has the label that keeps what is in it out of backups. It reads the namespace once.
+// isExcluded reports whether a namespace has the label that keeps what is in it out of backups. It
+// reads the namespace once.
 func (res *Resolver) isExcluded(ctx context.Context, namespace string) (bool, error) {
 	if kept, ok := res.excludedNamespaces.Get(namespace); ok {
 		return kept.(bool), nil //nolint:forcetypeassert // Nothing else is put in.
@@ -100,18 +105,21 @@ func isExcluded(u *unstructured.Unstructured) bool {
 	return u.GetLabels()[excludeLabel] == "true"
 }
 
-// reaches reports whether a backup takes connection secrets from a namespace that is not among those it includes.
+// reaches reports whether a backup takes connection secrets from a namespace that is not among
+// those it includes.
 func reaches(backup *velerov1.Backup, namespace string) bool {
 	s := backup.Spec
 	filters := slices.Concat(s.IncludedResources, s.ExcludedResources, s.IncludedClusterScopedResources, s.ExcludedClusterScopedResources,
 		s.IncludedNamespaceScopedResources, s.ExcludedNamespaceScopedResources)
-	// Velero itself excludes VolumeSnapshots and what belongs to them from every backup (velero pkg/controller/backup_controller.go).
+	// Velero itself excludes VolumeSnapshots and what belongs to them from every backup (velero
+	// pkg/controller/backup_controller.go).
 	ofResources := slices.ContainsFunc(filters, func(f string) bool { return !strings.HasSuffix(f, ".snapshot.storage.k8s.io") })
 
 	return !ofResources && s.ResourcePolicy == nil && ptr.Deref(s.IncludeClusterResources, true) && !matches(s.ExcludedNamespaces, namespace)
 }
 
-// takesSecrets reports whether a backup takes Secrets at all. What a resource policy leaves out can't be known.
+// takesSecrets reports whether a backup takes Secrets at all. What a resource policy leaves out
+// can't be known.
 func takesSecrets(backup *velerov1.Backup) bool {
 	s := backup.Spec
 	named := func(filters []string) bool {

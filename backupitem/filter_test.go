@@ -124,7 +124,8 @@ func TestClaimsListNothingThatTheFiltersLeaveOut(t *testing.T) {
 	}
 }
 
-// The mark that has Velero look beyond a backup's filters has it look beyond the label too that keeps things out of backups.
+// The mark that has Velero look beyond a backup's filters has it look beyond the label too that
+// keeps things out of backups.
 func TestTreeHonoursTheLabel(t *testing.T) {
 	const label = "velero.io/exclude-from-backup"
 	out := xptest.Labelled(label, "true")

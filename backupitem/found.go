@@ -15,20 +15,22 @@ import (
 )
 
 const (
-	// mostNamed is how many things of a sort are warned of by name for one item. There can be tens of thousands, and a tenant chooses how many.
+	// mostNamed is how many things of a sort are warned of by name for one item. There can be tens
+	// of thousands, and a tenant chooses how many.
 	mostNamed = 20
-	// mostKinds is how many kinds are followed of what one XR lists. Each is at least one list, and there can be thousands in a cluster.
+	// mostKinds is how many kinds are followed of what one XR lists. Each is at least one list, and
+	// there can be thousands in a cluster.
 	mostKinds = 256
-	// longestCopy is how long the copy of an item may become by what is noted on it. A call of a plugin takes 4 MiB, and in a restore the copy is in it twice,
-	// beside the Restore.
+	// longestCopy is how long the copy of an item may become by what is noted on it. A call of a
+	// plugin takes 4 MiB, and in a restore the copy is in it twice, beside the Restore.
 	longestCopy = 2<<20 - 64<<10
 )
 
 // found is what belongs to an item.
 type found struct {
 	of *unstructured.Unstructured
-	// shared are what it runs on, as others do too, and items its own, without those that they bring along themselves. Both are to be backed up
-	// with it.
+	// shared are what it runs on, as others do too, and items its own, without those that they
+	// bring along themselves. Both are to be backed up with it.
 	shared, items []xp.Item
 	// before is what a restore must bring back before it, in order.
 	before []xp.Item
@@ -36,7 +38,8 @@ type found struct {
 	published map[xp.Item]bool
 	// activating are those of the shared items that have kinds of MRs served.
 	activating map[xp.Item]bool
-	// stored is the Secret that it has published with a secret store, and outside the StoreConfig of a store that is not in the cluster; zero if there is none.
+	// stored is the Secret that it has published with a secret store, and outside the StoreConfig
+	// of a store that is not in the cluster; zero if there is none.
 	stored, outside xp.Ref
 	// inputs are the Secrets that its provider reads.
 	inputs []xp.Input
@@ -50,7 +53,8 @@ type found struct {
 	reads []reading
 	// left are the Usages of an XR that a restore would not bring back.
 	left []warning
-	// unknown is what could not be found out, and is not worth to lose the item for; lost are the kinds of what could not be read.
+	// unknown is what could not be found out, and is not worth to lose the item for; lost are the
+	// kinds of what could not be read.
 	unknown []gap
 	lost    map[schema.GroupKind]*readFailure
 	// followed are the kinds of what an XR lists that are looked at, and beyond those that are not.
@@ -64,7 +68,8 @@ func newFound(of *unstructured.Unstructured) *found {
 	}
 }
 
-// separate returns one for what has a backup of its own, which warns of it. What could not be read is the same for both.
+// separate returns one for what has a backup of its own, which warns of it. What could not be read
+// is the same for both.
 func (f *found) separate() *found {
 	other := newFound(f.of)
 	other.published, other.lost = f.published, f.lost

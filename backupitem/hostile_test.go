@@ -173,7 +173,8 @@ func TestWarningsAreSummedUp(t *testing.T) {
 	}
 }
 
-// What is noted on the copy of an item must not keep Velero from storing or restoring it: a call of a plugin takes 4 MiB.
+// What is noted on the copy of an item must not keep Velero from storing or restoring it: a call of
+// a plugin takes 4 MiB.
 func TestNotesLeaveRoom(t *testing.T) {
 	const length = 100
 	objects, _ := platform()

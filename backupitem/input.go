@@ -13,10 +13,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inputs adds the Secrets that an MR has its provider read, if the settings ask for credentials: who can have a cluster-scoped MR made can name any Secret, as
-// who makes a ProviderConfig can. Else it warns of those that the backup does not have: a provider that is to make a password where there is no Secret
-// changes that of a database that is there (upjet pkg/controller/handler, and the initializer PasswordGenerator of its providers). It takes note of which there
-// are, for a restore to wait for these.
+// inputs adds the Secrets that an MR has its provider read, if the settings ask for credentials:
+// who can have a cluster-scoped MR made can name any Secret, as who makes a ProviderConfig can.
+// Else it warns of those that the backup does not have: a provider that is to make a password where
+// there is no Secret changes that of a database that is there (upjet pkg/controller/handler, and
+// the initializer PasswordGenerator of its providers). It takes note of which there are, for a
+// restore to wait for these.
 func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	refs := xp.InputSecrets(f.of)
 	if len(refs) == 0 {
@@ -37,7 +39,8 @@ func (t *Tree) inputs(ctx context.Context, f *found, backup *velerov1.Backup) {
 	}
 }
 
-// inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in another cluster.
+// inputAt is inputs for one Secret. What there is none of and Helm would keep a release in is in
+// another cluster.
 func (t *Tree) inputAt(ctx context.Context, f *found, r xp.Ref, credentials bool, backup *velerov1.Backup) {
 	item := secretItem(r)
 	s, err := t.resolver.input(ctx, f, r)
@@ -62,13 +65,15 @@ func secretItem(r xp.Ref) xp.Item {
 	return xp.Item{GroupResource: schema.GroupResource{Resource: "secrets"}, Namespace: r.Namespace, Name: r.Name}
 }
 
-// isInOtherNamespace reports whether a Secret is in another namespace than an MR that is in one, as only those are that Helm keeps releases in. Such a Secret says nothing
-// of who manages the release, and whoever makes a Release can name any.
+// isInOtherNamespace reports whether a Secret is in another namespace than an MR that is in one, as
+// only those are that Helm keeps releases in. Such a Secret says nothing of who manages the
+// release, and whoever makes a Release can name any.
 func isInOtherNamespace(mr *unstructured.Unstructured, r xp.Ref) bool {
 	return mr.GetNamespace() != "" && mr.GetNamespace() != r.Namespace
 }
 
-// missingInputText is what comes of it that a backup does not have a Secret that the provider of an MR reads, and what to do.
+// missingInputText is what comes of it that a backup does not have a Secret that the provider of an
+// MR reads, and what to do.
 func missingInputText(mr *unstructured.Unstructured, r xp.Ref) string {
 	switch {
 	case !xp.IsReleaseSecret(r.Name):
@@ -93,11 +98,13 @@ func (res *Resolver) takeRevisions(ctx context.Context, f *found) {
 	}
 }
 
-// maxNamespaceLists is in how many namespaces Secrets that MRs have their providers read are listed one after the other. What is in others is listed at once.
+// maxNamespaceLists is in how many namespaces Secrets that MRs have their providers read are listed
+// one after the other. What is in others is listed at once.
 const maxNamespaceLists = 16
 
-// input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a namespace are listed once, since each MR can have one of its
-// own, and what is not among them is not asked for.
+// input returns a Secret that an MR has its provider read, nil if there is none. The Secrets of a
+// namespace are listed once, since each MR can have one of its own, and what is not among them is
+// not asked for.
 func (res *Resolver) input(ctx context.Context, f *found, r xp.Ref) (*unstructured.Unstructured, error) {
 	in := r.Namespace
 	res.mu.Lock()
@@ -129,8 +136,8 @@ func (f *found) takeInput(r xp.Ref, s *unstructured.Unstructured, item xp.Item) 
 	}
 }
 
-// noteInputs writes what is known of the Secrets that an MR has its provider read onto the copy that is stored. What the filters have left of the items is in
-// the backup, whatever its labels.
+// noteInputs writes what is known of the Secrets that an MR has its provider read onto the copy
+// that is stored. What the filters have left of the items is in the backup, whatever its labels.
 func (f *found) noteInputs(u *unstructured.Unstructured) {
 	for n, in := range f.inputs {
 		item := secretItem(in.Ref)

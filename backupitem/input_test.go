@@ -34,7 +34,8 @@ func TestTreeTakesInputSecrets(t *testing.T) {
 		down   bool
 		want   []velero.ResourceIdentifier
 		left   []string
-		// noted is what a restore is told of the Secret: that there was one, and that the backup has it.
+		// noted is what a restore is told of the Secret: that there was one, and that the backup
+		// has it.
 		noted string
 	}{
 		"Here":      {reason: "The backup has it without anybody asking for it.", item: reads("password"), noted: "exists stored"},
@@ -115,7 +116,8 @@ func notedInputs(u *unstructured.Unstructured) string {
 	return strings.Join(said, ", ")
 }
 
-// What Helm keeps of a release says nothing of who manages that, so it is taken from elsewhere for no Release of a tenant.
+// What Helm keeps of a release says nothing of who manages that, so it is taken from elsewhere for
+// no Release of a tenant.
 func TestTreeTakesReleases(t *testing.T) {
 	const name = "sh.helm.release.v1.shop.v"
 	release := func(o ...xptest.Option) *unstructured.Unstructured {

@@ -16,8 +16,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ItemBlock is the ItemBlockAction that keeps a tree in one block, so that it is backed up at one time. It also makes Velero add the CRDs of
-// the tree's kinds, which it doesn't for what only a BackupItemAction names (velero pkg/backup/backup.go, backupItemBlock).
+// ItemBlock is the ItemBlockAction that keeps a tree in one block, so that it is backed up at one
+// time. It also makes Velero add the CRDs of the tree's kinds, which it doesn't for what only a
+// BackupItemAction names (velero pkg/backup/backup.go, backupItemBlock).
 type ItemBlock struct {
 	resolver *Resolver
 	log      logrus.FieldLogger
@@ -33,8 +34,9 @@ func NewItemBlock(resolver *Resolver, log logrus.FieldLogger) *ItemBlock {
 // Name is not called by Velero.
 func (b *ItemBlock) Name() string { return "tree" }
 
-// AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only they bring others of its kind. Velero asks when the backup
-// begins. If the XRDs can't be read, it selects all that Tree does.
+// AppliesTo selects the XRs and claims of the cluster, since of all that Tree is asked about only
+// they bring others of its kind. Velero asks when the backup begins. If the XRDs can't be read, it
+// selects all that Tree does.
 func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 	// Velero takes none for all, and there is one of these for each of the others.
 	include := []string{xp.ResourceXRD.String()}
@@ -53,8 +55,9 @@ func (b *ItemBlock) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: include}, nil
 }
 
-// GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it would make
-// one block of all. The warnings are the BackupItemAction's to give, also of what can't be read: it asks for the same.
+// GetRelatedItems returns what belongs into one block with the item. What is shared is left out: it
+// would make one block of all. The warnings are the BackupItemAction's to give, also of what can't
+// be read: it asks for the same.
 func (b *ItemBlock) GetRelatedItems(item runtime.Unstructured, _ *velerov1.Backup) ([]velero.ResourceIdentifier, error) {
 	found := b.resolver.of(context.Background(), &unstructured.Unstructured{Object: item.UnstructuredContent()})
 

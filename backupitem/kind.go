@@ -15,15 +15,17 @@ import (
 const (
 	// failures is how many reasons are remembered why something could not be read.
 	failures = 1024
-	// longestName is what an API server takes for a name at most. A longer one would make a path that what is before the API server may refuse.
+	// longestName is what an API server takes for a name at most. A longer one would make a path
+	// that what is before the API server may refuse.
 	longestName = 253
 )
 
 // A group is one that could not be asked which kinds it serves.
 type group string
 
-// failure returns why what the key stands for (a group, a GroupVersion or a GroupKind) could not be read. It is asked for once in a backup, since what does not
-// answer is waited for: thousands of objects can have a kind of which the webhook is down.
+// failure returns why what the key stands for (a group, a GroupVersion or a GroupKind) could not be
+// read. It is asked for once in a backup, since what does not answer is waited for: thousands of
+// objects can have a kind of which the webhook is down.
 func (res *Resolver) failure(key any) error {
 	err, _ := res.failed.Get(key)
 	failed, _ := err.(error)
@@ -50,7 +52,8 @@ func (res *Resolver) served(gk schema.GroupKind) (gvk schema.GroupVersionKind, o
 	return gvk, ok, nil
 }
 
-// resource returns what a kind is called. It fails with an error that meta.IsNoMatchError knows if the kind is not served.
+// resource returns what a kind is called. It fails with an error that meta.IsNoMatchError knows if
+// the kind is not served.
 func (res *Resolver) resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	if err := res.failure(gvk.GroupVersion()); err != nil {
 		return schema.GroupVersionResource{}, false, err
@@ -70,9 +73,10 @@ type readable struct {
 	namespaced bool
 }
 
-// resolve returns in which version a kind can be read: in that which its group prefers, in which Velero reads what it is asked for. If the kind can't be
-// converted to that, Velero fails, and leaves the item out that has asked. A kind that is served in none was never asked for by itself, since a tenant can name
-// any number of them; ok is false for it.
+// resolve returns in which version a kind can be read: in that which its group prefers, in which
+// Velero reads what it is asked for. If the kind can't be converted to that, Velero fails, and
+// leaves the item out that has asked. A kind that is served in none was never asked for by itself,
+// since a tenant can name any number of them; ok is false for it.
 func (res *Resolver) resolve(gvk schema.GroupVersionKind) (r readable, ok bool, err error) {
 	preferred, ok, unknown := res.served(gvk.GroupKind())
 	switch {
@@ -131,8 +135,9 @@ func (res *Resolver) fetch(ctx context.Context, r xp.Ref) (*unstructured.Unstruc
 	return u, err
 }
 
-// checkReadable fails if Velero can't read what r names, which exists, by itself: an API server lists from memory what it can't convert any more. It is tried once for
-// each kind that a webhook converts.
+// checkReadable fails if Velero can't read what r names, which exists, by itself: an API server
+// lists from memory what it can't convert any more. It is tried once for each kind that a webhook
+// converts.
 func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	gvk := r.GroupVersionKind()
 	gk := gvk.GroupKind()
@@ -154,13 +159,14 @@ func (res *Resolver) checkReadable(ctx context.Context, r xp.Ref) error {
 	return nil
 }
 
-// isAbsent reports whether an error says that there is no such object, or no object of the kind at all.
+// isAbsent reports whether an error says that there is no such object, or no object of the kind at
+// all.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// isRefused reports whether the API server does not take a request for what it asks for. That says nothing of other objects of the kind: a tenant can write any
-// name.
+// isRefused reports whether the API server does not take a request for what it asks for. That says
+// nothing of other objects of the kind: a tenant can write any name.
 func isRefused(err error) bool {
 	return apierrors.IsBadRequest(err) || apierrors.IsInvalid(err)
 }

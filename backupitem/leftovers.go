@@ -11,8 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// leftovers names the Usages of an XR that a restore would not bring back: those that it does not list any more, and those that are being deleted, of
-// which Velero says in its log that there is one, but not which. That they can't be listed is a warning too: the XR would be missing in the backup otherwise.
+// leftovers names the Usages of an XR that a restore would not bring back: those that it does not
+// list any more, and those that are being deleted, of which Velero says in its log that there is
+// one, but not which. That they can't be listed is a warning too: the XR would be missing in the
+// backup otherwise.
 func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	refs, err := xr.ResourceRefs()
 	if err != nil {
@@ -48,7 +50,8 @@ func (res *Resolver) leftovers(ctx context.Context, f *found, xr xp.Composite) {
 	}
 }
 
-// composedUsages are the Usages that XRs composed: by the XR that controls them and, those that nobody does, by the name of the XR in their label.
+// composedUsages are the Usages that XRs composed: by the XR that controls them and, those that
+// nobody does, by the name of the XR in their label.
 type composedUsages struct {
 	controlled map[types.UID][]*unstructured.Unstructured
 	lost       map[string][]*unstructured.Unstructured
@@ -72,7 +75,8 @@ func (c composedUsages) add(u *unstructured.Unstructured) {
 	c.lost[root] = append(c.lost[root], u)
 }
 
-// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists each kind once, whether that succeeds or not.
+// usages returns the Usages in a namespace, or in all if it is "", that an XR composed. It lists
+// each kind once, whether that succeeds or not.
 func (res *Resolver) usages(ctx context.Context, namespace string) composedUsages {
 	key := listKey{GroupKind: xp.UsageKinds()[0], namespace: namespace, selector: "of any kind"}
 	if all, ok := res.lists.Get(key); ok {

@@ -14,8 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// identify warns of an MR that nothing says for sure which external resource it manages. If it is known that what its provider calls that is the
-// external-name, it writes it onto the stored copy. The live MR is its owner's to mend.
+// identify warns of an MR that nothing says for sure which external resource it manages. If it is
+// known that what its provider calls that is the external-name, it writes it onto the stored copy.
+// The live MR is its owner's to mend.
 func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backup *velerov1.Backup) {
 	if !xp.IsManaged(u) || xp.IsComposite(u) || xp.IsClaim(u) {
 		return
@@ -36,7 +37,8 @@ func (t *Tree) identify(ctx context.Context, u *unstructured.Unstructured, backu
 	}
 }
 
-// identifyUnnamed is identify for an MR without an external-name, of which there may be an external resource.
+// identifyUnnamed is identify for an MR without an external-name, of which there may be an external
+// resource.
 func (t *Tree) identifyUnnamed(ctx context.Context, u *unstructured.Unstructured, identity xp.Identity, backup *velerov1.Backup) {
 	gk := u.GroupVersionKind().GroupKind()
 	settings, err := t.settings(backup)
@@ -94,8 +96,9 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
-// whyUntrusted returns why no external-name can be made of an MR's id, "" if one can: all others of the kind that have both have the one that follows from the
-// other. If it is known how that is for the kind, there need not be others.
+// whyUntrusted returns why no external-name can be made of an MR's id, "" if one can: all others of
+// the kind that have both have the one that follows from the other. If it is known how that is for
+// the kind, there need not be others.
 func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, id string, name externalname.Name, known bool) string {
 	p, err := t.resolver.peerNamesOf(ctx, u, known)
 	switch {
@@ -118,16 +121,19 @@ func (t *Tree) whyUntrusted(ctx context.Context, u *unstructured.Unstructured, i
 type peerNames struct {
 	// nameOf returns the external-name that follows from an id.
 	nameOf func(id string) string
-	// agree says that one that its provider has found has the one that follows from the other, and differ names one that has not.
+	// agree says that one that its provider has found has the one that follows from the other, and
+	// differ names one that has not.
 	agree  bool
 	differ string
-	// named are the external-names, and the ids of those that have one. An id is "" if there is none.
+	// named are the external-names, and the ids of those that have one. An id is "" if there is
+	// none.
 	named map[string][]string
 	// nameless says how many without an external-name have the id.
 	nameless map[string]int
 }
 
-// isTaken reports whether another manages what the id and the external-name are of. Where the external-name is a part of the id only, others may have the same.
+// isTaken reports whether another manages what the id and the external-name are of. Where the
+// external-name is a part of the id only, others may have the same.
 func (p *peerNames) isTaken(id, external string, known bool) bool {
 	if !known {
 		external = id
@@ -157,12 +163,14 @@ func (p *peerNames) add(mr *unstructured.Unstructured) {
 	case p.nameOf(id) != name:
 		p.differ = xp.String(mr)
 	case synced.Status == "True":
-		// Anybody can write an external-name; only with one that is right does the provider find anything.
+		// Anybody can write an external-name; only with one that is right does the provider find
+		// anything.
 		p.agree = true
 	}
 }
 
-// peerNamesOf reads the MRs of u's kind, once. The external-name follows from the id as it is known of the kind, else it is the id.
+// peerNamesOf reads the MRs of u's kind, once. The external-name follows from the id as it is known
+// of the kind, else it is the id.
 func (res *Resolver) peerNamesOf(ctx context.Context, u *unstructured.Unstructured, known bool) (peerNames, error) {
 	gk := u.GroupVersionKind().GroupKind()
 	key := listKey{GroupKind: gk, selector: "peers"}

@@ -20,7 +20,8 @@ const (
 	ended = "2026-01-02T03:04:06Z"
 )
 
-// unnamed is an MR that its provider calls by the id, "" if it does not, and that has no external-name.
+// unnamed is an MR that its provider calls by the id, "" if it does not, and that has no
+// external-name.
 func unnamed(id string, o ...xptest.Option) *unstructured.Unstructured {
 	mr := xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreateSucceeded, ended)}, o...)...)
 	if id != "" {
@@ -51,10 +52,12 @@ func withoutName(kinds string) map[string]string {
 	return map[string]string{"without-external-name": kinds}
 }
 
-// An MR of which nothing says which external resource it manages is named, and its stored copy has what is known for sure.
+// An MR of which nothing says which external resource it manages is named, and its stored copy has
+// what is known for sure.
 func TestTreeIdentifies(t *testing.T) {
 	type want struct {
-		// Name is the external-name of the stored copy, Warns are parts of the warnings, and Lists is how often its kind is listed.
+		// Name is the external-name of the stored copy, Warns are parts of the warnings, and Lists
+		// is how often its kind is listed.
 		Name  string
 		Warns []string
 		Lists int

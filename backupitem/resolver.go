@@ -16,13 +16,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and meta.IsNoMatchError know.
+// A Reader reads the cluster that is backed up. Its errors are ones that apierrors.IsNotFound and
+// meta.IsNoMatchError know.
 type Reader interface {
 	setting.Source
 	Kinds
 
 	Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error)
-	// Each calls the function with what the options select of a kind, in the namespace or, if that is "", in all of them.
+	// Each calls the function with what the options select of a kind, in the namespace or, if that
+	// is "", in all of them.
 	Each(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured)) error
 }
 
@@ -31,19 +33,21 @@ type Kinds interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 	// Served returns the version in which a kind is served; ok is false if it is not.
 	Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error)
-	// Versions returns what the CRD of a kind says of its versions, the zero value if there is none.
+	// Versions returns what the CRD of a kind says of its versions, the zero value if there is
+	// none.
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
 }
 
-// Resolver finds what belongs to an item. It remembers what it has read for a while: the action for item blocks and the one that backs up
-// ask for the same, one right after the other.
+// Resolver finds what belongs to an item. It remembers what it has read for a while: the action for
+// item blocks and the one that backs up ask for the same, one right after the other.
 type Resolver struct {
 	reader Reader
 	read   *objectCache
 	lists  *lru.Cache
 	// missed counts what was not in a list.
 	missed *lru.Cache
-	// failed is why something could not be read, and excludedNamespaces tells of namespaces whether they have the label that keeps what is in them out of backups.
+	// failed is why something could not be read, and excludedNamespaces tells of namespaces whether
+	// they have the label that keeps what is in them out of backups.
 	failed, excludedNamespaces *lru.Cache
 	// checkedKinds are the kinds of which it was tried whether one object can be read by itself.
 	checkedKinds *lru.Cache
@@ -53,14 +57,16 @@ type Resolver struct {
 	begun map[xp.Item]bool
 	// told are those items that others can name too of which a warning says that they are left out.
 	told map[xp.Item]bool
-	// active is what has kinds of MRs served, and policies are all that activate any, once they were read.
+	// active is what has kinds of MRs served, and policies are all that activate any, once they
+	// were read.
 	active   map[schema.GroupKind]activation
 	policies *[]*unstructured.Unstructured
 	// inputsIn are the first namespaces in which MRs have their providers read Secrets.
 	inputsIn map[string]bool
 	mu       sync.Mutex
 
-	// filters are those by resource of the backup, once they were asked for, and unfiltered is why those of its resource policy are not among them.
+	// filters are those by resource of the backup, once they were asked for, and unfiltered is why
+	// those of its resource policy are not among them.
 	filters                   resources
 	unfiltered                error
 	filtering, toldUnfiltered sync.Once
@@ -70,15 +76,17 @@ type Resolver struct {
 	packer  *pack.Packer
 }
 
-// Objects and lists of them that are remembered. It bounds the memory for a backup of any size, whatever names are in it.
+// Objects and lists of them that are remembered. It bounds the memory for a backup of any size,
+// whatever names are in it.
 const (
 	maxObjects  = 256
 	maxLists    = 64
 	maxCounters = 4096
-	// maxSingleReads is how many objects of a kind are read by themselves before all of the kind are: an XR can list thousands that don't exist.
+	// maxSingleReads is how many objects of a kind are read by themselves before all of the kind
+	// are: an XR can list thousands that don't exist.
 	maxSingleReads = 50
-	// maxRequests is how often Velero is asked for what many objects run on. An item that it fails to get costs it the object that asked, so one time is
-	// not enough.
+	// maxRequests is how often Velero is asked for what many objects run on. An item that it fails
+	// to get costs it the object that asked, so one time is not enough.
 	maxRequests = 3
 )
 
@@ -92,7 +100,8 @@ func NewResolver(reader Reader) *Resolver {
 	}
 }
 
-// of returns what belongs to an item. What can't be found out is part of it: the item itself is backed up in any case, as Velero alone would.
+// of returns what belongs to an item. What can't be found out is part of it: the item itself is
+// backed up in any case, as Velero alone would.
 func (res *Resolver) of(ctx context.Context, u *unstructured.Unstructured) *found {
 	f := newFound(u)
 	switch {
@@ -136,8 +145,8 @@ func (res *Resolver) get(ctx context.Context, r xp.Ref) (*unstructured.Unstructu
 	return u, nil
 }
 
-// remember keeps an object for those that ask for it next, without what none of them does: data, who manages which field, and of its status all but how well
-// it is.
+// remember keeps an object for those that ask for it next, without what none of them does: data,
+// who manages which field, and of its status all but how well it is.
 func (res *Resolver) remember(u *unstructured.Unstructured) {
 	kept := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
 	for _, unread := range []string{"status", "data", "stringData", "binaryData"} {
@@ -160,8 +169,8 @@ type listKey struct {
 	selector  string
 }
 
-// listed returns one of many objects of a kind, which are read with one list for all that the options select. What is not among them is
-// read by itself. It returns nil as get does.
+// listed returns one of many objects of a kind, which are read with one list for all that the
+// options select. What is not among them is read by itself. It returns nil as get does.
 func (res *Resolver) listed(ctx context.Context, r xp.Ref, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	if u, ok := res.read.get(r.ID()); ok {
 		return u, nil
@@ -190,7 +199,8 @@ func (res *Resolver) countMiss(key listKey) int {
 	return n
 }
 
-// findInList returns an object if it is among those that the options select of its kind in a namespace or, if that is "", in all of them, or else nil.
+// findInList returns an object if it is among those that the options select of its kind in a
+// namespace or, if that is "", in all of them, or else nil.
 func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string, options metav1.ListOptions) (*unstructured.Unstructured, error) {
 	objects, err := res.readList(ctx, r.GroupVersionKind(), namespace, options)
 	packed, ok := objects[r.ID()]
@@ -203,7 +213,8 @@ func (res *Resolver) findInList(ctx context.Context, r xp.Ref, namespace string,
 	return &unstructured.Unstructured{Object: packed.Unpack(nil)}, nil
 }
 
-// readList returns what the options select of a kind in a namespace, which it reads once. What can't be listed has nothing.
+// readList returns what the options select of a kind in a namespace, which it reads once. What
+// can't be listed has nothing.
 func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) (
 	map[xp.ID]pack.Object, error,
 ) {
@@ -225,7 +236,8 @@ func (res *Resolver) readList(ctx context.Context, gvk schema.GroupVersionKind, 
 	return all, nil
 }
 
-// trim returns what links need of an object: how well it is, of an XR what it says, of others where they publish.
+// trim returns what links need of an object: how well it is, of an XR what it says, of others where
+// they publish.
 func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	t := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}}
 	unstructured.RemoveNestedField(t.Object, "metadata", "managedFields")
@@ -248,7 +260,8 @@ func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return t
 }
 
-// begin takes note that Velero backs up an item, which it does once for each, if anything could ask for it. An item whose kind is not known is asked for again.
+// begin takes note that Velero backs up an item, which it does once for each, if anything could ask
+// for it. An item whose kind is not known is asked for again.
 func (res *Resolver) begin(u *unstructured.Unstructured) {
 	if !xp.IsComposed(u) && !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsProviderConfig(u) {
 		return
@@ -260,9 +273,11 @@ func (res *Resolver) begin(u *unstructured.Unstructured) {
 	}
 }
 
-// due returns those of the items that Velero is to be asked for: not what it has begun to back up, nor those of the shared ones that it was asked for
-// maxRequests enough. What is not in the block of the object that asks it gets from the API server each time, before it sees that it has it
-// (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in another, which came before.
+// due returns those of the items that Velero is to be asked for: not what it has begun to back up,
+// nor those of the shared ones that it was asked for maxRequests enough. What is not in the block
+// of the object that asks it gets from the API server each time, before it sees that it has it
+// (velero pkg/backup/item_backupper.go, executeActions); and what a tree composes is mostly in
+// another, which came before.
 func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
 	res.mu.Lock()
 	defer res.mu.Unlock()
@@ -277,7 +292,8 @@ func (res *Resolver) due(items, shared []xp.Item) []xp.Item {
 	})
 }
 
-// item returns a live object as Velero names it; ok is false if that can't be found out, which is what f then says.
+// item returns a live object as Velero names it; ok is false if that can't be found out, which is
+// what f then says.
 func (res *Resolver) item(f *found, u *unstructured.Unstructured) (i xp.Item, ok bool) {
 	gvr, _, err := res.resource(u.GroupVersionKind())
 	if err != nil {

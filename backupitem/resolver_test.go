@@ -15,8 +15,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// However many resources an XR composes, and however many XRs there are, the API server is asked once for each kind: a backup of a thousand XRs with a
-// hundred MRs each would otherwise ask a hundred thousand times.
+// However many resources an XR composes, and however many XRs there are, the API server is asked
+// once for each kind: a backup of a thousand XRs with a hundred MRs each would otherwise ask a
+// hundred thousand times.
 func TestComposedResourcesCostOneList(t *testing.T) {
 	const xrs, mrs = 3, 50
 	objects, _ := platform()
@@ -54,7 +55,8 @@ func TestComposedResourcesCostOneList(t *testing.T) {
 		}
 		followed += len(related)
 	}
-	// An MR brings its Secret, a claim its XR, and a few XRs the XRD, the Composition and the revision. The rest has come by itself.
+	// An MR brings its Secret, a claim its XR, and a few XRs the XRD, the Composition and the
+	// revision. The rest has come by itself.
 	if want := xrs*(mrs+1) + maxRequests*3; followed != want {
 		t.Errorf("%d were followed, not %d", followed, want)
 	}

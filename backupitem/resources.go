@@ -23,7 +23,8 @@ func (s scope) leavesOut(r schema.GroupResource) bool {
 	return xp.MatchesResource(s.excluded, r) || len(s.included) > 0 && !xp.MatchesResource(s.included, r)
 }
 
-// with returns the filters with those of a resource policy, which the backup's own go before (velero pkg/util/collections, CombineWithPolicy).
+// with returns the filters with those of a resource policy, which the backup's own go before
+// (velero pkg/util/collections, CombineWithPolicy).
 func (s scope) with(policy scope) scope {
 	without := func(filters, own []string) []string {
 		return slices.DeleteFunc(slices.Clone(filters), func(f string) bool { return slices.Contains(own, f) })
@@ -35,14 +36,16 @@ func (s scope) with(policy scope) scope {
 	}
 }
 
-// resources are a backup's filters by resource, as Velero applies them to what an action asks for (velero pkg/backup/item_backupper.go,
-// itemInclusionChecks): of what is cluster-scoped it leaves out what is excluded, and what is not included only if nothing says that
-// cluster-scoped resources are in the backup.
+// resources are a backup's filters by resource, as Velero applies them to what an action asks for
+// (velero pkg/backup/item_backupper.go, itemInclusionChecks): of what is cluster-scoped it leaves
+// out what is excluded, and what is not included only if nothing says that cluster-scoped resources
+// are in the backup.
 type resources struct {
 	namespaced, cluster scope
 }
 
-// resourcesOf returns the filters of a backup, and an error if it can't read its resource policy, whose filters are not among them then.
+// resourcesOf returns the filters of a backup, and an error if it can't read its resource policy,
+// whose filters are not among them then.
 func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (resources, error) {
 	res.filtering.Do(func() {
 		s := backup.Spec
@@ -74,7 +77,8 @@ func (res *Resolver) resourcesOf(ctx context.Context, backup *velerov1.Backup) (
 	return res.filters, res.unfiltered
 }
 
-// policy reads the filters of a resource policy. Those that it has for single objects are not looked at.
+// policy reads the filters of a resource policy. Those that it has for single objects are not
+// looked at.
 func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	u, err := res.reader.Get(ctx, r)
 	if err != nil {
@@ -105,7 +109,8 @@ func (res *Resolver) policy(ctx context.Context, r xp.Ref) (resources, error) {
 	return all, nil
 }
 
-// isFirst reports whether it is the first time that an item is to be told of which thousands of others can name too.
+// isFirst reports whether it is the first time that an item is to be told of which thousands of
+// others can name too.
 func (res *Resolver) isFirst(i xp.Item) bool {
 	res.mu.Lock()
 	defer res.mu.Unlock()

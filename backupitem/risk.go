@@ -14,10 +14,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostAtRisk is how many MRs of a kind a backup warns of one by one that are at the same risk. Of more than that a person wants to know how many there are.
+// mostAtRisk is how many MRs of a kind a backup warns of one by one that are at the same risk. Of
+// more than that a person wants to know how many there are.
 const mostAtRisk = 10
 
-// A risk is why an MR could be made a second time, or may never be found, for messages about several of a kind.
+// A risk is why an MR could be made a second time, or may never be found, for messages about
+// several of a kind.
 type risk string
 
 const (
@@ -66,7 +68,8 @@ func (r *risks) add(key riskKey) int {
 	return r.count[key]
 }
 
-// warnOfRisk warns of an MR at risk. Of a kind with very many it warns once of all the others, and the message about each is no warning.
+// warnOfRisk warns of an MR at risk. Of a kind with very many it warns once of all the others, and
+// the message about each is no warning.
 func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fields logrus.Fields, message string) {
 	key := riskKey{GroupKind: u.GroupVersionKind().GroupKind(), risk: riskOf(u)}
 	log := t.log.WithFields(logrus.Fields{"object": xp.String(u), "identity": string(xp.IdentityOf(u))}).WithFields(fields)
@@ -82,7 +85,8 @@ func (t *Tree) warnOfRisk(ctx context.Context, u *unstructured.Unstructured, fie
 	log.Info(message)
 }
 
-// warnOfOthers says how many MRs of a kind there are at a risk. All in the cluster are counted: which of them this backup has is known when it has ended.
+// warnOfOthers says how many MRs of a kind there are at a risk. All in the cluster are counted:
+// which of them this backup has is known when it has ended.
 func (t *Tree) warnOfOthers(ctx context.Context, u *unstructured.Unstructured, key riskKey) {
 	count := 0
 	err := t.resolver.each(ctx, u.GroupVersionKind(), "", metav1.ListOptions{}, func(mr *unstructured.Unstructured) {

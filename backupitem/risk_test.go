@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Of thousands of MRs that are at one risk a person wants to know how many there are, and finds each in the log all the same.
+// Of thousands of MRs that are at one risk a person wants to know how many there are, and finds
+// each in the log all the same.
 func TestWarnsOnceOfVeryMany(t *testing.T) {
 	const many = 25
 	var mrs []*unstructured.Unstructured

@@ -11,8 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes in this cluster, the Secret, which must be labelled with
-// the object's UID. Whoever writes an object can name any Secret.
+// stored adds where an object publishes with a secret store: the StoreConfig and, if that publishes
+// in this cluster, the Secret, which must be labelled with the object's UID. Whoever writes an
+// object can name any Secret.
 func (res *Resolver) stored(ctx context.Context, f *found, u *unstructured.Unstructured) {
 	name, store, ok := xp.StoreSecret(u)
 	if !ok {
@@ -64,7 +65,8 @@ func (res *Resolver) storedIn(ctx context.Context, f *found, u *unstructured.Uns
 	}
 }
 
-// storeConfig returns the StoreConfig of a name with which an object publishes, as config does: that of Crossplane, or of the MR's provider.
+// storeConfig returns the StoreConfig of a name with which an object publishes, as config does:
+// that of Crossplane, or of the MR's provider.
 func (res *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.Unstructured, name string) (config *unstructured.Unstructured, ok bool) {
 	if !xp.IsComposite(u) && !xp.IsClaim(u) {
 		return res.config(ctx, f, u, xp.KindStoreConfig, name)
@@ -78,8 +80,8 @@ func (res *Resolver) storeConfig(ctx context.Context, f *found, u *unstructured.
 	return config, err == nil
 }
 
-// noteStored writes onto the copy that is stored which Secret the backup has of what the object has published with a secret store, from what the filters have
-// left.
+// noteStored writes onto the copy that is stored which Secret the backup has of what the object has
+// published with a secret store, from what the filters have left.
 func (f *found) noteStored(u *unstructured.Unstructured, backup *velerov1.Backup) {
 	secret := f.stored
 	item := secretItem(secret)

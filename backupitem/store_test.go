@@ -18,7 +18,8 @@ func storeConfig(group, spec string) *unstructured.Unstructured {
 	return xptest.Object(group+"/v1alpha1", "StoreConfig", "", "default", xptest.JSON(`{"spec":`+spec+`}`))
 }
 
-// What an object has published with a secret store is its own if its UID is on it, and nothing else in it says whose it is.
+// What an object has published with a secret store is its own if its UID is on it, and nothing else
+// in it says whose it is.
 func TestTreeOfASecretStore(t *testing.T) {
 	const inInfra = `{"defaultScope":"infra"}`
 	own := storeConfig(xp.GroupSecrets, inInfra)

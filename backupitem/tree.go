@@ -17,8 +17,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Tree is the BackupItemAction that brings a claim's, an XR's or an MR's own into the backup with it, and writes onto their
-// stored copies what a restore must bring back before them: a restore action sees neither the backup nor other items.
+// Tree is the BackupItemAction that brings a claim's, an XR's or an MR's own into the backup with
+// it, and writes onto their stored copies what a restore must bring back before them: a restore
+// action sees neither the backup nor other items.
 type Tree struct {
 	resolver *Resolver
 	log      logrus.FieldLogger
@@ -41,7 +42,8 @@ func NewTree(resolver *Resolver, log logrus.FieldLogger) *Tree {
 	return t
 }
 
-// once returns settings that are not asked for again if they can't be had: what does not answer is waited for, and each item would.
+// once returns settings that are not asked for again if they can't be had: what does not answer is
+// waited for, and each item would.
 func once(settings func(of metav1.Object) (setting.Settings, error)) func(of metav1.Object) (setting.Settings, error) {
 	var mu sync.Mutex
 	var failed error
@@ -67,8 +69,9 @@ func (t *Tree) AppliesTo() (velero.ResourceSelector, error) {
 	return velero.ResourceSelector{IncludedResources: include, ExcludedResources: exclude}, nil
 }
 
-// Execute returns the item as it is to be stored, and what to back up with it. It does not fail: Velero would leave the item out then, and whatever has it
-// for an additional item, which is worse than to store it as Velero alone would.
+// Execute returns the item as it is to be stored, and what to back up with it. It does not fail:
+// Velero would leave the item out then, and whatever has it for an additional item, which is worse
+// than to store it as Velero alone would.
 func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	runtime.Unstructured, []velero.ResourceIdentifier, string, []velero.ResourceIdentifier, error,
 ) {
@@ -84,7 +87,8 @@ func (t *Tree) Execute(item runtime.Unstructured, backup *velerov1.Backup) (
 	found.items = slices.Concat(found.shared, found.items)
 	found.reads = t.resolver.unwarned(found.reads, backup)
 	beyond := t.resolver.applyFilters(ctx, found, backup)
-	// What a tenant wrote there would have Velero take what the backup's filters leave out. On anything else it is not this plugin's to take off.
+	// What a tenant wrote there would have Velero take what the backup's filters leave out. On
+	// anything else it is not this plugin's to take off.
 	if xp.IsClaim(u) || xp.IsComposite(u) || xp.IsManaged(u) || xp.IsProviderConfig(u) {
 		xp.StripBackupMetadata(u)
 	}

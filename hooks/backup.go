@@ -52,7 +52,8 @@ func objectsOf(b *archive.Backup) *diagnosis.Objects {
 	return o
 }
 
-// kindsOf returns the kinds of the resources in a backup, as far as they are known: there may be no item of one that can be read.
+// kindsOf returns the kinds of the resources in a backup, as far as they are known: there may be no
+// item of one that can be read.
 func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]schema.GroupVersionKind {
 	kinds := map[schema.GroupResource]schema.GroupVersionKind{}
 	for _, gvk := range o.Composed() {
@@ -66,7 +67,8 @@ func kindsOf(b *archive.Backup, o *diagnosis.Objects) map[schema.GroupResource]s
 	return kinds
 }
 
-// knownFormat is the major version of the layout that this plugin reads (velero pkg/backup/backup.go, BackupFormatVersion).
+// knownFormat is the major version of the layout that this plugin reads (velero
+// pkg/backup/backup.go, BackupFormatVersion).
 const knownFormat = 1
 
 // formatOf warns of a backup that may be laid out in another way than the ones that are known.
@@ -90,8 +92,9 @@ func formatOf(b *archive.Backup, file string) []report.Problem {
 // fewNames are as many as are named of what might be meant.
 const fewNames = 5
 
-// emptyProblems says of a backup without trees, or without any in a namespace, that there are none: the name can be wrong, or the backup that of something else. A
-// backup of the platform has none either. Trees are those of all namespaces.
+// emptyProblems says of a backup without trees, or without any in a namespace, that there are none:
+// the name can be wrong, or the backup that of something else. A backup of the platform has none
+// either. Trees are those of all namespaces.
 func emptyProblems(b *archive.Backup, file, namespace string, trees []*report.Node) []report.Problem {
 	if namespace != "" && len(trees) > 0 {
 		in := map[string]bool{}
@@ -132,7 +135,8 @@ func versionsOf(b *archive.Backup, o *diagnosis.Objects) []report.Version {
 	return append([]report.Version{{Name: "backup format", Version: format}}, o.Versions()...)
 }
 
-// inNamespace returns the trees that have anything in the namespace, and the problems of these and of what is in it.
+// inNamespace returns the trees that have anything in the namespace, and the problems of these and
+// of what is in it.
 func inNamespace(trees []*report.Node, problems []report.Problem, namespace string) ([]*report.Node, []report.Problem) {
 	mine := map[xp.ID]bool{}
 	trees = slices.DeleteFunc(trees, func(n *report.Node) bool {

@@ -23,7 +23,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server is an API server with the kinds of package xptest, Velero's Restores and schedules. What is patched is reconciled at once.
+// A server is an API server with the kinds of package xptest, Velero's Restores and schedules. What
+// is patched is reconciled at once.
 type server struct {
 	*fake.FakeDynamicClient
 }

@@ -22,7 +22,8 @@ const commandsFile = "../docs/commands.md"
 // flagBlock is where the flags of a command are in its section.
 var flagBlock = regexp.MustCompile("(?s)```text\n.*?```")
 
-// TestCommandsPage compares what people read with the commands: go test ./hooks -update writes the flags into it.
+// TestCommandsPage compares what people read with the commands: go test ./hooks -update writes the
+// flags into it.
 func TestCommandsPage(t *testing.T) {
 	t.Setenv("VELERO_NAMESPACE", "")
 	b, err := os.ReadFile(commandsFile)

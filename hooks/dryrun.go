@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A DryRunner tells what a restore of a backup would do with each item, in order, and does nothing. A nil cluster is an empty one.
+// A DryRunner tells what a restore of a backup would do with each item, in order, and does nothing.
+// A nil cluster is an empty one.
 type DryRunner func(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error
 
 // restoreOf returns the Restore that a rehearsal is of.
@@ -27,7 +28,8 @@ func (i *inspect) restoreOf() *velerov1.Restore {
 	}
 }
 
-// dryRun adds the order of a restore to a report and, if that is asked, what it would do to the cluster.
+// dryRun adds the order of a restore to a report and, if that is asked, what it would do to the
+// cluster.
 func (i *inspect) dryRun(ctx context.Context, b *archive.Backup) (order []report.Step, against *report.DryRunResult, results []report.ItemResult, err error) {
 	if i.dryRunner == nil {
 		return nil, nil, nil, nil
@@ -114,7 +116,8 @@ func reason(u *unstructured.Unstructured) string {
 	}
 }
 
-// applyResults writes what would become of the items into the trees and the counts, and returns the problems.
+// applyResults writes what would become of the items into the trees and the counts, and returns the
+// problems.
 func applyResults(against *report.DryRunResult, trees []*report.Node, results []report.ItemResult, told []report.Problem) []report.Problem {
 	outcomes := map[xp.ID]report.Outcome{}
 	for _, f := range results {

@@ -20,7 +20,8 @@ const (
 	exchangeTimeout = 10 * time.Minute
 	// exchangePause is the time between two looks at what goes.
 	exchangePause = 250 * time.Millisecond
-	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause. What it could not reconcile it leaves alone for up to a minute.
+	// exchangeSeen is for how long Crossplane may take to say that it has seen a pause. What it
+	// could not reconcile it leaves alone for up to a minute.
 	exchangeSeen = 2 * time.Minute
 )
 

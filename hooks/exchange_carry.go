@@ -103,7 +103,8 @@ func (e *exchangeRun) execute(ctx context.Context, root, saved *unstructured.Uns
 	return nil
 }
 
-// pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it: until then it can be composing.
+// pauseAll pauses an XR or a claim and all XRs below it, and waits until Crossplane has seen it:
+// until then it can be composing.
 func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructured) error {
 	deadline := time.Now().Add(e.await)
 	for told := false; ; told = true {
@@ -139,7 +140,8 @@ func (e *exchangeRun) pauseAll(ctx context.Context, root *unstructured.Unstructu
 	}
 }
 
-// pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has seen that.
+// pauseEach pauses what is not paused yet, and returns of what Crossplane has not said that it has
+// seen that.
 func (e *exchangeRun) pauseEach(ctx context.Context, xrs []*unstructured.Unstructured) ([]string, error) {
 	var unseen []string
 	for _, u := range xrs {
@@ -168,7 +170,8 @@ func (e *exchangeRun) sleep(ctx context.Context) error {
 	}
 }
 
-// rollBack takes off the pauses of an exchange of which nothing was deleted, unless one before it has begun.
+// rollBack takes off the pauses of an exchange of which nothing was deleted, unless one before it
+// has begun.
 func (e *exchangeRun) rollBack(ctx context.Context, root *unstructured.Unstructured, begun bool, why error) error {
 	if begun || root == nil {
 		return why
@@ -263,7 +266,8 @@ func sameRefs(a, b *unstructured.Unstructured) bool {
 	return errA == nil && errB == nil && slices.EqualFunc(of, other, func(r, o xp.Ref) bool { return r.ID() == o.ID() })
 }
 
-// removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when what was below it is gone.
+// removeRound deletes what is not being deleted yet, and returns what is not gone. An XR goes when
+// what was below it is gone.
 func (e *exchangeRun) removeRound(ctx context.Context, items []exchange.Item) ([]string, error) {
 	refs := make([]xp.Ref, 0, len(items))
 	for _, i := range items {
@@ -298,7 +302,8 @@ func (e *exchangeRun) removeRound(ctx context.Context, items []exchange.Item) ([
 	return left, nil
 }
 
-// remove takes the next step for something that goes, and returns why it may not go; "" if that is not known.
+// remove takes the next step for something that goes, and returns why it may not go; "" if that is
+// not known.
 func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, i exchange.Item) (string, error) {
 	if i.Managed && i.Stays != "" && exchange.Deletes(u) {
 		if err := e.cluster.KeepExternal(ctx, u); err != nil {
@@ -326,7 +331,8 @@ func (e *exchangeRun) remove(ctx context.Context, u *unstructured.Unstructured, 
 	return "", nil
 }
 
-// isDenied reports whether a webhook has denied something, rather than that there is no right to it.
+// isDenied reports whether a webhook has denied something, rather than that there is no right to
+// it.
 func isDenied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "denied the request")
 }

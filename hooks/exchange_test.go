@@ -270,7 +270,8 @@ func TestExchangeLoses(t *testing.T) {
 	}
 }
 
-// TestExchangeNamesWhatItKept has an exchange end between the two steps of what stays, and be abandoned.
+// TestExchangeNamesWhatItKept has an exchange end between the two steps of what stays, and be
+// abandoned.
 func TestExchangeNamesWhatItKept(t *testing.T) {
 	a := newAnewTree("one")
 	marks := []xptest.Option{xptest.Annotated(xp.AnnotationPaused, "true"), xptest.Annotated(xp.AnnotationExchange, "now")}

@@ -33,7 +33,8 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
-// failed gives an error of a command that has begun its exit code: what has none is not the user's fault.
+// failed gives an error of a command that has begun its exit code: what has none is not the user's
+// fault.
 func failed(err error) error {
 	var e *exit
 	switch {
@@ -46,7 +47,8 @@ func failed(err error) error {
 	}
 }
 
-// codeOf returns the exit code for what Execute of a cobra.Command returned: before a command begins, only its usage can be wrong.
+// codeOf returns the exit code for what Execute of a cobra.Command returned: before a command
+// begins, only its usage can be wrong.
 func codeOf(err error) int {
 	var e *exit
 	switch {

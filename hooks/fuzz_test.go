@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzArguments runs the program with arguments, where there is no cluster and no file but a backup on stdin.
+// FuzzArguments runs the program with arguments, where there is no cluster and no file but a backup
+// on stdin.
 func FuzzArguments(f *testing.F) {
 	for _, args := range []string{
 		"inspect - -o json", "inspect - -n team-a --strict", "inspect nowhere", "inspect - -o\tjsonpath", "validate -n .. -o yaml", "wait --timeout -1s orders/x",

@@ -49,7 +49,8 @@ func (o *options) wholeGuard(*cobra.Command, []string) error {
 }
 
 const (
-	// guardPatience is for how long the API server may take to enforce the guard, and guardPause is the time between two looks. It takes about a second.
+	// guardPatience is for how long the API server may take to enforce the guard, and guardPause is
+	// the time between two looks. It takes about a second.
 	guardPatience = 20 * time.Second
 	guardPause    = 200 * time.Millisecond
 )
@@ -64,7 +65,8 @@ func probingOf(cluster *live.Cluster) probing {
 	return probing{patience: guardPatience, pause: guardPause, probe: cluster.Probe}
 }
 
-// await returns what is done with what is created: what is wanted, or else what is still done when time runs out.
+// await returns what is done with what is created: what is wanted, or else what is still done when
+// time runs out.
 func (p probing) await(ctx context.Context, wanted live.Probe) (live.Probe, error) {
 	deadline := time.Now().Add(p.patience)
 	for {
@@ -83,7 +85,8 @@ func (p probing) await(ctx context.Context, wanted live.Probe) (live.Probe, erro
 // guardReport is what guard prints. Fields are added to it, never changed or taken away.
 type guardReport struct {
 	Up bool `json:"up"`
-	// Does is what the API server does with what others create: refused, paused or admitted; "" if that can't be found out.
+	// Does is what the API server does with what others create: refused, paused or admitted; "" if
+	// that can't be found out.
 	Does  live.Probe `json:"does,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
 	By    string     `json:"by,omitempty"`
@@ -91,7 +94,8 @@ type guardReport struct {
 	Namespaces []string `json:"namespaces"`
 	Kinds      []string `json:"kinds"`
 	Users      []string `json:"users"`
-	// Uncovered are kinds of XRDs that are not guarded, and ClusterScoped those of them that are in no namespace, while only namespaces are guarded.
+	// Uncovered are kinds of XRDs that are not guarded, and ClusterScoped those of them that are in
+	// no namespace, while only namespaces are guarded.
 	Uncovered     []string `json:"uncovered"`
 	ClusterScoped []string `json:"clusterScoped"`
 	// Changed are the kinds of its objects that are not as they were put up, or are not there.

@@ -58,7 +58,8 @@ func (o *options) guardOff(ctx context.Context, cluster *live.Cluster, p probing
 	return o.unpause(ctx, cluster, s.Paused)
 }
 
-// warnOfRestores names the Restores that are under way, which others can be ahead of from now on. Who may not read them is not told.
+// warnOfRestores names the Restores that are under way, which others can be ahead of from now on.
+// Who may not read them is not told.
 func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
 	restores, err := cluster.Restores(ctx, o.velero)
 	if err != nil {
@@ -72,7 +73,8 @@ func (o *options) warnOfRestores(ctx context.Context, cluster *live.Cluster) {
 	}
 }
 
-// unpause takes off the pause of what the guard has let in paused. It need not be allowed to look for any if there should be none.
+// unpause takes off the pause of what the guard has let in paused. It need not be allowed to look
+// for any if there should be none.
 func (o *options) unpause(ctx context.Context, cluster *live.Cluster, expected bool) error {
 	paused, err := cluster.PausedByGuard(ctx)
 	if err != nil && !expected {

@@ -36,7 +36,8 @@ type guarded struct {
 	kinds map[string][]metav1.APIResource
 }
 
-// guardedServer returns a server with the objects, of Kubernetes v1.30 or, if it is old, of an earlier version.
+// guardedServer returns a server with the objects, of Kubernetes v1.30 or, if it is old, of an
+// earlier version.
 func guardedServer(old bool, objects ...*unstructured.Unstructured) *guarded {
 	of := func(name, kind string, namespaced bool, categories ...string) metav1.APIResource {
 		return metav1.APIResource{Name: name, Kind: kind, Namespaced: namespaced, Categories: categories, Verbs: metav1.Verbs{"list", "get", "patch"}}

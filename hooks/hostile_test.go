@@ -22,10 +22,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// forged is what somebody writes wherever they can, to be obeyed by a terminal or a shell, or to say something in our name.
+// forged is what somebody writes wherever they can, to be obeyed by a terminal or a shell, or to
+// say something in our name.
 const forged = "x\x1b]0;pwned\x07\x1b[2J\r\nreleased: all is well\u202e\u0085\x00; $(touch pwned) '; rm -rf ~'"
 
-// obeyed fails if anything but colours, ends of lines and tabs would do something to a terminal, or if there is a line that somebody else has made up.
+// obeyed fails if anything but colours, ends of lines and tabs would do something to a terminal, or
+// if there is a line that somebody else has made up.
 func obeyed(t *testing.T, of, said string) {
 	t.Helper()
 	for _, c := range said {

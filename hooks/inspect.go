@@ -69,8 +69,9 @@ func newInspect(o *options) *cobra.Command {
 	return c
 }
 
-// collectAt is by how many percent the memory in use may grow before the garbage in it is collected. It takes a little time, most of it on another processor,
-// and keeps an inspection of 100,000 objects below 300 MB.
+// collectAt is by how many percent the memory in use may grow before the garbage in it is
+// collected. It takes a little time, most of it on another processor, and keeps an inspection of
+// 100,000 objects below 300 MB.
 const collectAt = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
@@ -109,7 +110,8 @@ func (i *inspect) run(ctx context.Context, file string) error {
 	return exitFor(r.Failing(i.strict))
 }
 
-// defectsAgainst warns of those of the Crossplane in the cluster that the restore would be into, if it can be found out which that is.
+// defectsAgainst warns of those of the Crossplane in the cluster that the restore would be into, if
+// it can be found out which that is.
 func (i *inspect) defectsAgainst(ctx context.Context) []report.Problem {
 	if !i.against {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultTarget is where "velero plugin add" mounts the volume that is Velero's directory of plugins.
+// defaultTarget is where "velero plugin add" mounts the volume that is Velero's directory of
+// plugins.
 const defaultTarget = "/target"
 
 func newInstall(o *options) *cobra.Command {
@@ -48,8 +49,9 @@ rights in the cluster and no network.`,
 	return c
 }
 
-// install copies a program into a directory and returns its path there. It writes beside that and renames: Velero's server runs every executable file in its
-// directory of plugins, and does not start if one of them is not whole.
+// install copies a program into a directory and returns its path there. It writes beside that and
+// renames: Velero's server runs every executable file in its directory of plugins, and does not
+// start if one of them is not whole.
 func install(program, dir string) (string, error) {
 	to := filepath.Join(dir, Name)
 	beside, err := os.CreateTemp(dir, "."+Name+"-*")

@@ -7,8 +7,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/printer"
 )
 
-// messages is a stream on which a person is told something. What is written at once is one message and becomes one line in which nothing is obeyed: of what
-// is in it, much is whatever somebody wrote into an object or a backup, who must neither move the cursor nor say anything in a line of their own.
+// messages is a stream on which a person is told something. What is written at once is one message
+// and becomes one line in which nothing is obeyed: of what is in it, much is whatever somebody
+// wrote into an object or a backup, who must neither move the cursor nor say anything in a line of
+// their own.
 type messages struct{ to io.Writer }
 
 // Write writes a message.
@@ -25,7 +27,8 @@ func (m messages) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// rawWriter returns the stream itself, for what has been cleaned before and may have colours, or is drawn anew in place.
+// rawWriter returns the stream itself, for what has been cleaned before and may have colours, or is
+// drawn anew in place.
 func rawWriter(w io.Writer) io.Writer {
 	if m, ok := w.(messages); ok {
 		return m.to

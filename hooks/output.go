@@ -81,7 +81,8 @@ func isColourful() bool {
 // isDumb reports whether the terminal shows nothing but text.
 func isDumb() bool { return os.Getenv("TERM") == "dumb" }
 
-// widthOf returns how many columns the terminal has that a stream writes to; ok is false if it writes to none.
+// widthOf returns how many columns the terminal has that a stream writes to; ok is false if it
+// writes to none.
 func widthOf(w io.Writer) (width int, ok bool) {
 	f, isFile := rawWriter(w).(*os.File)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {

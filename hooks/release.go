@@ -176,8 +176,9 @@ func (r *release) run(ctx context.Context) error {
 	return r.printReport(survey, err)
 }
 
-// readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after Velero's namespace was made anew, no mark counts, and what is
-// held is released only if a person says that its marks can be relied on, or by force.
+// readKey reads the key that tells the marks that the plugin wrote. Where there is none, as after
+// Velero's namespace was made anew, no mark counts, and what is held is released only if a person
+// says that its marks can be relied on, or by force.
 func (r *release) readKey(ctx context.Context) (adoption.Key, error) {
 	if r.trustMarks || len(r.holds.due()) == 0 {
 		return adoption.Unverified, nil

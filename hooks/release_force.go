@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// forceRest lifts by force what nothing below it keeps held, and reports whether there was anything to lift that was agreed to.
+// forceRest lifts by force what nothing below it keeps held, and reports whether there was anything
+// to lift that was agreed to.
 func (r *releaseRun) forceRest(ctx context.Context, last plans) (bool, error) {
 	roots := r.roots(last)
 	if len(roots) == 0 {

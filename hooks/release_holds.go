@@ -28,11 +28,13 @@ type held struct {
 	kept bool
 	// schedule says that it starts Operations, and has nothing to adopt.
 	schedule bool
-	// apart says that release does nothing about it that nobody asks for, and asked that somebody has named it.
+	// apart says that release does nothing about it that nobody asks for, and asked that somebody
+	// has named it.
 	apart, asked bool
 }
 
-// holds are the held objects that matter, in the order in which they are lifted: what is composed before what composes it, claims last.
+// holds are the held objects that matter, in the order in which they are lifted: what is composed
+// before what composes it, claims last.
 type holds struct {
 	all  []*held
 	byID map[xp.ID]*held
@@ -204,7 +206,8 @@ func (s *holds) unfinished() bool {
 	return slices.ContainsFunc(s.due(), func(h *held) bool { return h.Result == report.StillHeld || h.Result == report.Unproven })
 }
 
-// restores are those that have put the holds on, and the one that was asked for, if there is one of that name.
+// restores are those that have put the holds on, and the one that was asked for, if there is one of
+// that name.
 func (s *holds) restores(survey *live.Survey, asked string) []report.Restore {
 	names := map[string]string{}
 	if r, ok := survey.Restores[asked]; ok {

@@ -5,7 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// What is said of what Velero has created and not written the managedFields of the backup back to: before its hold is lifted, and after that.
+// What is said of what Velero has created and not written the managedFields of the backup back to:
+// before its hold is lifted, and after that.
 const (
 	reasonManagersMissing = "Velero was stopped before it wrote back who manages which of its fields, and release can't"
 	nextManagersMissing   = "restore the same backup again before release, which writes it back"
@@ -14,7 +15,8 @@ const (
 		"Next time restore again before release, which brings back who managed what"
 )
 
-// sayManagers says of what is lifted, or would be, if who managed which of its fields does not come back.
+// sayManagers says of what is lifted, or would be, if who managed which of its fields does not come
+// back.
 func (h *held) sayManagers() {
 	reason, next := reasonManagersLost, nextManagersLost
 	switch h.Result {

@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// managedBy is an object that was created an hour ago, with an entry of managedFields that its manager has written so long after that.
+// managedBy is an object that was created an hour ago, with an entry of managedFields that its
+// manager has written so long after that.
 func managedBy(u *unstructured.Unstructured, manager string, after time.Duration) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	created := metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))

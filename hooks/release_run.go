@@ -36,7 +36,8 @@ type releaseRun struct {
 
 	due      []*held
 	deadline time.Time
-	// steps is how many were taken, and changed what was known when something last moved, and when that was.
+	// steps is how many were taken, and changed what was known when something last moved, and when
+	// that was.
 	steps   int
 	known   string
 	changed time.Time
@@ -46,7 +47,8 @@ type releaseRun struct {
 	forced map[xp.ID]bool
 }
 
-// lift lifts the holds, and says what became of each. It returns context.DeadlineExceeded if time was up before all were done.
+// lift lifts the holds, and says what became of each. It returns context.DeadlineExceeded if time
+// was up before all were done.
 func (r *release) lift(ctx context.Context) error {
 	due := r.holds.due()
 	if len(due) == 0 {
@@ -77,7 +79,8 @@ func (r *release) logger() *logrus.Logger {
 	return log
 }
 
-// dedupFormatter is how a log looks to a person at a terminal, who need not be told the same at each look. Logrus formats one entry at a time.
+// dedupFormatter is how a log looks to a person at a terminal, who need not be told the same at
+// each look. Logrus formats one entry at a time.
 type dedupFormatter struct {
 	last map[string]bool
 }
@@ -131,7 +134,8 @@ func (r *releaseRun) stepped(change adoption.Change) {
 	}
 }
 
-// selector selects what the Restores have created that hold what is to be lifted. It only saves listing what else there is.
+// selector selects what the Restores have created that hold what is to be lifted. It only saves
+// listing what else there is.
 func (r *releaseRun) selector() string {
 	for _, h := range r.due {
 		if h.Restore != r.due[0].Restore {
@@ -221,7 +225,8 @@ func (r *releaseRun) logWaiting(now plans) {
 	}
 }
 
-// isOver reports whether everything is adopted, or what is not waits for something that does not come by itself, and nothing has moved for a while.
+// isOver reports whether everything is adopted, or what is not waits for something that does not
+// come by itself, and nothing has moved for a while.
 func (r *releaseRun) isOver(now plans) bool {
 	over, blocked := true, false
 	for _, h := range r.due {

@@ -20,7 +20,8 @@ const Name = xp.Program
 // defaultVelero is the namespace that Velero is in unless it was installed elsewhere.
 const defaultVelero = "velero"
 
-// Streams are what a command reads and writes: results go to Out, and what is for a person meanwhile to Err.
+// Streams are what a command reads and writes: results go to Out, and what is for a person
+// meanwhile to Err.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

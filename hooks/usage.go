@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// knownCommand refuses the name of a command that there is not, and says which might be meant. It takes no other arguments.
+// knownCommand refuses the name of a command that there is not, and says which might be meant. It
+// takes no other arguments.
 func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -75,7 +76,8 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// addCompletion adds cobra's command completion, for which a shell that it does not know is an error.
+// addCompletion adds cobra's command completion, for which a shell that it does not know is an
+// error.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil {

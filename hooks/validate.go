@@ -98,7 +98,8 @@ type validation struct {
 	*options
 
 	restore string
-	// newestRestore is how long ago the newest Restore may have begun, which is asked for then; 0 if that is not asked for.
+	// newestRestore is how long ago the newest Restore may have begun, which is asked for then; 0
+	// if that is not asked for.
 	newest time.Duration
 	names  []string
 	// pause is how long after the first look the second comes.
@@ -134,8 +135,9 @@ func (o *options) parseNames(args []string) ([]string, error) {
 	return names, nil
 }
 
-// validateStable validates the cluster, and if it finds what can pass in a moment it looks again and keeps only what is still so: lists of several kinds are not of
-// exchange moment, and Crossplane writes what an XR composes into the XR before it makes it.
+// validateStable validates the cluster, and if it finds what can pass in a moment it looks again
+// and keeps only what is still so: lists of several kinds are not of exchange moment, and
+// Crossplane writes what an XR composes into the XR before it makes it.
 func (v *validation) validateStable(ctx context.Context) (*report.Report, error) {
 	first, err := v.validate(ctx)
 	if err != nil || !slices.ContainsFunc(first.Problems, isTransient) {
@@ -206,8 +208,9 @@ func (v *validation) validate(ctx context.Context) (*report.Report, error) {
 	return r, nil
 }
 
-// platform finds what is wrong with Crossplane and its packages, which is of no tree. Whoever may not read Deployments is told to look themselves if something
-// is stuck, and nothing of versions; whoever may not read bindings or packages, nothing of the rights of these.
+// platform finds what is wrong with Crossplane and its packages, which is of no tree. Whoever may
+// not read Deployments is told to look themselves if something is stuck, and nothing of versions;
+// whoever may not read bindings or packages, nothing of the rights of these.
 func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Problem {
 	var problems []report.Problem
 	i, err := v.cluster.Installation(ctx)
@@ -222,7 +225,8 @@ func (v *validation) platform(ctx context.Context, s *live.Survey) []report.Prob
 	return problems
 }
 
-// guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what is validated.
+// guard says that the guard is up. Nothing is said of one that can't be read: it is no part of what
+// is validated.
 func (v *validation) guard(ctx context.Context, s *live.Survey) []report.Problem {
 	g, err := v.cluster.GuardUp(ctx)
 	if err != nil || !g.Up {

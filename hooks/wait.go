@@ -24,7 +24,8 @@ import (
 
 const (
 	adopted = "adopted"
-	// waitPause is the time between two looks, and discoverEvery after how many of them it asks again which kinds are served: a restore brings CRDs, too.
+	// waitPause is the time between two looks, and discoverEvery after how many of them it asks
+	// again which kinds are served: a restore brings CRDs, too.
 	waitPause     = 2 * time.Second
 	discoverEvery = 5
 	waitTimeout   = 10 * time.Minute
@@ -102,8 +103,8 @@ type wait struct {
 	told map[string]string
 }
 
-// guarded takes the guard down if all is adopted and that was asked for, and says else that it is up: nobody must forget it. Whoever waits in a Pod may not
-// look, and need not.
+// guarded takes the guard down if all is adopted and that was asked for, and says else that it is
+// up: nobody must forget it. Whoever waits in a Pod may not look, and need not.
 func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err error) error {
 	if err == nil && off {
 		return w.guardOff(ctx, cluster, probingOf(cluster))
@@ -118,8 +119,9 @@ func (w *wait) guarded(ctx context.Context, cluster *live.Cluster, off bool, err
 	return err
 }
 
-// restoresIn returns a function that says which Restores are under way: all that are or, if one is named, that one. What they have not come to yet is not among
-// what is adopted, and the guard has to be up for it.
+// restoresIn returns a function that says which Restores are under way: all that are or, if one is
+// named, that one. What they have not come to yet is not among what is adopted, and the guard has
+// to be up for it.
 func (w *wait) restoresIn(cluster *live.Cluster, name string) func(ctx context.Context) []pending {
 	return func(ctx context.Context) []pending {
 		restores, err := cluster.Restores(ctx, w.velero)
@@ -275,7 +277,8 @@ func (w *wait) judge(roots live.Roots, err error) (adopted []string, left []pend
 	return adopted, append(left, w.unread(roots, len(left) > 0)...)
 }
 
-// unread returns what is waited for since it could not be read. What may not be read is left out if everything else is there.
+// unread returns what is waited for since it could not be read. What may not be read is left out if
+// everything else is there.
 func (w *wait) unread(roots live.Roots, waiting bool) []pending {
 	var left []pending
 	// An extension API server that is down for good must not keep a restore from ending.

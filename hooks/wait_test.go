@@ -37,7 +37,8 @@ func TestWait(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		names  []string
-		// looks are what is seen, the last of them for ever, and failure what the first look fails with.
+		// looks are what is seen, the last of them for ever, and failure what the first look fails
+		// with.
 		looks   []live.Roots
 		failure error
 		want    error

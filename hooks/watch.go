@@ -53,8 +53,9 @@ type view interface {
 	close()
 }
 
-// run looks until nothing is wrong, the time is over, or the user has seen enough, and prints what it saw last. If the first look fails so does run:
-// waiting would not mend a wrong kubeconfig. Later the API server may be away for a while.
+// run looks until nothing is wrong, the time is over, or the user has seen enough, and prints what
+// it saw last. If the first look fails so does run: waiting would not mend a wrong kubeconfig.
+// Later the API server may be away for a while.
 func (w *watch) run(ctx context.Context, out output, strict bool, look func(ctx context.Context) (*report.Report, error)) error {
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if w.timeout > 0 {
@@ -119,7 +120,8 @@ func remaining(last *report.Report, strict bool, err error) error {
 	}
 }
 
-// isUnderWay reports whether Velero still works on any of the Restores, so that there may be more to come.
+// isUnderWay reports whether Velero still works on any of the Restores, so that there may be more
+// to come.
 func isUnderWay(restores []report.Restore) bool {
 	for _, r := range restores {
 		if diagnosis.IsUnderWay(r.Phase) {
@@ -159,7 +161,8 @@ func reportable(r *report.Report) (order []reportedProblem, lines map[reportedPr
 	return order, lines
 }
 
-// problemText is what is wrong, of a hold only what it waits for: that changes, and is what a person watches.
+// problemText is what is wrong, of a hold only what it waits for: that changes, and is what a
+// person watches.
 func problemText(p report.Problem) string {
 	if p.Code == report.HeldBack || p.Code == report.LeakedHold {
 		if at := strings.Index(p.Reason, "waiting for "); at >= 0 {

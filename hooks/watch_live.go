@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	// maxShown is how many problems a live view shows: what is above the terminal's first line can't be drawn again.
+	// maxShown is how many problems a live view shows: what is above the terminal's first line
+	// can't be drawn again.
 	maxShown = 8
 	// frameInterval is the time between two frames.
 	frameInterval = 100 * time.Millisecond
-	// barWidth is how wide a bar is on a terminal of usual width, and narrow which terminal has no place for it.
+	// barWidth is how wide a bar is on a terminal of usual width, and narrow which terminal has no
+	// place for it.
 	barWidth, narrow = 30, 84
 	// messageWidth is how wide what is beside a bar is.
 	messageWidth = 42

@@ -26,7 +26,8 @@ func (v *plainView) show(r *report.Report) {
 	for _, t := range order {
 		before, known := v.told[t]
 		v.told[t] = lines[t]
-		// What is waited for is worth a line when it changes; the reasons of other problems have times in them.
+		// What is waited for is worth a line when it changes; the reasons of other problems have
+		// times in them.
 		waits := t.code == report.HeldBack || t.code == report.LeakedHold
 		if !known || waits && before != lines[t] {
 			v.say(string(t.code) + ": " + t.object + ": " + lines[t])

@@ -45,7 +45,8 @@ func seen(adopted int, waiting string) *report.Report {
 	return r
 }
 
-// looks returns a function that sees one thing after the other, and then the last for ever: a report or an error.
+// looks returns a function that sees one thing after the other, and then the last for ever: a
+// report or an error.
 func looks(results ...any) func(context.Context) (*report.Report, error) {
 	return func(ctx context.Context) (*report.Report, error) {
 		next := results[0]
@@ -225,7 +226,8 @@ func TestWatchOnTerminal(t *testing.T) {
 		w := &watch{options: &options{Streams: Streams{Out: s.tty, Err: s.tty}}, on: true, timeout: time.Minute, pause: time.Millisecond}
 		look := looks(seen(0, strings.Repeat("a-very-long-reason-", 20)), errAway, seen(1, "waits for b"), seen(2, ""))
 		before := []string{"", "Held: Order team-a/orders: a-very-long", "Trying again: the API server is away", "waits for b"}
-		// A machine with much to do draws late, so each look waits until what the last has seen was drawn.
+		// A machine with much to do draws late, so each look waits until what the last has seen was
+		// drawn.
 		drawn := func(ctx context.Context) (*report.Report, error) {
 			s.await(ctx, before[0])
 			before = before[1:]

@@ -70,7 +70,8 @@ func usageOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.Object(xp.GroupProtection+"/v1beta1", "Usage", xptest.Namespace, "u", xptest.Field(of, "spec", "of"))
 }
 
-// An MRD comes back as active as it was, without the owners that it had: its provider takes it over.
+// An MRD comes back as active as it was, without the owners that it had: its provider takes it
+// over.
 func TestAdoptLeavesMRDsToTheirProviders(t *testing.T) {
 	out := adopt(t, live(), xptest.ManagedDefinition("buckets", xptest.MR("b"), xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p"))),
 		restoreOf(nil))

@@ -25,10 +25,12 @@ type Cluster interface {
 	LiveWriter
 	Inventory
 
-	// MarkKey returns the key that signs the marks of holds, which is in the given namespace, Velero's.
+	// MarkKey returns the key that signs the marks of holds, which is in the given namespace,
+	// Velero's.
 	MarkKey(ctx context.Context, namespace string) (adoption.Key, error)
-	// Owner finds the live object that an owner reference from a backup means, for an item in the namespace. It returns an error that
-	// apierrors.IsNotFound or meta.IsNoMatchError knows if there is none.
+	// Owner finds the live object that an owner reference from a backup means, for an item in the
+	// namespace. It returns an error that apierrors.IsNotFound or meta.IsNoMatchError knows if
+	// there is none.
 	Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error)
 }
 
@@ -36,11 +38,14 @@ type Cluster interface {
 type Inventory interface {
 	Requests
 
-	// Exists reports whether the object that r names was there when it was first asked about the kind.
+	// Exists reports whether the object that r names was there when it was first asked about the
+	// kind.
 	Exists(ctx context.Context, r xp.Ref) (bool, error)
-	// Named returns the MRs of a kind that had the external-name when it was first asked about the kind.
+	// Named returns the MRs of a kind that had the external-name when it was first asked about the
+	// kind.
 	Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
-	// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind.
+	// Moved returns the MRs in namespaces of a kind that restores had created, with the
+	// external-name, when it was first asked about the kind.
 	Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error)
 	// IsReconciled reports whether Crossplane or a provider reconciles a kind.
 	IsReconciled(ctx context.Context, gvk schema.GroupVersionKind) (bool, error)
@@ -54,32 +59,38 @@ type Requests interface {
 	Restore(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error)
 }
 
-// A LiveWriter changes what is live, so that what a restore brings beside it, or finds of an earlier one, does no harm.
+// A LiveWriter changes what is live, so that what a restore brings beside it, or finds of an
+// earlier one, does no harm.
 type LiveWriter interface {
 	Takeover
 
-	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one is restored beside it.
+	// RaiseRevision keeps the newest live revision of a Composition the newest when the given one
+	// is restored beside it.
 	RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error
-	// ReturnStatus writes those fields of a status that the object which r names is held for, by a mark that was signed with the key, and does not have.
+	// ReturnStatus writes those fields of a status that the object which r names is held for, by a
+	// mark that was signed with the key, and does not have.
 	ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error
-	// ReturnManagers writes back who manages what of the object that r names, which is there already, as the item says, if an earlier restore was stopped before
-	// it did.
+	// ReturnManagers writes back who manages what of the object that r names, which is there
+	// already, as the item says, if an earlier restore was stopped before it did.
 	ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error
 }
 
 // A Takeover takes over what somebody else has made before a restore could.
 type Takeover interface {
-	// CanTakeOver reports whether the claim that r names had no XR and was nobody's when it was first asked about the kind.
+	// CanTakeOver reports whether the claim that r names had no XR and was nobody's when it was
+	// first asked about the kind.
 	CanTakeOver(ctx context.Context, r xp.Ref) (bool, error)
-	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and holds it, if it has composed nothing yet. It returns it as
-	// Owner does from then on, nil if it is left as it is.
+	// TakeOver gives the live XR or claim that r names what the item composed, and the labels, and
+	// holds it, if it has composed nothing yet. It returns it as Owner does from then on, nil if it
+	// is left as it is.
 	TakeOver(
 		ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 	) (*unstructured.Unstructured, error)
 }
 
-// Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection details on hold. It runs after Order, so an
-// owner that is in the backup is live by now. Its operation lifts the hold.
+// Adopt gives a restored item its owners back and puts XRs, claims and MRs that publish connection
+// details on hold. It runs after Order, so an owner that is in the backup is live by now. Its
+// operation lifts the hold.
 type Adopt struct {
 	selector velero.ResourceSelector
 	cluster  Cluster
@@ -96,18 +107,22 @@ type Adopt struct {
 	warnedUnreadable bool
 	// refused are the objects that were not to come back, because their XR is at work without them.
 	refused sync.Map
-	// remembered are the XRs of which nothing that they compose has come back yet, as they are in the backup.
+	// remembered are the XRs of which nothing that they compose has come back yet, as they are in
+	// the backup.
 	remembered sync.Map
-	// missingSecrets are the Secrets of which the restore was to tell that providers read them, and that they are missing.
+	// missingSecrets are the Secrets of which the restore was to tell that providers read them, and
+	// that they are missing.
 	missingSecrets sync.Map
-	// missingStores are the StoreConfigs of which the restore was to tell that what is published with them is not in the cluster.
+	// missingStores are the StoreConfigs of which the restore was to tell that what is published
+	// with them is not in the cluster.
 	missingStores sync.Map
 	xrds          *XRDCheck
 	requested     *RequestedItems
 	// velero says what Velero does itself.
 	velero  *VeleroFeatures
 	results results
-	// rules are the resource modifiers that are for the Restore, nil until they are read, and modifiedBy names those that are for each.
+	// rules are the resource modifiers that are for the Restore, nil until they are read, and
+	// modifiedBy names those that are for each.
 	modifying  sync.Mutex
 	rules      []modifierRule
 	modifiedBy func() string
@@ -127,7 +142,8 @@ func (a *Adopt) WithXRDCheck(d *XRDCheck) *Adopt {
 	return a
 }
 
-// WithRequestedItems has the action hold MRs until their connection secrets are back that the restore has come to.
+// WithRequestedItems has the action hold MRs until their connection secrets are back that the
+// restore has come to.
 func (a *Adopt) WithRequestedItems(requested *RequestedItems) *Adopt {
 	a.requested = requested
 
@@ -207,7 +223,8 @@ func (a *Adopt) execute(i *item) (*velero.RestoreItemActionExecuteOutput, error)
 	return a.adopt(i)
 }
 
-// findMade returns what becomes of an item that is live already and that the restore does not leave to Velero, nil if it does.
+// findMade returns what becomes of an item that is live already and that the restore does not leave
+// to Velero, nil if it does.
 func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := a.remember(i); err != nil {
 		return nil, err
@@ -223,8 +240,9 @@ func (a *Adopt) findMade(i *item) (*velero.RestoreItemActionExecuteOutput, error
 	return a.leave(i), nil
 }
 
-// isFresh reports whether the item is to wait for a person though nothing that it has says that Crossplane or a provider reconciles it: whatever is applied
-// at the moment of a backup is like that.
+// isFresh reports whether the item is to wait for a person though nothing that it has says that
+// Crossplane or a provider reconciles it: whatever is applied at the moment of a backup is like
+// that.
 func (a *Adopt) isFresh(i *item) (bool, error) {
 	if group := i.GroupVersionKind().Group; i.isHeld() || xp.IsManaged(i.original) || !xp.IsCustomGroup(group) || xp.IsCrossplaneGroup(group) {
 		return false, nil
@@ -247,7 +265,8 @@ func (a *Adopt) isFresh(i *item) (bool, error) {
 	}
 }
 
-// consider finds out how the item is to come back, and brings back what an earlier restore was to bring back of it.
+// consider finds out how the item is to come back, and brings back what an earlier restore was to
+// bring back of it.
 func (a *Adopt) consider(i *item) error {
 	settings, err := a.settingsFor(i)
 	if err != nil {
@@ -302,7 +321,8 @@ func (a *Adopt) adopt(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return out, nil
 }
 
-// prepare does what must be done before the item is created, and returns the ID of the operation that goes on after that, "" if there is none.
+// prepare does what must be done before the item is created, and returns the ID of the operation
+// that goes on after that, "" if there is none.
 func (a *Adopt) prepare(i *item, held *adoption.Hold) (operation string, err error) {
 	switch {
 	case xp.IsRevision(i.original):
@@ -342,7 +362,8 @@ func (a *Adopt) holdSchedule(i *item) error {
 	return nil
 }
 
-// isAdopted reports whether this restore has put an XR on hold that composes the item: then the XR's operation is the item's too.
+// isAdopted reports whether this restore has put an XR on hold that composes the item: then the
+// XR's operation is the item's too.
 func (a *Adopt) isAdopted(i *item) (bool, error) {
 	ref, ok := i.controller()
 	if !ok {
@@ -370,8 +391,9 @@ func (a *Adopt) isLive(i *item) (bool, error) {
 	return live, nil
 }
 
-// conclude leaves what is live as it is, also with --existing-resource-policy=update. The resourceRefs of the backup would make an XR lose what it
-// composes now, the external-name of the backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
+// conclude leaves what is live as it is, also with --existing-resource-policy=update. The
+// resourceRefs of the backup would make an XR lose what it composes now, the external-name of the
+// backup an MR what it manages now, and the Composition of the backup would be everybody's, also in
 // a restore of one namespace. What an earlier restore holds is adopted all the same.
 func (a *Adopt) leave(i *item) *velero.RestoreItemActionExecuteOutput {
 	const message = "It exists, so it is left as it is, also with --existing-resource-policy=update. To change it, change the live object; to restore it, " +

@@ -23,8 +23,9 @@ const fieldOriginal = "original"
 type liveDuplicate struct {
 	xp.Ref
 
-	// foreign says that it is in another namespace than the one which the item is a copy from: then whoever may write there can have made it so. An item may
-	// have to wait because of it, and nothing else.
+	// foreign says that it is in another namespace than the one which the item is a copy from: then
+	// whoever may write there can have made it so. An item may have to wait because of it, and
+	// nothing else.
 	foreign bool
 }
 
@@ -47,9 +48,10 @@ func (a *Adopt) copy(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	return a.clone(i, *of, i.settings.Clone)
 }
 
-// cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore of a namespace to another; nil if nothing
-// does. For an XR or a claim that is the original, for what an XR composed and for connection secrets that of the controller, and for an
-// MR, besides, any other that manages the same external resource.
+// cloneOf returns what is alive in the cluster and does what the item is about to do, in a restore
+// of a namespace to another; nil if nothing does. For an XR or a claim that is the original, for
+// what an XR composed and for connection secrets that of the controller, and for an MR, besides,
+// any other that manages the same external resource.
 func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	if i.namespace == i.GetNamespace() {
 		return nil, nil //nolint:nilnil // It is not a copy.
@@ -84,9 +86,10 @@ func (a *Adopt) cloneOf(i *item) (*liveDuplicate, error) {
 	return i.duplicateAmong(named), nil
 }
 
-// duplicateAmong returns one of the MRs of a kind and external-name that manages the item's external resource, nil if none does. An external-name says that only in
-// an account, and who only observes does no harm. In the namespace that the item is a copy from it is enough: the original may have been given another name or
-// providerConfig there.
+// duplicateAmong returns one of the MRs of a kind and external-name that manages the item's
+// external resource, nil if none does. An external-name says that only in an account, and who only
+// observes does no harm. In the namespace that the item is a copy from it is enough: the original
+// may have been given another name or providerConfig there.
 func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
 	var found *liveDuplicate
 	account := i.providerConfig()
@@ -103,8 +106,9 @@ func (i *item) duplicateAmong(named []xp.Managing) *liveDuplicate {
 	return found
 }
 
-// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the item's external resource; nil if there is none. What was
-// restored to another namespace has the same name, and a ProviderConfig of the same name; the original is gone since.
+// movedTo returns an MR that an earlier restore has brought back elsewhere, and that manages the
+// item's external resource; nil if there is none. What was restored to another namespace has the
+// same name, and a ProviderConfig of the same name; the original is gone since.
 func (a *Adopt) movedTo(i *item) (*xp.Ref, error) {
 	name := i.GetAnnotations()[xp.AnnotationExternalName]
 	if i.namespace == "" || name == "" || !i.isManaged() || xp.OnlyObserves(i.original) {
@@ -160,7 +164,8 @@ func (a *Adopt) clone(i *item, of liveDuplicate, mode setting.Clone) (*velero.Re
 	}
 }
 
-// cloneObserving restores a copy of an MR that only observes, or one that is held where its kind can't.
+// cloneObserving restores a copy of an MR that only observes, or one that is held where its kind
+// can't.
 func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemActionExecuteOutput, error) {
 	if !xp.HasPolicies(i.original) {
 		return a.holdClone(i, of.Ref, "it is a copy of "+of.String()+", and can't only observe: its kind has no managementPolicies, so both would manage the same "+
@@ -177,8 +182,8 @@ func (a *Adopt) cloneObserving(i *item, of liveDuplicate) (*velero.RestoreItemAc
 	return a.adopt(i)
 }
 
-// holdClone restores a copy that does nothing, and that can be deleted as if it had never been: without the finalizers that would keep it until
-// Crossplane or a provider has done its part.
+// holdClone restores a copy that does nothing, and that can be deleted as if it had never been:
+// without the finalizers that would keep it until Crossplane or a provider has done its part.
 func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	i.copied = true
 	if i.isOwned() {
@@ -190,8 +195,9 @@ func (a *Adopt) holdClone(i *item, of xp.Ref, reason string) (*velero.RestoreIte
 	return a.holdBecauseOf(i, of, reason)
 }
 
-// holdDuplicate restores an MR that does nothing until somebody has found out whether another, which is not of the namespace that it is a copy from, manages
-// its external resource. In all else it is as any other.
+// holdDuplicate restores an MR that does nothing until somebody has found out whether another,
+// which is not of the namespace that it is a copy from, manages its external resource. In all else
+// it is as any other.
 func (a *Adopt) holdDuplicate(i *item, other xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
 	if refused, err := a.refuses(i); err != nil || refused {
 		return (&velero.RestoreItemActionExecuteOutput{}).WithoutRestore(), err
@@ -225,8 +231,9 @@ func (a *Adopt) holdBecauseOf(i *item, of xp.Ref, reason string) (*velero.Restor
 	return out, nil
 }
 
-// cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its own makes an external resource of its own, if
-// the provider does not take its name for that of the original's.
+// cloneNew restores an XR or a claim without what it composed, and leaves that out. An MR of its
+// own makes an external resource of its own, if the provider does not take its name for that of the
+// original's.
 func (a *Adopt) cloneNew(i *item, of xp.Ref) (*velero.RestoreItemActionExecuteOutput, error) {
 	if err := adoption.RemoveBackedUpHold(i.Unstructured); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func toCopy() map[string]string { return map[string]string{"team-a": "copy"} }
 
 func set(clone string) map[string]string { return map[string]string{"clone": clone} }
 
-// Two objects that manage the same external resource undo each other's work, and deleting one deletes the other's resource.
+// Two objects that manage the same external resource undo each other's work, and deleting one
+// deletes the other's resource.
 func TestAdoptCopies(t *testing.T) {
 	xr := xptest.ModernXR("x")
 	free := xptest.NamespacedMR("b", xptest.Annotated(xp.AnnotationExternalName, "external"))
@@ -195,7 +196,8 @@ func TestAdoptNewCopiesForgetTheOriginals(t *testing.T) {
 		"XR":    {item: xr, want: newXR},
 		"Claim": {item: claim, want: xptest.Claim("o")},
 		"MR":    {item: free, want: newMR},
-		// What was backed up while it was held has no operation that would lift the hold, so it comes back with the settings of its own.
+		// What was backed up while it was held has no operation that would lift the hold, so it
+		// comes back with the settings of its own.
 		"HeldXR":           {item: heldWith(xr), want: newXR},
 		"HeldXROwn":        {item: heldWith(xptest.With(xr, paused, automatic)), want: xptest.With(newXR, paused, automatic)},
 		"HeldXRUnpinned":   {item: heldWith(xptest.With(xr, xptest.NeverComposed())), want: xptest.With(newXR, xptest.NeverComposed())},
@@ -268,7 +270,8 @@ func TestAdoptCopiesErrors(t *testing.T) {
 	}
 }
 
-// A cluster-scoped XR that is alive lists the original, so it is the owner of that and not of the copy.
+// A cluster-scoped XR that is alive lists the original, so it is the owner of that and not of the
+// copy.
 func TestAdoptHeldCopiesHaveNoOldOwners(t *testing.T) {
 	xr := xptest.XR("x", xptest.Refs(xptest.NamespacedMR("b")))
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xr), xptest.Field([]any{map[string]any{

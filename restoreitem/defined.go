@@ -20,8 +20,10 @@ type definedKind struct {
 	kind schema.GroupVersionKind
 }
 
-// awaitKind reports whether an XR or claim has to wait until its kind is served, which Crossplane does after the restore has brought the XRD back: a restore
-// of namespaces brings no CRDs. Each kind is waited for once, for the given time at most, so that a restore into a cluster where Crossplane is down ends.
+// awaitKind reports whether an XR or claim has to wait until its kind is served, which Crossplane
+// does after the restore has brought the XRD back: a restore of namespaces brings no CRDs. Each
+// kind is waited for once, for the given time at most, so that a restore into a cluster where
+// Crossplane is down ends.
 func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.ResourceIdentifier, within time.Duration) bool {
 	if !xp.IsComposite(item) && !xp.IsClaim(item) {
 		return false
@@ -46,8 +48,8 @@ func (o *Order) awaitKind(item *unstructured.Unstructured, first []velero.Resour
 	return false
 }
 
-// AreAdditionalItemsReady reports whether the kinds are served that the XRDs among the items define and that something waits for. It fails if the API server
-// can't be asked.
+// AreAdditionalItemsReady reports whether the kinds are served that the XRDs among the items define
+// and that something waits for. It fails if the API server can't be asked.
 func (o *Order) AreAdditionalItemsReady(items []velero.ResourceIdentifier, _ *velerov1.Restore) (bool, error) {
 	for _, i := range items {
 		if i.GroupResource != xp.ResourceXRD {

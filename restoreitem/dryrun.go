@@ -24,9 +24,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// DryRun tells what a restore of a backup would do with each of its items, in the order in which it would come to them. It runs the actions as Velero
-// would (velero pkg/restore/restore.go, restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what the
-// backup has. It fails if the cluster can't be read.
+// DryRun tells what a restore of a backup would do with each of its items, in the order in which it
+// would come to them. It runs the actions as Velero would (velero pkg/restore/restore.go,
+// restoreItem) on a cluster to which nothing is written; one that is nil is empty and serves what
+// the backup has. It fails if the cluster can't be read.
 func DryRun(ctx context.Context, b *archive.Backup, cluster DryRunCluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	r := &dryRun{
 		backup: b, restore: restore, cluster: newSimulatedCluster(b, cluster), logged: &record{}, done: make([]bool, len(b.Items)),
@@ -79,7 +80,8 @@ type registeredAction struct {
 	labels    labels.Selector
 }
 
-// actionsFor returns the actions for a resource, some of which may be for what has some labels only.
+// actionsFor returns the actions for a resource, some of which may be for what has some labels
+// only.
 func (d *dryRun) actionsFor(resource schema.GroupResource) []registeredAction {
 	actions, ok := d.actions[resource]
 	if !ok {
@@ -122,7 +124,8 @@ type itemRun struct {
 	original *unstructured.Unstructured
 	// requester is what has asked for the item, nil if it is its turn.
 	requester *xp.Ref
-	// updated is what the actions have made of it so far, left those that are still to come, and said what those before have said.
+	// updated is what the actions have made of it so far, left those that are still to come, and
+	// said what those before have said.
 	updated *unstructured.Unstructured
 	left    []registeredAction
 	logged  []*logrus.Entry
@@ -132,8 +135,9 @@ type itemRun struct {
 	outcome *report.Outcome
 }
 
-// restoreItem does what Velero's function of that name does, with an item and all that it asks for: whoever has made the backup decides how deep that goes, so
-// it does not call itself. It fails only if the cluster can't be read.
+// restoreItem does what Velero's function of that name does, with an item and all that it asks for:
+// whoever has made the backup decides how deep that goes, so it does not call itself. It fails only
+// if the cluster can't be read.
 func (d *dryRun) restoreItem(ctx context.Context, n int) error {
 	path := d.push(nil, n, nil)
 	for len(path) > 0 {
@@ -253,7 +257,8 @@ func (d *dryRun) create(ctx context.Context, i xp.Item, u *unstructured.Unstruct
 	exists, err := d.cluster.exists(ctx, self)
 	switch {
 	case apierrors.IsForbidden(err):
-		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be allowed to read all of them.
+		// A backup has more kinds than Crossplane's, and whoever plans a restore need not be
+		// allowed to read all of them.
 		o := d.created(u, said)
 		o.Reason = strings.TrimSuffix("whether it is there already may not be read; "+o.Reason, "; ")
 
@@ -295,7 +300,8 @@ func (d *dryRun) created(u *unstructured.Unstructured, said []*logrus.Entry) rep
 	return report.Outcome{Action: report.Create, Reason: warnings(said)}
 }
 
-// existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment later.
+// existing says what becomes of an item that is live: Velero leaves it, also if it goes a moment
+// later.
 func (d *dryRun) existing(ctx context.Context, self xp.Ref, said []*logrus.Entry) (report.Outcome, error) {
 	deleting, err := d.cluster.Deleting(ctx, self)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero gives an action copies, and a rehearsal what it has itself: so an action may change neither what is in the backup nor what is live, and what it is to
-// create only if it returns that.
+// Velero gives an action copies, and a rehearsal what it has itself: so an action may change
+// neither what is in the backup nor what is live, and what it is to create only if it returns that.
 func TestActionsChangeWhatTheyReturn(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
 	returned, zoo := 0, xptest.Zoo()

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever has made a backup decides how long a chain of owners is in it, and must not decide how deep the stack of a rehearsal gets.
+// Whoever has made a backup decides how long a chain of owners is in it, and must not decide how
+// deep the stack of a rehearsal gets.
 func TestRehearseOfAChain(t *testing.T) {
 	depth := func(t *testing.T, length int) int {
 		t.Helper()

@@ -21,8 +21,10 @@ var (
 	resourceCRDs       = schema.GroupResource{Group: archive.GroupCRD, Resource: "customresourcedefinitions"}
 )
 
-// high and low are the resources that Velero restores before and after all others, which are restored in the order of the alphabet (velero
-// pkg/cmd/server/config/config.go, defaultRestorePriorities). People can have others, with the server's --restore-resource-priorities.
+// high and low are the resources that Velero restores before and after all others, which are
+// restored in the order of the alphabet (velero pkg/cmd/server/config/config.go,
+// defaultRestorePriorities). People can have others, with the server's
+// --restore-resource-priorities.
 var (
 	high = []string{ //nolint:gochecknoglobals // It is a constant list.
 		"customresourcedefinitions.apiextensions.k8s.io", "namespaces", "storageclasses.storage.k8s.io", "volumesnapshotclass.snapshot.storage.k8s.io",
@@ -35,7 +37,8 @@ var (
 		"clusterbootstraps.run.tanzu.vmware.com", "clusters.cluster.x-k8s.io", "clusterresourcesets.addons.cluster.x-k8s.io", "apps.kappctrl.k14s.io",
 		"packageinstalls.packaging.carvel.dev",
 	}
-	// never are restored, whatever a restore asks for (velero pkg/controller/restore_controller.go, nonRestorableResources).
+	// never are restored, whatever a restore asks for (velero pkg/controller/restore_controller.go,
+	// nonRestorableResources).
 	never = []string{ //nolint:gochecknoglobals // It is a constant list.
 		"nodes", "events", "events.events.k8s.io", "backups.velero.io", "restores.velero.io", "resticrepositories.velero.io", "csinodes.storage.k8s.io",
 		"volumeattachments.storage.k8s.io", "backuprepositories.velero.io",
@@ -68,7 +71,8 @@ func unrestorable(i archive.Item) string {
 	}
 }
 
-// newItemShape is what of an item Velero gives to the first action: all but what the API server writes.
+// newItemShape is what of an item Velero gives to the first action: all but what the API server
+// writes.
 var newItemShape = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 	Without: []string{"status"},
 	Fields: map[string]*pack.Shape{"metadata": {Without: []string{
@@ -104,7 +108,8 @@ func (r *record) Fire(e *logrus.Entry) error {
 // Format makes it a formatter of logrus, so that nothing is formatted that nobody reads.
 func (*record) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-// leftOutOutcome is the outcome for an item that an action leaves out: what it warns of is not as one expects.
+// leftOutOutcome is the outcome for an item that an action leaves out: what it warns of is not as
+// one expects.
 func leftOutOutcome(said []*logrus.Entry) report.Outcome {
 	if why := warnings(said); why != "" {
 		return report.Outcome{Action: report.Refuse, Reason: why}
@@ -144,7 +149,8 @@ func entryText(e *logrus.Entry) string {
 	return s
 }
 
-// whyHeld says why an item is held; "" for an XR or a claim that waits for no person, since all of these are.
+// whyHeld says why an item is held; "" for an XR or a claim that waits for no person, since all of
+// these are.
 func whyHeld(u *unstructured.Unstructured, h *adoption.Hold) string {
 	if _, kept := h.AwaitsConsent(); (xp.IsComposite(u) || xp.IsClaim(u)) && !kept {
 		return ""

@@ -9,14 +9,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero restores Secrets, ConfigMaps and some other kinds first. What these ask for comes back before what it may need, so that a provider makes anew what it
-// does not find, and Velero leaves that as it is when it comes to it.
+// Velero restores Secrets, ConfigMaps and some other kinds first. What these ask for comes back
+// before what it may need, so that a provider makes anew what it does not find, and Velero leaves
+// that as it is when it comes to it.
 
 // An itemName name is that of an item in its group, whatever its kind.
 type itemName struct{ group, namespace, name string }
 
-// withoutClaims leaves the claim out of what a connection secret names: a claim asks for its whole tree. The Secret comes back without it, and is made its own
-// again before it is released.
+// withoutClaims leaves the claim out of what a connection secret names: a claim asks for its whole
+// tree. The Secret comes back without it, and is made its own again before it is released.
 func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []xp.Ref {
 	if o.claims == nil || !xp.IsConnectionSecret(item) {
 		return refs
@@ -32,7 +33,8 @@ func (o *Order) withoutClaims(item *unstructured.Unstructured, refs []xp.Ref) []
 	})
 }
 
-// isClaim reports whether a reference is to a claim. Of a kind that can't be read nothing is known, and asking for it says so.
+// isClaim reports whether a reference is to a claim. Of a kind that can't be read nothing is known,
+// and asking for it says so.
 func (o *Order) isClaim(r xp.Ref) bool {
 	claim, err := o.claims.IsClaimKind(r.GroupVersionKind())
 
@@ -54,7 +56,8 @@ func (o *Order) claimsOf(item *unstructured.Unstructured) []xp.Item {
 	return items
 }
 
-// addEarly takes note of what an item asks for, if the item comes before the turn of custom resources.
+// addEarly takes note of what an item asks for, if the item comes before the turn of custom
+// resources.
 func (o *Order) addEarly(item *unstructured.Unstructured, asked []xp.Item) {
 	if len(asked) == 0 || !o.requested.isEarly(item) && !o.isFirst(item) {
 		return

@@ -24,7 +24,8 @@ func (c claimKinds) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	return gvk.Kind == xptest.ClaimKind, c.err
 }
 
-// A provider that reconciles before all is back makes anew what it does not find, and Velero leaves that as it is.
+// A provider that reconciles before all is back makes anew what it does not find, and Velero leaves
+// that as it is.
 func TestRehearseBringsNothingAhead(t *testing.T) {
 	s := newShop()
 	ofClaim := xptest.Labelled(xp.LabelClaimNamespace, xptest.Namespace)
@@ -101,7 +102,8 @@ func TestRehearseBringsNothingAhead(t *testing.T) {
 	}
 }
 
-// A claim is made the controller of its secret before it is released, and other publishers come back before theirs.
+// A claim is made the controller of its secret before it is released, and other publishers come
+// back before theirs.
 func TestOrderSparesClaims(t *testing.T) {
 	xr := xptest.XR("x")
 	claim := xptest.Claim("o", xptest.OfXR(xr))
@@ -146,7 +148,8 @@ func TestOrderSparesClaims(t *testing.T) {
 	}
 }
 
-// Velero restores what was not asked for in the order of the alphabet, and filters can leave out the claim of a secret.
+// Velero restores what was not asked for in the order of the alphabet, and filters can leave out
+// the claim of a secret.
 func TestOrderNamesTheClaimThatFiltersLeaveOut(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(xptest.XR("x")))
 	restore := restoreOf(nil)

@@ -18,8 +18,9 @@ func (ri *RequestedItems) requires(xr *unstructured.Unstructured) []string {
 	return required
 }
 
-// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names, and tells what else its functions read that the restore may not bring, "" if
-// there is nothing: a restore of all brings all that the backup has.
+// addEnvironments takes note of the EnvironmentConfigs that a CompositionRevision names, and tells
+// what else its functions read that the restore may not bring, "" if there is nothing: a restore of
+// all brings all that the backup has.
 func (o *Order) unrestoredInputs(item *unstructured.Unstructured, restore *velerov1.Restore) (left string) {
 	if !xp.IsRevision(item) {
 		return ""

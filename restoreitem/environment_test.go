@@ -15,8 +15,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// In a restore of namespaces nothing comes because a list says so that somebody may have written: an EnvironmentConfig only if a CompositionRevision names it,
-// which comes only if it is for the XR.
+// In a restore of namespaces nothing comes because a list says so that somebody may have written:
+// an EnvironmentConfig only if a CompositionRevision names it, which comes only if it is for the
+// XR.
 func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 	const listed = "environmentconfigs.apiextensions.crossplane.io//e"
 	xr := xptest.XR("x", xptest.Tree("compositionrevisions.apiextensions.crossplane.io//"+xptest.RevisionName, listed), xptest.Refs())
@@ -32,7 +33,8 @@ func TestOrderBringsEnvironmentConfigs(t *testing.T) {
 		reason string
 		items  []*unstructured.Unstructured
 		spec   velerov1.RestoreSpec
-		// leftOutOutcome says that the EnvironmentConfig is left out, and told is what the restore tells.
+		// leftOutOutcome says that the EnvironmentConfig is left out, and told is what the restore
+		// tells.
 		left bool
 		told string
 	}{

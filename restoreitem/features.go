@@ -7,10 +7,12 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// FeatureRelink is the feature with which Velero gives restored objects their owners back itself (velero PR #10556, which no release has yet).
+// FeatureRelink is the feature with which Velero gives restored objects their owners back itself
+// (velero PR #10556, which no release has yet).
 const FeatureRelink = "OwnerRefRelink"
 
-// A VeleroFeatures leaves to Velero what it was told to do itself. The actions of one process share one; nil leaves nothing.
+// A VeleroFeatures leaves to Velero what it was told to do itself. The actions of one process share
+// one; nil leaves nothing.
 type VeleroFeatures struct {
 	features func() []string
 	told     sync.Once
@@ -21,7 +23,8 @@ func NewVeleroFeatures(features func() []string) *VeleroFeatures {
 	return &VeleroFeatures{features: features}
 }
 
-// writesOwners reports whether owner references are Velero's to write, and says so the first time. Two who write them would each correct the other.
+// writesOwners reports whether owner references are Velero's to write, and says so the first time.
+// Two who write them would each correct the other.
 func (f *VeleroFeatures) writesOwners(log logrus.FieldLogger) bool {
 	if f == nil || !slices.Contains(f.features(), FeatureRelink) {
 		return false

@@ -8,8 +8,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unrequested returns what an item is to come back with and does not ask for, if the filters could leave it out by resource: what an XR composes, without which
-// it is held, the Secret that an item publishes in, in whose place its provider makes another, and the claim of a Secret.
+// unrequested returns what an item is to come back with and does not ask for, if the filters could
+// leave it out by resource: what an XR composes, without which it is held, the Secret that an item
+// publishes in, in whose place its provider makes another, and the claim of a Secret.
 func (o *Order) unrequested(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	if len(restore.Spec.IncludedResources) == 0 && len(restore.Spec.ExcludedResources) == 0 {
 		return nil

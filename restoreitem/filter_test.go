@@ -83,7 +83,8 @@ func TestOrderTellsOfResourcesThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// A resource policy leaves out single objects, and nothing that an action asks for: an XR that it lets in is held for all that it composes.
+// A resource policy leaves out single objects, and nothing that an action asks for: an XR that it
+// lets in is held for all that it composes.
 func TestOrderBringsTreesBesideAResourcePolicy(t *testing.T) {
 	mr := xptest.MR("b")
 	log, _ := logtest.NewNullLogger()

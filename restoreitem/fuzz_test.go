@@ -48,7 +48,8 @@ func hostileRestore(n uint8) *velerov1.Restore {
 	return r
 }
 
-// FuzzOrder asks what comes before an object in which anything can be, as it is and with a list on it that whoever writes to the bucket has made.
+// FuzzOrder asks what comes before an object in which anything can be, as it is and with a list on
+// it that whoever writes to the bucket has made.
 func FuzzOrder(f *testing.F) {
 	hostileSeeds(f)
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, restore uint8) {
@@ -141,8 +142,9 @@ func FuzzAdopt(f *testing.F) {
 	})
 }
 
-// FuzzAdoptForged brings back the zoo beside one live object on which a tenant has written anything, with a mark that the plugin has not signed. All must come back
-// as if there were no mark.
+// FuzzAdoptForged brings back the zoo beside one live object on which a tenant has written
+// anything, with a mark that the plugin has not signed. All must come back as if there were no
+// mark.
 func FuzzAdoptForged(f *testing.F) {
 	hostileSeeds(f)
 	for n := range xptest.Zoo() {
@@ -180,7 +182,8 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// besides brings back an item of which the owner and all else is live, with one live object as given, and returns also what was written of status.
+// besides brings back an item of which the owner and all else is live, with one live object as
+// given, and returns also what was written of status.
 func besides(t *testing.T, one, item *unstructured.Unstructured, r *velerov1.Restore) (adopted, map[string]map[string]any) {
 	t.Helper()
 	c := live()
@@ -205,7 +208,8 @@ func checkNames(t *testing.T, err error, u *unstructured.Unstructured) {
 	}
 }
 
-// checkKept fails if an object that comes back has lost anything, or got anything, that this plugin has no business with.
+// checkKept fails if an object that comes back has lost anything, or got anything, that this plugin
+// has no business with.
 func checkKept(t *testing.T, original, u *unstructured.Unstructured, mapped bool) {
 	t.Helper()
 	own := func(u *unstructured.Unstructured) map[string]any {

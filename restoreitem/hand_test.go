@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is held comes back for a person to let it go. MRs that are safe are not held, which is the difference to a quarantine.
+// What is held comes back for a person to let it go. MRs that are safe are not held, which is the
+// difference to a quarantine.
 func TestAdoptByHand(t *testing.T) {
 	x := xptest.XR("x")
 	composed := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())

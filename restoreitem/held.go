@@ -11,8 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A rememberedHolds has the holds that this process has put on items and not lifted. Velero asks after the operations of a restore first in the process that has
-// restored it: then what has come back without its hold can be told from what had none. Most holds are alike, so tens of thousands take a few megabytes.
+// A rememberedHolds has the holds that this process has put on items and not lifted. Velero asks
+// after the operations of a restore first in the process that has restored it: then what has come
+// back without its hold can be told from what had none. Most holds are alike, so tens of thousands
+// take a few megabytes.
 type rememberedHolds struct {
 	mu   sync.Mutex
 	by   map[uint64]*adoption.Hold
@@ -21,7 +23,8 @@ type rememberedHolds struct {
 
 var holdSeed = maphash.MakeSeed() //nolint:gochecknoglobals // It is a constant of the process.
 
-// add remembers a hold as it was asked for, and as it is. Of that of an XR or claim the rest is in what it says itself.
+// add remembers a hold as it was asked for, and as it is. Of that of an XR or claim the rest is in
+// what it says itself.
 func (m *rememberedHolds) add(r xp.Ref, managed bool, of adoption.Hold, h *adoption.Hold) {
 	if of.Clone != "" {
 		return // It has no operation.

@@ -46,7 +46,8 @@ func (a *Adopt) key(i *item) (adoption.Key, error) {
 	return key, nil
 }
 
-// liveHold returns the hold that is on a live object, nil if there is none, or none that this plugin has put on.
+// liveHold returns the hold that is on a live object, nil if there is none, or none that this
+// plugin has put on.
 func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold, error) {
 	if !xp.HasAnnotation(u, adoption.AnnotationHold) {
 		return nil, nil //nolint:nilnil // No hold is no error.
@@ -65,8 +66,9 @@ func (a *Adopt) liveHold(i *item, u *unstructured.Unstructured) (*adoption.Hold,
 	return h, nil
 }
 
-// hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's hold is lifted by its XR's operation; it
-// isLive one of its own only if its XR did not come back held, or belongs to another claim.
+// hold puts a hold on an XR or a claim and returns the ID of the operation that lifts it. A claim's
+// hold is lifted by its XR's operation; it isLive one of its own only if its XR did not come back
+// held, or belongs to another claim.
 func (a *Adopt) hold(i *item) (string, error) {
 	held := adoption.Hold{
 		Failing: adoption.FailingOf(i.original), Status: i.neededStatus(), Quarantine: i.isQuarantined(), ByHand: i.settings.ByHand,

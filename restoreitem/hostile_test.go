@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero looks for what an action asks for by a path that it makes of the name, and creates what it finds there in the namespace that was asked for.
+// Velero looks for what an action asks for by a path that it makes of the name, and creates what it
+// finds there in the namespace that was asked for.
 func TestOrderAsksForNoPaths(t *testing.T) {
 	const elsewhere = "../team-b/password"
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: elsewhere, UID: "u", Controller: ptr.To(true)}
@@ -66,7 +67,8 @@ func TestOrderAsksForNoPaths(t *testing.T) {
 	}
 }
 
-// An XR whose refs can't be read is in a backup as it was. Without knowing what it composes nobody could tell when it may be reconciled.
+// An XR whose refs can't be read is in a backup as it was. Without knowing what it composes nobody
+// could tell when it may be reconciled.
 func TestUnreadableRefsDoNotComeBack(t *testing.T) {
 	young := xptest.Without("metadata", "finalizers")
 	xrs := map[string]*unstructured.Unstructured{

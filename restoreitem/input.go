@@ -11,9 +11,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// findInputs finds the Secrets that an MR has its provider read and that are not there. The MR is held for those that there were when it was backed up, and the
-// others are named, unless the backup says that there were none. What its person has paused is not held: its provider does not look. Velero restores Secrets
-// before custom resources, but for those that something among the Secrets has asked for.
+// findInputs finds the Secrets that an MR has its provider read and that are not there. The MR is
+// held for those that there were when it was backed up, and the others are named, unless the backup
+// says that there were none. What its person has paused is not held: its provider does not look.
+// Velero restores Secrets before custom resources, but for those that something among the Secrets
+// has asked for.
 func (a *Adopt) findInputs(i *item) {
 	if !i.isManaged() {
 		return
@@ -36,8 +38,8 @@ func (a *Adopt) findInputs(i *item) {
 	}
 }
 
-// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup. Nothing changes in which namespace a Release says that its
-// release is.
+// inputTarget is the Secret that the provider of the restored MR reads, which is r in the backup.
+// Nothing changes in which namespace a Release says that its release is.
 func (i *item) inputTarget(r xp.Ref) xp.Ref {
 	if !xp.IsReleaseSecret(r.Name) || !xp.NamesReleaseNamespace(i.original) {
 		r.Namespace = targetNamespace(r.Namespace, i.restore)
@@ -57,19 +59,22 @@ func missingInput(to, r xp.Ref, stored, came bool, i *item) adoption.Input {
 	return in
 }
 
-// awaitsRelease reports whether the item is a Release that is to be held for what Helm keeps of it, of which its status says the revision.
+// awaitsRelease reports whether the item is a Release that is to be held for what Helm keeps of it,
+// of which its status says the revision.
 func (i *item) awaitsRelease() bool {
 	return slices.ContainsFunc(i.inputs, func(in adoption.Input) bool { return xp.IsReleaseSecret(in.Name) })
 }
 
-// waitedFor reports whether an earlier hold, which the item brings along, waits for a Secret that its provider reads.
+// waitedFor reports whether an earlier hold, which the item brings along, waits for a Secret that
+// its provider reads.
 func wasAwaited(i *item, r xp.Ref) bool {
 	h, err := adoption.HoldOf(i.original)
 
 	return err == nil && h != nil && slices.ContainsFunc(h.Inputs, func(in adoption.Input) bool { return in.Ref() == r })
 }
 
-// warnOfInput names a Secret that an MR has its provider read and that is not there, or why nobody knows.
+// warnOfInput names a Secret that an MR has its provider read and that is not there, or why nobody
+// knows.
 func (a *Adopt) warnOfInput(i *item, r xp.Ref, err error) {
 	if _, told := a.missingSecrets.LoadOrStore(r.ID(), true); told {
 		return

@@ -121,7 +121,8 @@ func TestAdoptTellsOfMissingInputSecrets(t *testing.T) {
 	}
 }
 
-// provider-helm installs a chart again if it does not find the release, which is where the Release says, also if that is in another namespace in the backup.
+// provider-helm installs a chart again if it does not find the release, which is where the Release
+// says, also if that is in another namespace in the backup.
 func TestAdoptHoldsReleases(t *testing.T) {
 	secret := func(namespace string) *unstructured.Unstructured {
 		return xptest.Object("v1", "Secret", namespace, "sh.helm.release.v1.shop.v2")
@@ -195,7 +196,8 @@ func TestAdoptHoldsReleases(t *testing.T) {
 	}
 }
 
-// An MR that nothing else holds is held from the moment that it exists, says why, and has an operation of its own that waits.
+// An MR that nothing else holds is held from the moment that it exists, says why, and has an
+// operation of its own that waits.
 func TestAdoptHoldsWhatLacksItsInput(t *testing.T) {
 	mr := xptest.MR("db", xptest.JSON(`{"spec":{"forProvider":{"passwordSecretRef":{"namespace":"infra","name":"password","key":"p"}}}}`))
 	secret := xptest.Object("v1", "Secret", "infra", "password")

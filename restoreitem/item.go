@@ -28,18 +28,22 @@ type item struct {
 	owners []metav1.OwnerReference
 	// copied says that it is a copy that is held whether its owners look after it or not.
 	copied bool
-	// early says that it comes back before others that it may need, since something that Velero restores first has asked for it.
+	// early says that it comes back before others that it may need, since something that Velero
+	// restores first has asked for it.
 	early bool
 	// recovered says that it got its external-name from its status.
 	recovered bool
 	// inputs are the Secrets that its provider reads and that it must be held for.
 	inputs []adoption.Input
-	// ownerless is the XR that its controller was, and that it comes back without, since that is at work.
+	// ownerless is the XR that its controller was, and that it comes back without, since that is at
+	// work.
 	ownerless *xp.Ref
-	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and that they do: nobody had when it was backed up.
+	// fresh says that it does not look like anything that Crossplane or a provider reconciles, and
+	// that they do: nobody had when it was backed up.
 	fresh bool
 	log   logrus.FieldLogger
-	// notes are what a person has to know of it, and failed says that it did not come back and should have.
+	// notes are what a person has to know of it, and failed says that it did not come back and
+	// should have.
 	notes  []string
 	failed bool
 	// unreadable says that among the notes is that nobody can read the settings.
@@ -71,9 +75,10 @@ func (i *item) controller() (metav1.OwnerReference, bool) {
 	return metav1.OwnerReference{}, false
 }
 
-// keepGenerateName gives the item back what its name was made from, which Velero takes away and leaves in managedFields. Crossplane applies what an XR
-// composes with it, so each object would be written anew in the XR's first reconcile, and the XR reconciled again for that. The API server wants it to be
-// what a name can begin with, and nothing says that nobody has changed it since.
+// keepGenerateName gives the item back what its name was made from, which Velero takes away and
+// leaves in managedFields. Crossplane applies what an XR composes with it, so each object would be
+// written anew in the XR's first reconcile, and the XR reconciled again for that. The API server
+// wants it to be what a name can begin with, and nothing says that nobody has changed it since.
 func (i *item) keepGenerateName() {
 	prefix := i.original.GetGenerateName()
 	if strings.HasPrefix(i.GetName(), prefix) && !strings.HasSuffix(prefix, ".") {
@@ -90,9 +95,10 @@ func (i *item) isOwned() bool {
 		xp.IsUsage(i.original)
 }
 
-// isReplaceable reports whether the item can be written over what is live, if a person wants that (--existing-resource-policy=update): what is installed, and how
-// it works. Nothing in it says which external resource something manages, or what an XR composes. What is cluster-scoped is everybody's, and no restore of
-// namespaces writes over it.
+// isReplaceable reports whether the item can be written over what is live, if a person wants that
+// (--existing-resource-policy=update): what is installed, and how it works. Nothing in it says
+// which external resource something manages, or what an XR composes. What is cluster-scoped is
+// everybody's, and no restore of namespaces writes over it.
 func (i *item) isReplaceable() bool {
 	if i.GetNamespace() == "" && ofNamespaces(i.restore) {
 		return false
@@ -109,7 +115,8 @@ func (i *item) isOfCrossplane() bool {
 		xp.IsStored(i.original)
 }
 
-// isUnchanged reports whether nothing of the item is to be changed, if it is not to be held. To say so saves Velero from reading it again.
+// isUnchanged reports whether nothing of the item is to be changed, if it is not to be held. To say
+// so saves Velero from reading it again.
 func (i *item) isUnchanged() bool {
 	mapped := len(i.restore.Spec.NamespaceMapping) > 0
 

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What is known of the kinds of a provider names an MR of a backup that was taken without the plugin, unless somebody or another MR speaks against it.
+// What is known of the kinds of a provider names an MR of a backup that was taken without the
+// plugin, unless somebody or another MR speaks against it.
 func TestAdoptKnowsKinds(t *testing.T) {
 	vpc := xptest.JSON(`{"apiVersion":"ec2.aws.upbound.io/v1beta1","kind":"VPC"}`)
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"},"conditions":[{"type":"Synced","status":"True"}]}}`)

@@ -24,7 +24,8 @@ const (
 	listedConfig  = ", and a managed resource comes only after the ProviderConfig that it names itself; find out who has written to the backup"
 )
 
-// isXR and isClaim tell whether an item is one that can have been backed up as such: a Secret can have the finalizer of an XR.
+// isXR and isClaim tell whether an item is one that can have been backed up as such: a Secret can
+// have the finalizer of an XR.
 func isXR(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsComposite(item) }
 
 func isClaim(item *unstructured.Unstructured) bool { return isInstance(item) && xp.IsClaim(item) }
@@ -35,9 +36,11 @@ func isInstance(item *unstructured.Unstructured) bool {
 	return xp.IsCustomGroup(group) && !xp.IsCrossplaneGroup(group)
 }
 
-// listed returns what the backup has noted on its copy of an item to come before it; ok is false if there is no note of this plugin's. No tenant can write
-// one, but whoever can write to the bucket can. So in a restore of namespaces it says no more than the item itself might: what is cluster-scoped must say
-// whose it is when it comes, and what no action of this plugin would see is not asked for.
+// listed returns what the backup has noted on its copy of an item to come before it; ok is false if
+// there is no note of this plugin's. No tenant can write one, but whoever can write to the bucket
+// can. So in a restore of namespaces it says no more than the item itself might: what is
+// cluster-scoped must say whose it is when it comes, and what no action of this plugin would see is
+// not asked for.
 func (o *Order) listed(item *unstructured.Unstructured, restore *velerov1.Restore) (items []xp.Item, ok bool) {
 	list, ok, err := xp.RestoreFirst(item)
 	if err != nil {
@@ -83,7 +86,8 @@ func (o *Order) warnOfListed(item *unstructured.Unstructured, entries []string, 
 	o.log.WithField("object", xp.String(item)).Warn("Not restored first: the stored copy of " + xp.String(item) + " lists " + named + why)
 }
 
-// believes reports whether an entry of the list on an item is asked for, and if not so, why not, "" if that is nothing to name.
+// believes reports whether an entry of the list on an item is asked for, and if not so, why not, ""
+// if that is nothing to name.
 func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !xp.IsValidName(i.Namespace, i.Name):
@@ -93,12 +97,14 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	case !ofNamespaces(restore):
 		return true, "" // Everything can come by itself, or by a label, which whoever writes to the bucket can write too.
 	case isActivation(i):
-		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has chosen. If it is missing, the hold says so.
+		// What it activates is everybody's, and which of it a tenant's XR needs that tenant has
+		// chosen. If it is missing, the hold says so.
 		return false, ""
 	case isPlatform(i), isStoreConfig(i):
 		return o.believesOfXR(item, i)
 	case i.Namespace != "":
-		// What is in another namespace of the restore comes with that, unless only some labels do. A connection Secret may have to come first.
+		// What is in another namespace of the restore comes with that, unless only some labels do.
+		// A connection Secret may have to come first.
 		return i.GroupResource == resourceSecrets || i.Namespace == item.GetNamespace() || isSelective(restore) || !included(restore, i.Namespace), ""
 	case !isComposable(i):
 		return false, listedCluster
@@ -109,7 +115,8 @@ func (o *Order) believes(item *unstructured.Unstructured, i xp.Item, restore *ve
 	}
 }
 
-// believesOfXR is believes for what only XRs bring: what they run on, and where Crossplane publishes for them.
+// believesOfXR is believes for what only XRs bring: what they run on, and where Crossplane
+// publishes for them.
 func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked bool, why string) {
 	if isStoreConfig(i) {
 		return isStoreOf(item, i), ""
@@ -121,8 +128,9 @@ func (o *Order) believesOfXR(item *unstructured.Unstructured, i xp.Item) (asked 
 	return o.asksFor(item, i), ""
 }
 
-// believesOfManaged is believes for the list on an MR, which has its ProviderConfig and its StoreConfig and nothing else. One that is cluster-scoped is the
-// platform's: nothing in it says whose it is, so what is in a namespace does not bring it.
+// believesOfManaged is believes for the list on an MR, which has its ProviderConfig and its
+// StoreConfig and nothing else. One that is cluster-scoped is the platform's: nothing in it says
+// whose it is, so what is in a namespace does not bring it.
 func believesOfManaged(mr *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) (asked bool, why string) {
 	switch {
 	case !isConfigOf(mr, i):
@@ -148,8 +156,9 @@ func isStoreConfig(i xp.Item) bool {
 	return i.Group == xp.GroupSecrets && i.Resource == resourceOf(xp.KindStoreConfig)
 }
 
-// isStoreOf reports whether an XR itself names the StoreConfig. It is the platform's, as the ProviderConfig of a cluster-scoped MR, and so is what an XR that is
-// cluster-scoped too publishes with: its Composition says that, and no claim.
+// isStoreOf reports whether an XR itself names the StoreConfig. It is the platform's, as the
+// ProviderConfig of a cluster-scoped MR, and so is what an XR that is cluster-scoped too publishes
+// with: its Composition says that, and no claim.
 func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
 	_, store, publishes := xp.StoreSecret(xr)
 
@@ -159,7 +168,8 @@ func isStoreOf(xr *unstructured.Unstructured, i xp.Item) bool {
 // resourceOf is what the resource of a kind of configs is called.
 func resourceOf(kind string) string { return strings.ToLower(kind) + "s" }
 
-// isConfigOf reports whether an entry is the ProviderConfig or the StoreConfig that an MR names, which is of the MR's group or of one above that.
+// isConfigOf reports whether an entry is the ProviderConfig or the StoreConfig that an MR names,
+// which is of the MR's group or of one above that.
 func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	kind, name, group := cmp.Or(ref["kind"], "ProviderConfig"), ref["name"], mr.GroupVersionKind().Group
@@ -172,8 +182,9 @@ func isConfigOf(mr *unstructured.Unstructured, i xp.Item) bool {
 		(i.Namespace == "" || i.Namespace == mr.GetNamespace())
 }
 
-// isComposable reports whether what is cluster-scoped can be an XR's own, and this plugin is asked about it when it comes. Of Kubernetes' own kinds it is not
-// isRequested about what has no labels of Crossplane's.
+// isComposable reports whether what is cluster-scoped can be an XR's own, and this plugin is asked
+// about it when it comes. Of Kubernetes' own kinds it is not isRequested about what has no labels
+// of Crossplane's.
 func isComposable(i xp.Item) bool {
 	switch {
 	case !xp.IsCustomGroup(i.Group):
@@ -185,8 +196,8 @@ func isComposable(i xp.Item) bool {
 	}
 }
 
-// runsOn reports whether an XR itself says that it needs an XRD, Composition or revision. That of an XRD's name which is not its group is known only from
-// what serves the kind.
+// runsOn reports whether an XR itself says that it needs an XRD, Composition or revision. That of
+// an XRD's name which is not its group is known only from what serves the kind.
 func runsOn(xr xp.Composite, i xp.Item) bool {
 	switch i.GroupResource {
 	case xp.ResourceRevision:
@@ -198,7 +209,8 @@ func runsOn(xr xp.Composite, i xp.Item) bool {
 	}
 }
 
-// asksFor takes note that an XR asks for something that it runs on. It reports whether that makes sense: Velero comes to an item only once.
+// asksFor takes note that an XR asks for something that it runs on. It reports whether that makes
+// sense: Velero comes to an item only once.
 func (o *Order) asksFor(xr *unstructured.Unstructured, i xp.Item) bool {
 	gk := xr.GroupVersionKind().GroupKind()
 	if by, left := o.requested.leftOutFor(gk, i.Group, i.Name); left {
@@ -225,7 +237,8 @@ func (o *Order) unlisted(item *unstructured.Unstructured, restore *velerov1.Rest
 	}
 }
 
-// composite returns the XR that a claim names. Only a custom resource of the claim's own group can be one.
+// composite returns the XR that a claim names. Only a custom resource of the claim's own group can
+// be one.
 func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Restore) ([]xp.Item, error) {
 	ref, ok := xp.ClaimFrom(claim).CompositeRef()
 	if !ok || ref.GroupVersionKind().Group != claim.GroupVersionKind().Group {
@@ -235,7 +248,8 @@ func (o *Order) composite(claim *unstructured.Unstructured, restore *velerov1.Re
 	return o.ask(claim, []xp.Ref{ref}, restore)
 }
 
-// prerequisites returns what an XR says that it runs on. It can name a Composition of another kind, which is asked of that when it comes.
+// prerequisites returns what an XR says that it runs on. It can name a Composition of another kind,
+// which is asked of that when it comes.
 func (o *Order) prerequisites(c xp.Composite, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	if name := c.Revision(); name != "" {

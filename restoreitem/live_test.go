@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// With --existing-resource-policy=update Velero would write the backup's resourceRefs into a live XR, which may compose something else by now.
+// With --existing-resource-policy=update Velero would write the backup's resourceRefs into a live
+// XR, which may compose something else by now.
 func TestAdoptLeavesWhatIsLive(t *testing.T) {
 	xr, claim, mr := xptest.XR("x"), xptest.Claim("o"), xptest.MR("b")
 	composition := xptest.Composition("c", xr)

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Nothing that this restore has brought back on hold is released before it has brought back all, so an XR that does without the item has lost its hold.
+// Nothing that this restore has brought back on hold is released before it has brought back all, so
+// an XR that does without the item has lost its hold.
 func TestAdoptNamesWhatWasLostWithAHold(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x", xptest.UID("old"))))
 	lost := xptest.XR("x", xptest.UID("new"), xptest.Labelled(xp.LabelRestore, "monday"))

@@ -20,8 +20,9 @@ const fieldIdentity = "identity"
 // isManaged reports whether the item is an MR, and nothing that Crossplane reconciles too.
 func (i *item) isManaged() bool { return xp.IsManaged(i.original) && !i.isHeld() }
 
-// recoverName names an MR of whose kind a setting or the table of known kinds says how the external-name follows from what its provider called it. The table is not
-// enough if another manages that, in the backup or in the cluster: then a person must say which of them does.
+// recoverName names an MR of whose kind a setting or the table of known kinds says how the
+// external-name follows from what its provider called it. The table is not enough if another
+// manages that, in the backup or in the cluster: then a person must say which of them does.
 func (a *Adopt) recoverName(i *item) error {
 	if !i.isManaged() || xp.IdentityOf(i.original) != xp.Recoverable {
 		return nil
@@ -41,8 +42,9 @@ func (a *Adopt) recoverName(i *item) error {
 	return nil
 }
 
-// managerOf returns a live MR that manages what an item was to be named by what is known of its kind; nil if none does. A name that is only a part of the id
-// does not say that. In a restore to other namespaces that makes the item a copy.
+// managerOf returns a live MR that manages what an item was to be named by what is known of its
+// kind; nil if none does. A name that is only a part of the id does not say that. In a restore to
+// other namespaces that makes the item a copy.
 func (a *Adopt) managerOf(i *item, id string, name externalname.Name) (*xp.Ref, error) {
 	if mapped := len(i.restore.Spec.NamespaceMapping) > 0; name.Chosen || name.External != id || mapped {
 		return nil, nil //nolint:nilnil // Nobody is looked for.
@@ -111,7 +113,8 @@ func (i *item) holdOf(s setting.Settings) *adoption.Hold {
 	return h
 }
 
-// reasonOf returns why an MR must come back with a hold; "" if nothing but a quarantine has it held.
+// reasonOf returns why an MR must come back with a hold; "" if nothing but a quarantine has it
+// held.
 func (i *item) reasonOf(h *adoption.Hold) string {
 	switch {
 	case h.Identity != "":
@@ -148,7 +151,8 @@ func (i *item) holdOwnerless(h *adoption.Hold) *adoption.Hold {
 	return h
 }
 
-// unsafeIdentity returns the identity of an MR that could make a second external resource; "" if it can't.
+// unsafeIdentity returns the identity of an MR that could make a second external resource; "" if it
+// can't.
 func (i *item) unsafeIdentity(own *unstructured.Unstructured) xp.Identity {
 	switch identity := i.identity(); {
 	case identity == xp.Known, identity == xp.NeverCreated, xp.IsPaused(own), !xp.MayCreate(own):
@@ -177,7 +181,8 @@ func (i *item) canObserve(own *unstructured.Unstructured) bool {
 	return i.identity() != xp.NeverCreated && !xp.IsPaused(own) && xp.MayWrite(own) && !xp.OnlyObserves(i.Unstructured)
 }
 
-// holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of its XR does.
+// holdManaged puts a hold on an MR and returns the ID of the operation that lifts it, "" if that of
+// its XR does.
 func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	if err := a.putHold(i, h); err != nil {
 		return "", err
@@ -193,8 +198,8 @@ func (a *Adopt) holdManaged(i *item, h adoption.Hold) (string, error) {
 	return operationID(i.self()), nil
 }
 
-// warnOfIdentity names an MR that comes back without an identity and that is not held because of that: it creates nothing as it is, or nobody wants it
-// to be held.
+// warnOfIdentity names an MR that comes back without an identity and that is not held because of
+// that: it creates nothing as it is, or nobody wants it to be held.
 func (i *item) warnOfIdentity() {
 	if !i.isManaged() {
 		return

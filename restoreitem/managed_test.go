@@ -30,7 +30,8 @@ type returned struct {
 	Op       string
 	Identity xp.Identity
 	Observes bool
-	// Own are the policies that the hold gives back, and Policies those that the MR comes back with.
+	// Own are the policies that the hold gives back, and Policies those that the MR comes back
+	// with.
 	Own, Policies []string
 	Status        []string
 	// RequestedItems says that Velero is asked for its status.
@@ -276,7 +277,8 @@ func TestAdoptKeepsWellness(t *testing.T) {
 // A copy is never let do more than its clone setting says, whatever hold it was backed up with.
 func TestAdoptCopiesOfUnsafe(t *testing.T) {
 	id := xptest.JSON(`{"status":{"atProvider":{"id":"vpc-1"}}}`)
-	// lost is alive, and has lost its name since; stored is the copy of it in the backup, which has it.
+	// lost is alive, and has lost its name since; stored is the copy of it in the backup, which has
+	// it.
 	lost := unnamed(xptest.In(xptest.Namespace), id)
 	stored := xptest.With(lost, xptest.Annotated(xp.AnnotationExternalName, "vpc-1"))
 	observing := xptest.With(stored, policies(`["*"]`))

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What comes back held is signed for where it comes back, with the key of Velero's namespace, whatever mark it brings along.
+// What comes back held is signed for where it comes back, with the key of Velero's namespace,
+// whatever mark it brings along.
 func TestAdoptSignsMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	for name, item := range map[string]*unstructured.Unstructured{
@@ -48,7 +49,8 @@ func TestAdoptSignsMarks(t *testing.T) {
 	}
 }
 
-// A live object's mark counts only if it is signed: otherwise a tenant has an MR come back without an operation of its own, or a status written.
+// A live object's mark counts only if it is signed: otherwise a tenant has an MR come back without
+// an operation of its own, or a status written.
 func TestAdoptBelievesNoForgedMark(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	mark := `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"forged"}`

@@ -19,7 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A modifierRule is one of Velero's resource modifiers, as far as it matters here (velero internal/resourcemodifiers, resource_modifiers.go).
+// A modifierRule is one of Velero's resource modifiers, as far as it matters here (velero
+// internal/resourcemodifiers, resource_modifiers.go).
 type modifierRule struct {
 	Conditions struct {
 		GroupResource string `json:"groupResource"`
@@ -38,20 +39,23 @@ type modifierPatch struct {
 	PatchData string `json:"patchData"`
 }
 
-// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource modifiers are for each Restore that names none (velero PR
+// DefaultModifiers is the flag of the Velero server with the name of the ConfigMap whose resource
+// modifiers are for each Restore that names none (velero PR
 // #10098, which no release has yet).
 const DefaultModifiers = "default-resource-modifier-configmap"
 
-// ModifiedBy has the action know which resource modifiers are for Restores that name none: the ConfigMap of the name that is returned, "" if there are none.
+// ModifiedBy has the action know which resource modifiers are for Restores that name none: the
+// ConfigMap of the name that is returned, "" if there are none.
 func (a *Adopt) ModifiedBy(byDefault func() string) *Adopt {
 	a.modifiedBy = byDefault
 
 	return a
 }
 
-// checkModifiers fails if a resource modifier of the Restore, or one that is for all Restores, takes off what holds the item. Velero applies them after all
-// actions, just before it creates the item, so nothing would keep Crossplane from composing it anew, or a provider from creating another external resource,
-// before the rest is back.
+// checkModifiers fails if a resource modifier of the Restore, or one that is for all Restores,
+// takes off what holds the item. Velero applies them after all actions, just before it creates the
+// item, so nothing would keep Crossplane from composing it anew, or a provider from creating
+// another external resource, before the rest is back.
 func (a *Adopt) checkModifiers(i *item) error {
 	if !xp.HasAnnotation(i.Unstructured, adoption.AnnotationHold) {
 		return nil
@@ -83,7 +87,8 @@ func isHeldAs(before, after *unstructured.Unstructured) bool {
 	return true
 }
 
-// modifiers returns the rules that are for the Restore, which it reads once, and the name of their ConfigMap.
+// modifiers returns the rules that are for the Restore, which it reads once, and the name of their
+// ConfigMap.
 func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modifierRule, err error) {
 	a.modifying.Lock()
 	defer a.modifying.Unlock()
@@ -125,7 +130,8 @@ func (a *Adopt) namedModifiers(restore *velerov1.Restore, name string) ([]modifi
 
 var errNotModifiers = errors.New("they are no resource modifiers")
 
-// defaultModifiers returns the rules that are for each Restore, none if this one wants none. Velero goes on without those that it can't read.
+// defaultModifiers returns the rules that are for each Restore, none if this one wants none. Velero
+// goes on without those that it can't read.
 func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modifierRule, error) {
 	live, err := a.cluster.Restore(context.Background(), restore.Namespace, restore.Name)
 	if err != nil {
@@ -143,8 +149,9 @@ func (a *Adopt) defaultModifiers(restore *velerov1.Restore, name string) ([]modi
 	return rules, err
 }
 
-// apply returns what a rule makes of an object; ok is false if it is not about objects of its kind, or can't be applied, of which Velero makes an error. What
-// else it is conditioned on is left to whoever reads the error: a rule that would take off a hold does so of the next object.
+// apply returns what a rule makes of an object; ok is false if it is not about objects of its kind,
+// or can't be applied, of which Velero makes an error. What else it is conditioned on is left to
+// whoever reads the error: a rule that would take off a hold does so of the next object.
 func (r modifierRule) apply(u *unstructured.Unstructured) (after *unstructured.Unstructured, ok bool) {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	of, err := glob.Compile(r.Conditions.GroupResource, '.')

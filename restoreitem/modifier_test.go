@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero applies resource modifiers behind all actions. One that takes a hold off is found before the item is created.
+// Velero applies resource modifiers behind all actions. One that takes a hold off is found before
+// the item is created.
 func TestAdoptChecksModifiers(t *testing.T) {
 	rule := func(group, what string) string {
 		return "version: v1\nresourceModifierRules:\n- conditions:\n    groupResource: \"" + group + "\"\n  " + what + "\n"

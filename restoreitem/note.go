@@ -12,9 +12,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Velero counts what plugins warn of in the log of a backup, and not in that of a restore (velero pkg/controller/restore_controller.go, runValidatedRestore).
-// What a person has to know of a restore is an operation, which its status counts and "velero restore describe --details" describes. The ID has all that is
-// to be told, since the process that is asked about an operation is another than the one that has started it.
+// Velero counts what plugins warn of in the log of a backup, and not in that of a restore (velero
+// pkg/controller/restore_controller.go, runValidatedRestore). What a person has to know of a
+// restore is an operation, which its status counts and "velero restore describe --details"
+// describes. The ID has all that is to be told, since the process that is asked about an operation
+// is another than the one that has started it.
 const (
 	noteDone   = "note: "
 	noteFailed = "failed: "
@@ -76,7 +78,8 @@ func cutNote(id string) (operation, note string) {
 	return operation, note
 }
 
-// addNote adds what a note tells to what is said of an operation. One that fails has it fail when it is over.
+// addNote adds what a note tells to what is said of an operation. One that fails has it fail when
+// it is over.
 func addNote(note string, progress *velero.OperationProgress) {
 	told := velero.OperationProgress{}
 	if !noteText(note, &told) {
@@ -88,7 +91,8 @@ func addNote(note string, progress *velero.OperationProgress) {
 	}
 }
 
-// noteText is the end of an operation that only tells something; ok is false if the ID is of another.
+// noteText is the end of an operation that only tells something; ok is false if the ID is of
+// another.
 func noteText(id string, progress *velero.OperationProgress) (ok bool) {
 	if text, failed := strings.CutPrefix(id, noteFailed); failed {
 		progress.Completed, progress.Err, progress.Description = true, text, text

@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero counts no warnings of plugins in a restore. So what a person has to know is in the restore's operations.
+// Velero counts no warnings of plugins in a restore. So what a person has to know is in the
+// restore's operations.
 func TestAdoptTells(t *testing.T) {
 	created := func(day int) xptest.Option {
 		return func(u *unstructured.Unstructured) {
@@ -33,7 +34,8 @@ func TestAdoptTells(t *testing.T) {
 		live     *cluster
 		settings map[string]string
 		restore  *velerov1.Restore
-		// told are parts of what is told, nothing if there is none; failed says that the operation fails.
+		// told are parts of what is told, nothing if there is none; failed says that the operation
+		// fails.
 		told   []string
 		failed bool
 	}{

@@ -19,17 +19,20 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Adopter carries the XR that ref names, for which the given Restore has an operation, and with it all that the selector finds of its kinds, as
-// far towards adoption as they go now, and says where each is. Marks count if they were signed with the key. A failure of the API server
-// is an error; it is worth another try.
+// An Adopter carries the XR that ref names, for which the given Restore has an operation, and with
+// it all that the selector finds of its kinds, as far towards adoption as they go now, and says
+// where each is. Marks count if they were signed with the key. A failure of the API server is an
+// error; it is worth another try.
 type Adopter interface {
 	Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error)
-	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event, with the next step.
+	// GiveUp leaves the hold on what ref names. Why it was given up is told on it and in an Event,
+	// with the next step.
 	GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error
 }
 
-// Velero polls all operations of a restore one after the other in one process, and the next time in another. What one poll has found out serves
-// the rest of the same, however many they are: it is over when none was asked for a while.
+// Velero polls all operations of a restore one after the other in one process, and the next time in
+// another. What one poll has found out serves the rest of the same, however many they are: it is
+// over when none was asked for a while.
 const pollLasts = 5 * time.Second
 
 // results are what the last adoption found, for the operations that are polled right after.
@@ -64,7 +67,8 @@ func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
-// Progress carries the adoption on and says how far it is. A Go error would fail the operation for good, so one that may pass is a description.
+// Progress carries the adoption on and says how far it is. A Go error would fail the operation for
+// good, so one that may pass is a description.
 func (a *Adopt) Progress(id string, restore *velerov1.Restore) (progress velero.OperationProgress, err error) {
 	progress = velero.OperationProgress{OperationUnits: "composed resources", Updated: a.now()}
 	if restore.Status.StartTimestamp != nil {
@@ -173,7 +177,8 @@ func remarks(p adoption.Plan) string {
 	return "; " + strings.Join(p.Remarks, "; ")
 }
 
-// Cancel is called when the operation has timed out. The hold stays on, since lifting it now is what it was put on against.
+// Cancel is called when the operation has timed out. The hold stays on, since lifting it now is
+// what it was put on against.
 func (a *Adopt) Cancel(id string, restore *velerov1.Restore) error {
 	if noteText(id, &velero.OperationProgress{}) {
 		return nil

@@ -49,7 +49,8 @@ func TestProgressAsksOncePerPoll(t *testing.T) {
 	}
 }
 
-// What somebody else may have taken the hold off is asked for by itself, since only who asks has it looked at.
+// What somebody else may have taken the hold off is asked for by itself, since only who asks has it
+// looked at.
 func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Done: true, Unproven: true})}
 	a := pollWith(w)
@@ -78,7 +79,8 @@ func TestProgressAsksForWhatIsUnproven(t *testing.T) {
 	}
 }
 
-// There can be so many operations that asking for all of them takes longer than what is found out lasts.
+// There can be so many operations that asking for all of them takes longer than what is found out
+// lasts.
 func TestProgressAsksOnceForManyOperations(t *testing.T) {
 	w := &world{plans: planFor(adoption.Plan{Total: 1})}
 	a := pollWith(w)

@@ -24,7 +24,8 @@ type world struct {
 	// Errors of what is asked of it; GiveUp has both.
 	err, giveUpErr error
 
-	// isRequested are the selector and XR of each call of Adopt, and gaveUp the XR and reason of each of GiveUp.
+	// isRequested are the selector and XR of each call of Adopt, and gaveUp the XR and reason of
+	// each of GiveUp.
 	asked, gaveUp []string
 }
 

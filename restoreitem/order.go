@@ -18,8 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A ResourceMapper says which resource a kind is and whether it is namespaced. It returns an error that meta.IsNoMatchError knows if the
-// kind is not served.
+// A ResourceMapper says which resource a kind is and whether it is namespaced. It returns an error
+// that meta.IsNoMatchError knows if the kind is not served.
 type ResourceMapper interface {
 	Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error)
 }
@@ -34,12 +34,15 @@ func (fn ResourceMapperFn) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 
 // ClaimKinds know of which kinds claims are.
 type ClaimKinds interface {
-	// IsClaimKind reports whether claims are of a kind, as the API server says; of none that it does not serve.
+	// IsClaimKind reports whether claims are of a kind, as the API server says; of none that it
+	// does not serve.
 	IsClaimKind(gvk schema.GroupVersionKind) (bool, error)
 }
 
-// Order asks Velero to restore first what must be there before an item: a composed resource's XR and other owners, an XR's CompositionRevision,
-// Composition and XRD, a claim's whole tree, what publishes in a connection secret, but no claim, the package of a package revision, and what a Usage uses.
+// Order asks Velero to restore first what must be there before an item: a composed resource's XR
+// and other owners, an XR's CompositionRevision, Composition and XRD, a claim's whole tree, what
+// publishes in a connection secret, but no claim, the package of a package revision, and what a
+// Usage uses.
 type Order struct {
 	selector  velero.ResourceSelector
 	mapper    ResourceMapper
@@ -55,7 +58,8 @@ type Order struct {
 
 var _ riav2.RestoreItemAction = &Order{}
 
-// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all actions of a restore have the same RequestedItems.
+// NewOrder returns the action for what the selector selects. Velero uses it for one restore; all
+// actions of a restore have the same RequestedItems.
 func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger) *Order {
 	return &Order{selector: selector, mapper: mapper, requested: requested, log: log}
 }
@@ -87,7 +91,8 @@ func (o *Order) Name() string { return "1-order" }
 // AppliesTo selects what the action was made for.
 func (o *Order) AppliesTo() (velero.ResourceSelector, error) { return o.selector, nil }
 
-// Execute returns the item as it is, with what must be restored before it. It fails if the backup's list of it can't be read.
+// Execute returns the item as it is, with what must be restored before it. It fails if the backup's
+// list of it can't be read.
 func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.RestoreItemActionExecuteOutput, error) {
 	item := &unstructured.Unstructured{Object: input.ItemFromBackup.UnstructuredContent()}
 	out := &velero.RestoreItemActionExecuteOutput{}
@@ -145,7 +150,8 @@ func (o *Order) Execute(input *velero.RestoreItemActionExecuteInput) (*velero.Re
 	return out, nil
 }
 
-// refuses says why a restore must not take an item, "" if it may; forged is true if somebody has tampered with the backup.
+// refuses says why a restore must not take an item, "" if it may; forged is true if somebody has
+// tampered with the backup.
 func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Restore) (why string, forged bool) {
 	log := o.log.WithFields(logrus.Fields{"kind": item.GetKind(), "namespace": item.GetNamespace(), "name": item.GetName()})
 	if o.isForged(item, restore) {
@@ -176,8 +182,9 @@ func (o *Order) refuses(item *unstructured.Unstructured, restore *velerov1.Resto
 	return withFields(fields, why), false
 }
 
-// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and names it; left is "" if they leave nothing out. What they
-// conclude out by resource is asked for all the same: short names are known to Velero alone.
+// inFilters leaves out what the restore's filters do, which Velero would drop without a word, and
+// names it; left is "" if they leave nothing out. What they conclude out by resource is asked for
+// all the same: short names are known to Velero alone.
 func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, restore *velerov1.Restore) (in []xp.Item, left string) {
 	var out []string
 	for _, i := range first {
@@ -204,7 +211,8 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 		if !isFiltered(i, restore) {
 			continue
 		}
-		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in a Secret.
+		// Thousands can run on the same, a claim lists what its XR does, and each MR can publish in
+		// a Secret.
 		key, named := i, i.String()
 		if i.GroupResource == resourceSecrets {
 			key, named = xp.Item{GroupResource: i.GroupResource}, named+", as all Secrets"
@@ -228,7 +236,8 @@ func (o *Order) inFilters(item *unstructured.Unstructured, first []xp.Item, rest
 	return in, withFields(logrus.Fields{"items": strings.Join(out, ", ")}, left)
 }
 
-// isReachedLater reports whether an entry of the list on an item is a connection secret that what publishes in it brings, or waits for.
+// isReachedLater reports whether an entry of the list on an item is a connection secret that what
+// publishes in it brings, or waits for.
 func isReachedLater(item *unstructured.Unstructured, i xp.Item, restore *velerov1.Restore) bool {
 	return i.GroupResource == resourceSecrets && (item.GetNamespace() == "" || isClaim(item)) && includesSecretsOf(restore, i.Namespace)
 }
@@ -248,7 +257,8 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	if !isXR(item) || !restoresComposed(xp.CompositeFrom(item), listed, restore) {
 		return first, nil
 	}
-	// They come back before the XR then, without it as their owner. It is paused from the moment it exists, and takes them over when it is not.
+	// They come back before the XR then, without it as their owner. It is paused from the moment it
+	// exists, and takes them over when it is not.
 	composed, err := xp.CompositeFrom(item).SavedRefs()
 	if err != nil {
 		return nil, err
@@ -258,8 +268,8 @@ func (o *Order) first(item *unstructured.Unstructured, restore *velerov1.Restore
 	return append(first, more...), err
 }
 
-// publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they may have none of. They come back before their controller then,
-// which takes them over.
+// publishedSecrets returns the connection secrets of an XR or MR in a restore by labels, which they
+// may have none of. They come back before their controller then, which takes them over.
 func (o *Order) publishedSecrets(item *unstructured.Unstructured, restore *velerov1.Restore) []xp.Item {
 	if !isSelective(restore) {
 		return nil
@@ -303,18 +313,21 @@ func (*Order) named(item *unstructured.Unstructured) []xp.Ref {
 	})
 }
 
-// restoresComposed reports whether nothing else asks for what an XR composes: in a restore by labels what it composes may have none of them, and
-// without the list on the stored copy of a claim that is restored by its namespace, nobody asks for what is cluster-scoped.
+// restoresComposed reports whether nothing else asks for what an XR composes: in a restore by
+// labels what it composes may have none of them, and without the list on the stored copy of a claim
+// that is restored by its namespace, nobody asks for what is cluster-scoped.
 func restoresComposed(xr xp.Composite, listed bool, restore *velerov1.Restore) bool {
 	_, claimed := xr.ClaimRef()
 
 	return isSelective(restore) && !claimed || ofNamespaces(restore) && claimed && !listed
 }
 
-// ask returns what an item names as Velero names it. Which resource a kind is that is not served can't be known. What a namespaced
-// item names is asked for only in its own namespace, and where foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
-// that an XR composes do, Velero is told until it is live: before Velero sees that it has restored an item already, it reads it from the backup again, and asks
-// the API server for its namespace (velero pkg/restore/restore.go, restoreItem), which is one request in four.
+// ask returns what an item names as Velero names it. Which resource a kind is that is not served
+// can't be known. What a namespaced item names is asked for only in its own namespace, and where
+// foreign is asked of it: a tenant can write any name. Of what each of many items names, as those
+// that an XR composes do, Velero is told until it is live: before Velero sees that it has restored
+// an item already, it reads it from the backup again, and asks the API server for its namespace
+// (velero pkg/restore/restore.go, restoreItem), which is one request in four.
 func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *velerov1.Restore) ([]xp.Item, error) {
 	var items []xp.Item
 	for _, r := range refs {
@@ -358,12 +371,14 @@ func (o *Order) ask(item *unstructured.Unstructured, refs []xp.Ref, restore *vel
 	return items, nil
 }
 
-// asksAlone reports whether an item's word is enough to ask for something cluster-scoped in a restore of namespaces, and takes note of it.
+// asksAlone reports whether an item's word is enough to ask for something cluster-scoped in a
+// restore of namespaces, and takes note of it.
 func (o *Order) asksAlone(item *unstructured.Unstructured, r xp.Ref, log logrus.FieldLogger) bool {
 	gvk := r.GroupVersionKind()
 	switch {
 	case xp.IsPlatformKind(gvk):
-		// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it would be without it.
+		// As foreign would refuse it, and Velero comes to an item only once, the XRs that run on it
+		// would be without it.
 		log.Warn("Not restored first: " + xp.String(item) + " names " + r.String() + namedXRs)
 
 		return false

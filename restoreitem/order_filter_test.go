@@ -87,7 +87,8 @@ func teamA() velerov1.RestoreSpec {
 	return velerov1.RestoreSpec{IncludedNamespaces: []string{"team-a"}}
 }
 
-// What something in a namespace has asked for must say itself that it is of that namespace, since whoever may write there can name anything.
+// What something in a namespace has asked for must say itself that it is of that namespace, since
+// whoever may write there can name anything.
 func TestOrderRefusesForeignItems(t *testing.T) {
 	mine, theirs := xptest.Claim("o"), xptest.Claim("o", xptest.In("team-b"))
 	labelled := func(namespace string) xptest.Option { return xptest.Labelled(xp.LabelClaimNamespace, namespace) }
@@ -251,7 +252,8 @@ func TestOrderAsksForNothingOutside(t *testing.T) {
 	})
 }
 
-// What XRs run on would be refused if anything but these asked for it, and Velero does not come to it again when they do.
+// What XRs run on would be refused if anything but these asked for it, and Velero does not come to
+// it again when they do.
 func TestOrderLeavesThePlatformToXRs(t *testing.T) {
 	composition := metav1.OwnerReference{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: "orders"}
 	owned := xptest.MR("b", xptest.Labelled(xp.LabelComposite, "x"), xptest.Annotated(xp.AnnotationResourceName, "b"), xptest.OwnedBy(composition))

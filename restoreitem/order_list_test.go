@@ -23,7 +23,8 @@ const (
 	config   = "providerconfigs.cloud.example.org//default"
 )
 
-// Whoever can write to the bucket can write the list of what comes first onto any stored copy. A restore of one namespace must not become one of others by it.
+// Whoever can write to the bucket can write the list of what comes first onto any stored copy. A
+// restore of one namespace must not become one of others by it.
 func TestOrderBelievesNoForgedList(t *testing.T) {
 	forged := xptest.Tree(admin, "namespaces//kube-public", "providers.pkg.crossplane.io//evil", anothers, "localbuckets.cloud.example.org/team-b/b",
 		"compositions.apiextensions.crossplane.io//another", "compositionrevisions.apiextensions.crossplane.io//another-1",
@@ -130,8 +131,8 @@ func TestOrderBelievesNoForgedList(t *testing.T) {
 	})
 }
 
-// A bucket is what Velero finds in a backup: it restores what an action asks for before it goes on, and comes to each item once (velero
-// pkg/restore/restore.go, restoreItem).
+// A bucket is what Velero finds in a backup: it restores what an action asks for before it goes on,
+// and comes to each item once (velero pkg/restore/restore.go, restoreItem).
 type bucket struct {
 	order  *Order
 	spec   velerov1.RestoreSpec

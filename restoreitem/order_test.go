@@ -52,7 +52,8 @@ func id(group, resource, namespace, name string) velero.ResourceIdentifier {
 	return velero.ResourceIdentifier{GroupResource: schema.GroupResource{Group: group, Resource: resource}, Namespace: namespace, Name: name}
 }
 
-// stripped is a backed-up item as Velero gives it to an action: without its identity, owners and status.
+// stripped is a backed-up item as Velero gives it to an action: without its identity, owners and
+// status.
 func stripped(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, xptest.Without("metadata", "uid"), xptest.Without("metadata", "ownerReferences"), xptest.Without("metadata", "resourceVersion"),
 		xptest.Without("metadata", "generateName"), xptest.Without("status"))

@@ -27,7 +27,8 @@ func marked(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// A provider must not publish before the Secret of the backup is back, which Velero would leave out then.
+// A provider must not publish before the Secret of the backup is back, which Velero would leave out
+// then.
 func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	publishes, locally := xptest.PublishesTo("infra", "s"), xptest.PublishesTo("", "s")
 	free := xptest.MR("b", publishes)
@@ -140,7 +141,8 @@ func TestAdoptHoldsWhatPublishes(t *testing.T) {
 	}
 }
 
-// A Secret that the restore has come to may still fail, and must be back before its MR is let go. One that no item is waits for nothing.
+// A Secret that the restore has come to may still fail, and must be back before its MR is let go.
+// One that no item is waits for nothing.
 func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 	free, local := xptest.MR("b", xptest.PublishesTo("infra", "s")), xptest.NamespacedMR("b", xptest.PublishesTo("", "s"))
 	for name, tc := range map[string]struct {
@@ -190,7 +192,8 @@ func copiedXR(x *unstructured.Unstructured) *unstructured.Unstructured {
 	return x
 }
 
-// A copy that observes publishes too. Its XR is held as a copy and has no operation, so it has one of its own.
+// A copy that observes publishes too. Its XR is held as a copy and has no operation, so it has one
+// of its own.
 func TestAdoptHoldsCopiesThatPublish(t *testing.T) {
 	locally := xptest.PublishesTo("", "s")
 	xr := xptest.ModernXR("x")

@@ -19,8 +19,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What the filters of a restore leave out is lost as well as what has failed, if its publisher is let go: what publishes in a connection secret that the
-// backup has is held until that is back, and says which restore brings it.
+// What the filters of a restore leave out is lost as well as what has failed, if its publisher is
+// let go: what publishes in a connection secret that the backup has is held until that is back, and
+// says which restore brings it.
 func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	claim := xptest.Claim("o")
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published(), xptest.Labelled(xp.LabelClaimNamespace, "team-a"))
@@ -168,7 +169,8 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 	}
 }
 
-// What has come from a namespace that is not restored must be what was asked for, whatever is in the backup.
+// What has come from a namespace that is not restored must be what was asked for, whatever is in
+// the backup.
 func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"), xptest.Published())
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))
@@ -231,7 +233,8 @@ func TestOrderBringsTheSecretOfWhatALabelBrings(t *testing.T) {
 	})
 }
 
-// What is in a Secret may be nowhere else, so that the kind of what has published it can't be read must not keep it out.
+// What is in a Secret may be nowhere else, so that the kind of what has published it can't be read
+// must not keep it out.
 func TestSecretComesBackWithoutAnOwnerThatCannotBeRead(t *testing.T) {
 	mr := xptest.MR("b", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	secret := xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(mr))

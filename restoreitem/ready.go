@@ -17,19 +17,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Converter knows in which versions the cluster has kinds, and whether it can convert between them.
+// A Converter knows in which versions the cluster has kinds, and whether it can convert between
+// them.
 type Converter interface {
 	setting.Source
 
-	// Versions returns what the CRD of a kind says of its versions, the zero value if there is none.
+	// Versions returns what the CRD of a kind says of its versions, the zero value if there is
+	// none.
 	Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error)
-	// Convert has an object converted to the version in which its kind is stored, as if it were created in the namespace, and creates nothing. It fails if that
-	// can't be done.
+	// Convert has an object converted to the version in which its kind is stored, as if it were
+	// created in the namespace, and creates nothing. It fails if that can't be done.
 	Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error
 }
 
-// A Readiness has the restore wait for webhooks that convert what it brings, which providers have and which may have no Pod yet. All actions of a restore share
-// one.
+// A Readiness has the restore wait for webhooks that convert what it brings, which providers have
+// and which may have no Pod yet. All actions of a restore share one.
 type Readiness struct {
 	converter Converter
 	settings  func(of metav1.Object) (setting.Settings, error)
@@ -52,7 +54,8 @@ type webhook struct {
 }
 
 const (
-	// webhookTTL is for how long what is known of a webhook is believed, so that it is not asked for each item.
+	// webhookTTL is for how long what is known of a webhook is believed, so that it is not asked
+	// for each item.
 	webhookTTL = 10 * time.Second
 	// retryInterval is how long to wait for a webhook before it is asked again.
 	retryInterval = time.Second
@@ -79,8 +82,8 @@ func (r *Readiness) timeout(restore *velerov1.Restore) time.Duration {
 	return s.KindTimeout
 }
 
-// check fails if an item can't be created in the version that it has in the backup, after it has waited for what converts it. A nil Readiness lets everything
-// pass.
+// check fails if an item can't be created in the version that it has in the backup, after it has
+// waited for what converts it. A nil Readiness lets everything pass.
 func (r *Readiness) check(item *unstructured.Unstructured, restore *velerov1.Restore, log logrus.FieldLogger) error {
 	gvk := item.GroupVersionKind()
 	if r == nil || !xp.IsCustomGroup(gvk.Group) {

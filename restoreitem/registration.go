@@ -2,7 +2,8 @@ package restoreitem
 
 import "github.com/vmware-tanzu/velero/pkg/plugin/velero"
 
-// A Registration is the name by which Velero knows an action, and what the action is for. Velero runs the actions on an item sorted by name.
+// A Registration is the name by which Velero knows an action, and what the action is for. Velero
+// runs the actions on an item sorted by name.
 type Registration struct {
 	Name     string
 	Selector velero.ResourceSelector

@@ -14,8 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A backup that a released version has made is restored by each later one, for ever: claims and XRs on hold, and each XR ahead of what it composes.
-// Those of a version are in testdata, and never change (docs/formats.md).
+// A backup that a released version has made is restored by each later one, for ever: claims and XRs
+// on hold, and each XR ahead of what it composes. Those of a version are in testdata, and never
+// change (docs/formats.md).
 func TestReleasedBackups(t *testing.T) {
 	backups, err := filepath.Glob("testdata/released/v*/*.tar.gz")
 	if err != nil || len(backups) == 0 {
@@ -87,7 +88,8 @@ func testFates(t *testing.T, b *archive.Backup, results []report.ItemResult) {
 	}
 }
 
-// An operation that a released version has begun is carried on by each later one: the plugin can be upgraded in the middle of a restore.
+// An operation that a released version has begun is carried on by each later one: the plugin can be
+// upgraded in the middle of a restore.
 func TestReleasedOperations(t *testing.T) {
 	lists, err := filepath.Glob("testdata/released/v*/operations.txt")
 	if err != nil || len(lists) == 0 {

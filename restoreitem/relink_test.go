@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The connection secret of what is not to come back has nobody who would look after it. It is restored after what published it.
+// The connection secret of what is not to come back has nobody who would look after it. It is
+// restored after what published it.
 func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	old, now := xptest.XR("x", xptest.UID("old")), xptest.XR("x", xptest.UID("new"))
 	mr := xptest.MR("b", xptest.ControlledBy(old), xptest.PublishesTo("infra", "s"))
@@ -86,7 +87,8 @@ func TestAdoptRefusesSecretsOfWhatItRefused(t *testing.T) {
 	}
 }
 
-// What a composed XR composes goes with it: alone it would be nobody's, and its provider would make its external resource anew if that was deleted with the XR.
+// What a composed XR composes goes with it: alone it would be nobody's, and its provider would make
+// its external resource anew if that was deleted with the XR.
 func TestAdoptRefusesWhatRefusedXRsCompose(t *testing.T) {
 	now := xptest.XR("x", xptest.UID("new"))
 	x := xptest.XR("x", xptest.UID("old"))

@@ -13,8 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// RequestedItems are the cluster-scoped items that were asked for by a name that a tenant may have written, the connection secrets that the restore has come to or the
-// backup is known to have, and the owners that it has found live. A nil one has none.
+// RequestedItems are the cluster-scoped items that were asked for by a name that a tenant may have
+// written, the connection secrets that the restore has come to or the backup is known to have, and
+// the owners that it has found live. A nil one has none.
 type RequestedItems struct {
 	mu      sync.Mutex
 	items   map[scopeless]*requestedItem
@@ -26,21 +27,24 @@ type RequestedItems struct {
 	reached sync.Map // Of publisher, by the connection secret in a namespace that the restore does not take.
 	// held are the holds that were put on.
 	held rememberedHolds
-	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the restore has come to.
+	// environments are the names of EnvironmentConfigs that CompositionRevisions name which the
+	// restore has come to.
 	environments sync.Map
 	// required is what CompositionRevisions require that the restore has come to, by their names.
 	required sync.Map
 }
 
-// A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an item has a kind: what is called by one is not known of
-// what is not served yet. So two kinds of a group that have an object of the same name are taken for one, and both are judged.
+// A scopeless name is that of a cluster-scoped item. A list on a stored copy has resources, and an
+// item has a kind: what is called by one is not known of what is not served yet. So two kinds of a
+// group that have an object of the same name are taken for one, and both are judged.
 type scopeless struct{ group, name string }
 
 // A requestedItem is what is known of a name that was asked for.
 type requestedItem struct {
 	// by has one of each kind of those that have asked.
 	by map[schema.GroupKind]xp.Ref
-	// leftOutOutcome are the kinds of XRs that run on an item of the name, if it was left out because none of them had asked.
+	// leftOutOutcome are the kinds of XRs that run on an item of the name, if it was left out
+	// because none of them had asked.
 	left []schema.GroupKind
 }
 
@@ -72,7 +76,8 @@ func nameOf(item *unstructured.Unstructured) scopeless {
 	return scopeless{item.GroupVersionKind().Group, item.GetName()}
 }
 
-// mismatch returns why an XRD, a Composition or a revision that was asked for must not come, "" if it is for the kind of an XR that has asked.
+// mismatch returns why an XRD, a Composition or a revision that was asked for must not come, "" if
+// it is for the kind of an XR that has asked.
 func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -94,7 +99,8 @@ func (ri *RequestedItems) mismatch(item *unstructured.Unstructured) string {
 	return is + ", which " + strings.Join(by, " and ") + " is not, and Velero comes to an item only once; to restore it, add --include-cluster-resources=true"
 }
 
-// leftOutFor reports whether an item of the name was left out that an XR of the kind runs on, and names what had asked for it.
+// leftOutFor reports whether an item of the name was left out that an XR of the kind runs on, and
+// names what had asked for it.
 func (ri *RequestedItems) leftOutFor(kind schema.GroupKind, group, name string) (by string, left bool) {
 	ri.mu.Lock()
 	defer ri.mu.Unlock()
@@ -120,8 +126,9 @@ func (ri *RequestedItems) secret(r xp.Ref, brings bool) {
 	}
 }
 
-// secretOf reports whether the backup is known to have a connection secret, and whether the restore has come to it, or comes to it later. Velero restores
-// Secrets before custom resources, but for those that a Secret asks for.
+// secretOf reports whether the backup is known to have a connection secret, and whether the restore
+// has come to it, or comes to it later. Velero restores Secrets before custom resources, but for
+// those that a Secret asks for.
 func (ri *RequestedItems) secretOf(r xp.Ref) (brings, known bool) {
 	if ri == nil {
 		return false, false
@@ -139,7 +146,8 @@ func (ri *RequestedItems) addEnvironments(environments []string) {
 	}
 }
 
-// unrequestedEnvironment returns why an EnvironmentConfig that was asked for must not come, "" if a CompositionRevision names it that came before it.
+// unrequestedEnvironment returns why an EnvironmentConfig that was asked for must not come, "" if a
+// CompositionRevision names it that came before it.
 func (ri *RequestedItems) unrequestedEnvironment(name string) string {
 	if _, ok := ri.environments.Load(name); ok {
 		return ""
@@ -173,9 +181,10 @@ func (ri *RequestedItems) isLive(r xp.Ref) bool {
 	return ok
 }
 
-// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. If such an item is here because something in one of the
-// namespaces has named it, then whoever may write there can have named anything. So the item itself must say whose it is, where only Crossplane
-// writes; and what XRs run on, that it is for the kind of one that has named it.
+// foreign returns why a restore of namespaces must not take a cluster-scoped item, "" if it may. If
+// such an item is here because something in one of the namespaces has named it, then whoever may
+// write there can have named anything. So the item itself must say whose it is, where only
+// Crossplane writes; and what XRs run on, that it is for the kind of one that has named it.
 func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Restore) string {
 	if !ofNamespaces(restore) || item.GetNamespace() != "" || !o.requested.isRequested(item) {
 		return ""
@@ -200,8 +209,9 @@ func (o *Order) foreign(item *unstructured.Unstructured, restore *velerov1.Resto
 	}
 }
 
-// isForged reports whether a restore of namespaces has come to something of Kubernetes' own that no labels select, which are not what the action is for: so
-// its file is called like one of another kind. Velero believes what is in a file, and creates that.
+// isForged reports whether a restore of namespaces has come to something of Kubernetes' own that no
+// labels select, which are not what the action is for: so its file is called like one of another
+// kind. Velero believes what is in a file, and creates that.
 func (o *Order) isForged(item *unstructured.Unstructured, restore *velerov1.Restore) bool {
 	return ofNamespaces(restore) && o.selector.LabelSelector == "" && !xp.IsCustomGroup(item.GroupVersionKind().Group) &&
 		item.GroupVersionKind().GroupKind() != schema.GroupKind{Kind: "Secret"}

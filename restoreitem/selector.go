@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Crossplane selects what Crossplane may have to do with: custom resources, and Secrets, which Velero would restore before all of these.
+// Crossplane selects what Crossplane may have to do with: custom resources, and Secrets, which
+// Velero would restore before all of these.
 func Crossplane() velero.ResourceSelector {
 	include, exclude := xp.CustomResources()
 
@@ -37,7 +38,8 @@ func Runtime() velero.ResourceSelector {
 	return velero.ResourceSelector{IncludedResources: xp.RuntimeResources(), LabelSelector: "!" + xp.LabelComposite}
 }
 
-// ofNamespaces reports whether a restore is of some namespaces only: then cluster-scoped items come only if an action asks for them.
+// ofNamespaces reports whether a restore is of some namespaces only: then cluster-scoped items come
+// only if an action asks for them.
 func ofNamespaces(restore *velerov1.Restore) bool {
 	in, out := restore.Spec.IncludedNamespaces, restore.Spec.ExcludedNamespaces
 	all := len(out) == 0 && (len(in) == 0 || slices.Equal(in, []string{"*"}))
@@ -47,7 +49,8 @@ func ofNamespaces(restore *velerov1.Restore) bool {
 
 var resourceSecrets = schema.GroupResource{Resource: "secrets"}
 
-// takesSecrets reports whether a restore takes Secrets at all. What a resource policy leaves out can't be known.
+// takesSecrets reports whether a restore takes Secrets at all. What a resource policy leaves out
+// can't be known.
 func takesSecrets(restore *velerov1.Restore) bool {
 	isNamed := func(filter string) bool { return filter == "*" || filter == "secrets" || filter == "secret" }
 	in, out := restore.Spec.IncludedResources, restore.Spec.ExcludedResources
@@ -55,8 +58,9 @@ func takesSecrets(restore *velerov1.Restore) bool {
 	return (len(in) == 0 || slices.ContainsFunc(in, isNamed)) && !slices.ContainsFunc(out, isNamed)
 }
 
-// isSelective reports whether a restore is only of what has some labels, or of some objects, which is all that a resource policy can say of a restore. Velero
-// applies neither to what an action asks for (velero pkg/restore/restore.go, restoreItem).
+// isSelective reports whether a restore is only of what has some labels, or of some objects, which
+// is all that a resource policy can say of a restore. Velero applies neither to what an action asks
+// for (velero pkg/restore/restore.go, restoreItem).
 func isSelective(restore *velerov1.Restore) bool {
 	return restore.Spec.LabelSelector != nil || len(restore.Spec.OrLabelSelectors) > 0 || restore.Spec.ResourcePolicy != nil
 }
@@ -77,7 +81,8 @@ func matches(patterns []string, namespace string) bool {
 	})
 }
 
-// targetNamespace is the namespace that what is in the given one is restored to; "" for what is cluster-scoped.
+// targetNamespace is the namespace that what is in the given one is restored to; "" for what is
+// cluster-scoped.
 func targetNamespace(namespace string, restore *velerov1.Restore) string {
 	if to, ok := restore.Spec.NamespaceMapping[namespace]; ok && namespace != "" {
 		return to

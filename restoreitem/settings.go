@@ -7,8 +7,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// unreadSettings are the settings with which nothing is done until somebody has looked. To restore nothing would lose more, and to go on without what a person may
-// have wanted, as to hold all, may be what that was meant against.
+// unreadSettings are the settings with which nothing is done until somebody has looked. To restore
+// nothing would lose more, and to go on without what a person may have wanted, as to hold all, may
+// be what that was meant against.
 func unreadSettings() setting.Settings {
 	return setting.Settings{Clone: setting.Hold, Hold: setting.HoldAll, KindTimeout: setting.DefaultKindTimeout}
 }
@@ -20,7 +21,8 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &invalid)
 }
 
-// settingsFor returns the settings for an item, and has the restore tell once if nobody can read them.
+// settingsFor returns the settings for an item, and has the restore tell once if nobody can read
+// them.
 func (a *Adopt) settingsFor(i *item) (setting.Settings, error) {
 	settings, err := a.settings(i.restore)
 	if !isUnreadable(err) {

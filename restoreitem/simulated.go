@@ -27,22 +27,27 @@ type DryRunCluster interface {
 	Obstacles
 }
 
-// Obstacles are what keeps something from coming back though the cluster has it, or what defines it.
+// Obstacles are what keeps something from coming back though the cluster has it, or what defines
+// it.
 type Obstacles interface {
 	// Deleting reports whether the object that r names is being deleted.
 	Deleting(ctx context.Context, r xp.Ref) (bool, error)
-	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind if that is not active, and "" of any other.
+	// Inactive returns a function that returns the name of the ManagedResourceDefinition of a kind
+	// if that is not active, and "" of any other.
 	Inactive() func(ctx context.Context, gk schema.GroupKind) string
 }
 
-// A cluster is a cluster as it would be after the part of a restore that was rehearsed: what is live, and what would have been restored by then.
+// A cluster is a cluster as it would be after the part of a restore that was rehearsed: what is
+// live, and what would have been restored by then.
 type simulatedCluster struct {
 	live     DryRunCluster
 	packer   *pack.Packer
 	restored map[xp.ID]pack.Object
-	// recent are those of the restored that were looked at last: what an XR composes comes one after the other, and each looks at it.
+	// recent are those of the restored that were looked at last: what an XR composes comes one
+	// after the other, and each looks at it.
 	recent map[xp.ID]*unstructured.Unstructured
-	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it has.
+	// served are the kinds that the backup brings the CRDs of; if there is no scenery, all that it
+	// has.
 	served map[schema.GroupVersionKind]servedAs
 	// inactive returns the name of the ManagedResourceDefinition of a kind that is not active.
 	inactive func(ctx context.Context, gk schema.GroupKind) string
@@ -128,7 +133,8 @@ func (c *simulatedCluster) find(id xp.ID) *unstructured.Unstructured {
 	return u
 }
 
-// note remembers why the cluster can't be read. That a kind can't be converted is for the items of that kind to say.
+// note remembers why the cluster can't be read. That a kind can't be converted is for the items of
+// that kind to say.
 func (c *simulatedCluster) note(err error) error {
 	if err != nil && !isAbsent(err) && !xp.IsConversion(err) && c.failed == nil {
 		c.failed = err
@@ -152,7 +158,8 @@ func (c *simulatedCluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVe
 	return schema.GroupVersionResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// Owner, Exists, Named, Settings, IsReconciled and RaiseRevision make it a Cluster. What existed is what is live, since what is restored did not.
+// Owner, Exists, Named, Settings, IsReconciled and RaiseRevision make it a Cluster. What existed is
+// what is live, since what is restored did not.
 func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	for _, in := range []string{namespace, ""} {
@@ -169,7 +176,8 @@ func (c *simulatedCluster) Owner(ctx context.Context, ref metav1.OwnerReference,
 	return u, c.note(err)
 }
 
-// Exists reports whether something is live. It is first asked about Secrets when they are restored, so those count.
+// Exists reports whether something is live. It is first asked about Secrets when they are restored,
+// so those count.
 func (c *simulatedCluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	if r.Kind == "Secret" && c.find(r.ID()) != nil {
 		return true, nil

@@ -11,9 +11,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// keepServiceAccount brings the ServiceAccount of a package back for what people have put on it, without the package revision that owned it. Velero adds to one
-// that exists what that lacks (velero pkg/restore/merge_service_account.go), and Crossplane takes over one that it finds, with what is on it (crossplane
-// internal/controller/pkg/runtime, applySA).
+// keepServiceAccount brings the ServiceAccount of a package back for what people have put on it,
+// without the package revision that owned it. Velero adds to one that exists what that lacks
+// (velero pkg/restore/merge_service_account.go), and Crossplane takes over one that it finds, with
+// what is on it (crossplane internal/controller/pkg/runtime, applySA).
 func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItemActionExecuteOutput, error) {
 	revision, _ := xp.Controller(i.original)
 	if xp.IsNamedAfterRevision(i.original) {
@@ -32,7 +33,8 @@ func (a *Adopt) keepServiceAccount(i *item, added []string) (*velero.RestoreItem
 	return velero.NewRestoreItemActionExecuteOutput(i.Unstructured), nil
 }
 
-// skipRebuilt leaves out what the control plane makes anew, unless it would lack what people have put on it.
+// skipRebuilt leaves out what the control plane makes anew, unless it would lack what people have
+// put on it.
 func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionExecuteOutput, error) {
 	if added := xp.AddedSettings(i.original); len(added) > 0 {
 		return a.keepServiceAccount(i, added)
@@ -41,7 +43,8 @@ func (a *Adopt) skipRebuilt(i *item, reason string) (*velero.RestoreItemActionEx
 	return a.skip(i, reason), nil
 }
 
-// skip leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the log names each kind once.
+// skip leaves out what the control plane makes anew. A restore can have hundreds of a kind, so the
+// log names each kind once.
 func (a *Adopt) skip(i *item, reason string) *velero.RestoreItemActionExecuteOutput {
 	log := i.log.WithField("reason", reason)
 	if _, told := a.skipped.LoadOrStore(i.GroupVersionKind().GroupKind(), true); told {
@@ -62,7 +65,8 @@ func (a *Adopt) skipReason(i *item) (string, error) {
 	return a.isSkipped(i.original)
 }
 
-// isSkipped tells why a package revision is left out, "" if only a person activates the revisions of its package.
+// isSkipped tells why a package revision is left out, "" if only a person activates the revisions
+// of its package.
 func (a *Adopt) isSkipped(revision *unstructured.Unstructured) (string, error) {
 	ref, ok := xp.Controller(revision)
 	if !ok {

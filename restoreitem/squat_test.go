@@ -13,8 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Anybody can write anybody's external-name onto an MR of their own. That of another namespace may have an MR wait, if it can be the same external resource,
-// and nothing else: whatever the setting says, nothing is made in the cloud or left out because of it.
+// Anybody can write anybody's external-name onto an MR of their own. That of another namespace may
+// have an MR wait, if it can be the same external resource, and nothing else: whatever the setting
+// says, nothing is made in the cloud or left out because of it.
 func TestAdoptBesideSquatters(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind, name string) xptest.Option {
@@ -118,8 +119,8 @@ func TestAdoptBesideSquatters(t *testing.T) {
 	}
 }
 
-// An MR that waits because of another is adopted by its XR as ever once it is let go, so it has its owner; and it is left out as ever if its XR is at work
-// without it.
+// An MR that waits because of another is adopted by its XR as ever once it is let go, so it has its
+// owner; and it is left out as ever if its XR is at work without it.
 func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(xptest.ModernXR("x")), xptest.Annotated(xp.AnnotationExternalName, "external"))
 	squatter := xptest.NamespacedMR("s", xptest.In("team-z"), xptest.Annotated(xp.AnnotationExternalName, "external"))
@@ -135,7 +136,8 @@ func TestAdoptBesideSquattersKeepsOwners(t *testing.T) {
 	}
 }
 
-// A namespace that was restored to another, and is restored once more under its own name, would have two MRs manage one external resource.
+// A namespace that was restored to another, and is restored once more under its own name, would
+// have two MRs manage one external resource.
 func TestAdoptMindsWhatWasMoved(t *testing.T) {
 	external := xptest.Annotated(xp.AnnotationExternalName, "external")
 	uses := func(kind string) xptest.Option {

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// neededStatus returns the fields of the item's status that must come back, unless nobody wants any.
+// neededStatus returns the fields of the item's status that must come back, unless nobody wants
+// any.
 func (i *item) neededStatus() []string {
 	if i.settings.WithoutStatus {
 		return nil
@@ -20,7 +21,8 @@ func (i *item) neededStatus() []string {
 	return xp.NeededStatus(i.original)
 }
 
-// warnOfStatus names what comes back without the status that a function may read at the next reconcile, since nobody wants it.
+// warnOfStatus names what comes back without the status that a function may read at the next
+// reconcile, since nobody wants it.
 func (i *item) warnOfStatus() {
 	missing := xp.NeededStatus(i.original)
 	if !i.settings.WithoutStatus || len(missing) == 0 {
@@ -31,8 +33,10 @@ func (i *item) warnOfStatus() {
 		"does, write it while this is held, with kubectl edit --subresource=status; the setting "+setting.NameRelease+"=by-hand leaves time for that")
 }
 
-// returnStatus brings the status back that an earlier restore was to bring back and did not: Velero writes it after it has created the object, and only of what
-// the same restore has created (velero pkg/restore/restore.go, restoreItem). If it was killed in between the object would stay held for good.
+// returnStatus brings the status back that an earlier restore was to bring back and did not: Velero
+// writes it after it has created the object, and only of what the same restore has created (velero
+// pkg/restore/restore.go, restoreItem). If it was killed in between the object would stay held for
+// good.
 func (a *Adopt) returnStatus(i *item) error {
 	var names []string
 	if i.isHeld() {
@@ -61,7 +65,8 @@ func (a *Adopt) returnStatus(i *item) error {
 	return nil
 }
 
-// returnedStatus returns those fields of the status that the item has in the backup and that must come back.
+// returnedStatus returns those fields of the status that the item has in the backup and that must
+// come back.
 func (i *item) returnedStatus(names []string) map[string]any {
 	status := map[string]any{}
 	for _, name := range names {
@@ -73,8 +78,10 @@ func (i *item) returnedStatus(names []string) map[string]any {
 	return status
 }
 
-// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier restore has created it and was stopped before it wrote that
-// back. Crossplane clears all managers of what it composes and manages nothing of. That it can't be done is no reason not to restore an item.
+// returnManagers has those manage an XR, a claim or an MR who did in the backup, if an earlier
+// restore has created it and was stopped before it wrote that back. Crossplane clears all managers
+// of what it composes and manages nothing of. That it can't be done is no reason not to restore an
+// item.
 func (a *Adopt) returnManagers(i *item) {
 	if !i.isHeld() && !i.isManaged() {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What an earlier restore was stopped with is looked for with each XR, claim and MR, and is never an error of the item.
+// What an earlier restore was stopped with is looked for with each XR, claim and MR, and is never
+// an error of the item.
 func TestAdoptReturnsManagers(t *testing.T) {
 	xr := xptest.XR("x")
 	cases := map[string]struct {

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero brings the status back of what the same restore has created only, and can have been killed before it did.
+// Velero brings the status back of what the same restore has created only, and can have been killed
+// before it did.
 func TestAdoptReturnsStatus(t *testing.T) {
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Field("10.0.0.1", "status", "address"))
 	failing := xptest.MR("b", xptest.ControlledBy(x), xptest.Synced("False", "ReconcileError", "no credentials"), xptest.Field("i-1", "status", "atProvider", "id"))

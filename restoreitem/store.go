@@ -12,8 +12,9 @@ func (i *item) hasStored() bool {
 	return ok
 }
 
-// awaitStored has the hold of an XR, a claim or an MR write its new UID on what it has published with a secret store, and those of XRs and MRs wait for it.
-// Velero brings the Secret back with the old UID on it, and nothing else says whose it is.
+// awaitStored has the hold of an XR, a claim or an MR write its new UID on what it has published
+// with a secret store, and those of XRs and MRs wait for it. Velero brings the Secret back with the
+// old UID on it, and nothing else says whose it is.
 func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	r, ok := xp.Stored(i.original)
 	if !ok {
@@ -27,7 +28,8 @@ func (a *Adopt) awaitStored(i *item, h *adoption.Hold) {
 	}
 }
 
-// warnOfStore names, once for each, the StoreConfig of a store outside of the cluster in which the item has published.
+// warnOfStore names, once for each, the StoreConfig of a store outside of the cluster in which the
+// item has published.
 func (a *Adopt) warnOfStore(i *item) {
 	config := xp.StoredOutside(i.original)
 	if config == "" {

@@ -118,7 +118,8 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 	}
 }
 
-// An MR asks for the StoreConfig of its provider as for its ProviderConfig, and what is in its store in a restore by labels.
+// An MR asks for the StoreConfig of its provider as for its ProviderConfig, and what is in its
+// store in a restore by labels.
 func TestOrderBringsSecretStores(t *testing.T) {
 	listed := xptest.Tree("storeconfigs.example.org//default")
 	mr := xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Stored("infra", "s"), listed)

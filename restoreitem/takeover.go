@@ -25,8 +25,9 @@ import (
 // fieldConditions is where a status says how well an object is.
 const fieldConditions = "conditions"
 
-// remember keeps what an XR is in the backup until the first that it composes comes back. Velero leaves what is live as it is, and whoever applies XRs from
-// Git can be first. An XR with a claim Crossplane makes, under another name.
+// remember keeps what an XR is in the backup until the first that it composes comes back. Velero
+// leaves what is live as it is, and whoever applies XRs from Git can be first. An XR with a claim
+// Crossplane makes, under another name.
 func (a *Adopt) remember(i *item) error {
 	refs, err := xp.CompositeFrom(i.original).ResourceRefs()
 	_, claimed := xp.CompositeFrom(i.original).ClaimRef()
@@ -48,13 +49,15 @@ func (a *Adopt) remember(i *item) error {
 	return nil
 }
 
-// mayTakeOver reports whether what somebody has made in the item's place can be given what it composed: that is held, and comes back to where it was.
+// mayTakeOver reports whether what somebody has made in the item's place can be given what it
+// composed: that is held, and comes back to where it was.
 func (i *item) mayTakeOver() bool {
 	return i.settings.Hold != setting.HoldNone && i.namespace == i.original.GetNamespace()
 }
 
-// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody else has made it before this restore and it has composed
-// nothing yet. It returns the XR as it is then, or the given one.
+// takeOver gives the live XR that is to own an item what it composed in the backup, if somebody
+// else has made it before this restore and it has composed nothing yet. It returns the XR as it is
+// then, or the given one.
 func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	self := xp.RefTo(owner)
 	kept, ok := a.remembered.LoadAndDelete(self.ID())
@@ -79,7 +82,8 @@ func (a *Adopt) takeOver(i *item, owner *unstructured.Unstructured) (*unstructur
 	return taken, nil
 }
 
-// takeOverAs takes over the live XR that self names as what was kept of it. It returns nil if it is not taken over.
+// takeOverAs takes over the live XR that self names as what was kept of it. It returns nil if it is
+// not taken over.
 func (a *Adopt) takeOverAs(i *item, self xp.Ref, kept []byte) (*unstructured.Unstructured, error) {
 	original := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(kept, &original.Object); err != nil {
@@ -119,8 +123,9 @@ func (a *Adopt) holdOfTaken(i *item) adoption.Hold {
 	}
 }
 
-// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no XR yet, the XR of the backup. It returns nil if there is
-// none. Crossplane makes an XR for a claim at once, unless that is paused, its XRD is not there or Crossplane is not running.
+// takeOverClaim gives a live claim that somebody else has made before this restore, and that has no
+// XR yet, the XR of the backup. It returns nil if there is none. Crossplane makes an XR for a claim
+// at once, unless that is paused, its XRD is not there or Crossplane is not running.
 func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, error) {
 	if _, bound := xp.ClaimFrom(i.original).CompositeRef(); !bound || !xp.IsClaim(i.original) || !i.mayTakeOver() {
 		return nil, nil //nolint:nilnil // There is nothing to do.
@@ -152,14 +157,16 @@ func (a *Adopt) takeOverClaim(i *item) (*velero.RestoreItemActionExecuteOutput, 
 	return out, nil
 }
 
-// labelsOf are those that Velero writes on what a restore creates (velero pkg/restore/restore.go, addRestoreLabels).
+// labelsOf are those that Velero writes on what a restore creates (velero pkg/restore/restore.go,
+// addRestoreLabels).
 func labelsOf(r *velerov1.Restore) map[string]string {
 	return map[string]string{
 		xp.LabelRestore: label.GetValidName(r.Name), xp.LabelBackup: label.GetValidName(r.Spec.BackupName),
 	}
 }
 
-// isTakeable reports whether an owner can be an XR that somebody has made before a restore: it is to be the controller of something that was composed.
+// isTakeable reports whether an owner can be an XR that somebody has made before a restore: it is
+// to be the controller of something that was composed.
 func isTakeable(ref metav1.OwnerReference, i *item) bool {
 	return isController(ref) && xp.IsComposed(i.original)
 }

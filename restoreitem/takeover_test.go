@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever applies XRs from Git can be first. What has composed nothing yet gets what it composed, before that comes back.
+// Whoever applies XRs from Git can be first. What has composed nothing yet gets what it composed,
+// before that comes back.
 func TestAdoptTakesOver(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("old"))
 	mr := xptest.MR("b", xptest.ControlledBy(x))
@@ -112,7 +113,8 @@ func TestAdoptTakesClaimsOver(t *testing.T) {
 	}
 }
 
-// What was taken over waits for its connection secret like what a restore has created: it would publish another.
+// What was taken over waits for its connection secret like what a restore has created: it would
+// publish another.
 func TestAdoptTakesOverWithItsSecret(t *testing.T) {
 	x := xptest.XR("x", xptest.UID("old"), xptest.PublishesTo("infra", "s"))
 	mr := xptest.MR("b", xptest.ControlledBy(x))

@@ -14,8 +14,9 @@ import (
 // fieldCommand is in what is logged of a Usage: what clears it.
 const fieldCommand = "command"
 
-// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off it and reports whether there was one. When a Usage
-// with replayDeletion goes, Crossplane would carry that out in a cluster where nobody has tried to.
+// forgetAttempt takes the note of an attempt to delete an object, made before it was backed up, off
+// it and reports whether there was one. When a Usage with replayDeletion goes, Crossplane would
+// carry that out in a cluster where nobody has tried to.
 func (i *item) forgetAttempt() bool {
 	if !xp.HasDeletionAttempt(i.Unstructured) {
 		return false
@@ -29,8 +30,8 @@ func (i *item) forgetAttempt() bool {
 	return true
 }
 
-// checkUsage reports whether a Usage is to be left out because it was, or is in this cluster, on its way out. Of one that comes back it names what Crossplane
-// needs for it and does not find.
+// checkUsage reports whether a Usage is to be left out because it was, or is in this cluster, on
+// its way out. Of one that comes back it names what Crossplane needs for it and does not find.
 func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	if i.original.GetDeletionTimestamp() != nil {
 		i.warn(nil, "Not restored: it was being deleted when it was backed up, so it protects "+xp.Protected(i.original)+" no more")
@@ -77,7 +78,8 @@ func (a *Adopt) checkUsage(i *item) (left bool, err error) {
 	return false, nil
 }
 
-// live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages are, so it asks for none that is not among its kind.
+// live returns the item as it was in the cluster before the restore, nil if it was not. Few Usages
+// are, so it asks for none that is not among its kind.
 func (a *Adopt) live(i *item) (*unstructured.Unstructured, error) {
 	if exists, err := a.cluster.Exists(context.Background(), i.self()); err != nil || !exists {
 		return nil, err
@@ -99,8 +101,9 @@ func (a *Adopt) find(r xp.Ref, namespace string) (*unstructured.Unstructured, er
 	return u, err
 }
 
-// isLeftover reports whether a Usage is one that an XR composed once and does not list any more, be that live or restored with it. Any other object that the
-// XR has lost would be lost with it, but a Usage has nothing that could be.
+// isLeftover reports whether a Usage is one that an XR composed once and does not list any more, be
+// that live or restored with it. Any other object that the XR has lost would be lost with it, but a
+// Usage has nothing that could be.
 func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *item) bool {
 	if owner == nil || owner.GetDeletionTimestamp() != nil || ref.Controller == nil || !*ref.Controller || !xp.IsUsage(i.original) || !xp.IsComposite(owner) {
 		return false
@@ -110,7 +113,8 @@ func isLeftover(owner *unstructured.Unstructured, ref metav1.OwnerReference, i *
 	return err == nil // Else nobody knows.
 }
 
-// waitsFor says what keeps a Usage that is being deleted (crossplane internal/controller/protection/usage).
+// waitsFor says what keeps a Usage that is being deleted (crossplane
+// internal/controller/protection/usage).
 func waitsFor(usage *unstructured.Unstructured) string {
 	if user, ok := xp.User(usage); ok && usage.GetLabels()[xp.LabelComposite] != "" {
 		return user.String() + " is gone"

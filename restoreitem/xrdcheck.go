@@ -16,7 +16,8 @@ import (
 
 // A XRDReader knows the XRDs of the cluster that is restored to.
 type XRDReader interface {
-	// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is not.
+	// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it
+	// is not.
 	Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error)
 }
 
@@ -28,18 +29,22 @@ func (fn XRDReaderFn) Terminating(ctx context.Context, gk schema.GroupKind) (*un
 	return fn(ctx, gk)
 }
 
-// XRDCheck keeps from the cluster what could not live there: the controller of an XRD that is being deleted deletes every XR and claim of its kinds, and
-// with an XR goes what it composes, in the cloud too; and what a newer version of this plugin has written to. All actions of a restore share one.
+// XRDCheck keeps from the cluster what could not live there: the controller of an XRD that is being
+// deleted deletes every XR and claim of its kinds, and with an XR goes what it composes, in the
+// cloud too; and what a newer version of this plugin has written to. All actions of a restore share
+// one.
 type XRDCheck struct {
 	definer XRDReader
-	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed too.
+	// refused are the XRs and claims that were kept from the cluster: what these compose is doomed
+	// too.
 	refused sync.Map
 }
 
 // NewXRDCheck returns a XRDCheck that knows nothing of what a restore brings yet.
 func NewXRDCheck(definer XRDReader) *XRDCheck { return &XRDCheck{definer: definer} }
 
-// check returns an error for what must not be restored. A nil XRDCheck lets everything pass. The namespace is the one that the item is restored to.
+// check returns an error for what must not be restored. A nil XRDCheck lets everything pass. The
+// namespace is the one that the item is restored to.
 func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) error {
 	if x == nil {
 		return nil
@@ -76,7 +81,8 @@ func (x *XRDCheck) check(item *unstructured.Unstructured, namespace string) erro
 	return nil
 }
 
-// checkFormats refuses what a newer version of this plugin has written to, in a format that this one can't read.
+// checkFormats refuses what a newer version of this plugin has written to, in a format that this
+// one can't read.
 func (x *XRDCheck) checkFormats(item *unstructured.Unstructured, self xp.Ref) error {
 	err := xp.CheckFormat(item)
 	if _, unread := adoption.HoldOf(item); err == nil && errors.Is(unread, adoption.ErrNewer) {

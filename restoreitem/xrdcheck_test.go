@@ -31,7 +31,8 @@ func doomOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 	}))
 }
 
-// wants runs both actions on an item, as Velero does, and checks that each refuses it or neither does.
+// wants runs both actions on an item, as Velero does, and checks that each refuses it or neither
+// does.
 func wants(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
@@ -90,7 +91,8 @@ func TestDoom(t *testing.T) {
 	}
 }
 
-// What a refused XR composes is refused too, whatever its kind, by any of the actions of the restore.
+// What a refused XR composes is refused too, whatever its kind, by any of the actions of the
+// restore.
 func TestDoomGoesDownTheTree(t *testing.T) {
 	x := xptest.XR("x")
 	child := xptest.ModernXR("c", xptest.ControlledBy(x))

@@ -8,8 +8,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// WhyNotAdopted says why a claim or an XR is not adopted, as far as it says so itself, and what to do; "" if it is. There is no moment in which a restored
-// object looks adopted and is not held yet: it has its hold from its creation on.
+// WhyNotAdopted says why a claim or an XR is not adopted, as far as it says so itself, and what to
+// do; "" if it is. There is no moment in which a restored object looks adopted and is not held yet:
+// it has its hold from its creation on.
 func WhyNotAdopted(u *unstructured.Unstructured) (why, next string) {
 	h, err := HoldOf(u)
 	switch {

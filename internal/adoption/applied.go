@@ -11,9 +11,11 @@ import (
 // operationApply is that of an entry of managedFields for what was applied server-side.
 const operationApply = "Apply"
 
-// Applied returns the configuration that does the same as the patch, if this plugin applies it server-side with force. What nobody else manages is gone when it
-// is not applied any more, or is what the API server has for it by default, and nobody manages that then; a patch would have this plugin manage what it gives
-// back. ok is false if the change has to be a patch: the hold on the object was not put there like that, or somebody else manages what is to go, too.
+// Applied returns the configuration that does the same as the patch, if this plugin applies it
+// server-side with force. What nobody else manages is gone when it is not applied any more, or is
+// what the API server has for it by default, and nobody manages that then; a patch would have this
+// plugin manage what it gives back. ok is false if the change has to be a patch: the hold on the
+// object was not put there like that, or somebody else manages what is to go, too.
 func (c Change) Applied() (configuration map[string]any, ok bool) {
 	u := c.Target
 	ours, others, ok := appliedBy(u)
@@ -38,7 +40,8 @@ func (c Change) Applied() (configuration map[string]any, ok bool) {
 	return configuration, true
 }
 
-// applied returns what is to be applied of a field; nil if it is not any more. ok is false if that would not do what the patch does.
+// applied returns what is to be applied of a field; nil if it is not any more. ok is false if that
+// would not do what the patch does.
 func (c Change) applied(path []string, ours map[string]any, others []map[string]any) (value any, ok bool) {
 	_, owned := managedAt(ours, path)
 	is, there, _ := unstructured.NestedFieldNoCopy(c.Target.Object, path...)
@@ -66,8 +69,10 @@ func (c Change) isDefault(path []string) bool {
 	return slices.ContainsFunc(c.Defaults, func(p []string) bool { return slices.Equal(p, path) })
 }
 
-// appliedBy returns the entry of managedFields under which this plugin has applied a hold server-side, and all others, of which one can be what it has patched:
-// that loses what is applied with another value. ok is false if it has not applied one, or has applied something else besides or in another version.
+// appliedBy returns the entry of managedFields under which this plugin has applied a hold
+// server-side, and all others, of which one can be what it has patched: that loses what is applied
+// with another value. ok is false if it has not applied one, or has applied something else besides
+// or in another version.
 func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[string]any, ok bool) {
 	for _, m := range entriesOf(u) {
 		if ours == nil && isOwn(m) && m["operation"] == operationApply && m["apiVersion"] == u.GetAPIVersion() {
@@ -85,7 +90,8 @@ func appliedBy(u *unstructured.Unstructured) (ours map[string]any, others []map[
 	return ours, others, ours != nil && isWithin(fields, held)
 }
 
-// isWithin reports whether all that a patch changes, or a set of fields has, is one of some fields, but for the version that a patch is for.
+// isWithin reports whether all that a patch changes, or a set of fields has, is one of some fields,
+// but for the version that a patch is for.
 func isWithin(m map[string]any, fields [][]string) bool {
 	for name, value := range m {
 		var in [][]string
@@ -105,7 +111,8 @@ func isWithin(m map[string]any, fields [][]string) bool {
 	return true
 }
 
-// areDefaults reports whether each of the fields that a patch changes becomes what the API server has for it by default, unless an XRD says something else.
+// areDefaults reports whether each of the fields that a patch changes becomes what the API server
+// has for it by default, unless an XRD says something else.
 func areDefaults(u *unstructured.Unstructured, p map[string]any, changed [][]string) bool {
 	return !slices.ContainsFunc(changed, func(path []string) bool {
 		value, _, _ := unstructured.NestedFieldNoCopy(p, path...)

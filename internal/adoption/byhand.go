@@ -8,8 +8,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What is released by hand goes as far as it can without being let go: what it needs is waited for, MRs that are to be observed first are observed, and
-// Secrets get their controllers. Then a person lets it go, and not the restore.
+// What is released by hand goes as far as it can without being let go: what it needs is waited for,
+// MRs that are to be observed first are observed, and Secrets get their controllers. Then a person
+// lets it go, and not the restore.
 const (
 	waitReady = "%s: all that it needs is there, and it stays held until a person lets it go; run: %s"
 	waitBelow = "%s: this composed XR stays held until a person lets it go; run: %s"
@@ -26,7 +27,8 @@ func byHandText(h *Hold) string {
 	return "when it says that all that it needs is there, run: " + xp.ReleaseOf(h.Restore).String()
 }
 
-// AwaitsConsent reports whether nothing is let go until a person says so, and which step it is to say so.
+// AwaitsConsent reports whether nothing is let go until a person says so, and which step it is to
+// say so.
 func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	switch {
 	case h.Quarantine:
@@ -38,7 +40,8 @@ func (h *Hold) AwaitsConsent() (step string, ok bool) {
 	}
 }
 
-// awaitConsentOf has a hold wait for a person, if the given one says so. What is in quarantine is let go by the same word that ends that.
+// awaitConsentOf has a hold wait for a person, if the given one says so. What is in quarantine is
+// let go by the same word that ends that.
 func (h *Hold) awaitConsentOf(of Hold) {
 	switch {
 	case h.Quarantine:
@@ -54,7 +57,8 @@ func (t *tree) isReadyForRelease(u *unstructured.Unstructured) bool {
 		!t.awaitPerson(xp.RefTo(u), t.hold)
 }
 
-// awaitPerson waits for a person, if it is up to one to let go what r names, and reports whether it is.
+// awaitPerson waits for a person, if it is up to one to let go what r names, and reports whether it
+// is.
 func (t *tree) awaitPerson(r xp.Ref, h *Hold) bool {
 	if h.ByHand {
 		t.waitForPerson(waitReady, r, h)
@@ -86,8 +90,8 @@ func (s *Snapshot) planByHand(u *unstructured.Unstructured, h *Hold, p Plan) Pla
 	return p
 }
 
-// Consent is the patch that says that a person wants u adopted, which ends its quarantine, or that it waits for one. It stays held until it is adopted. ok is
-// false if nothing waits for that.
+// Consent is the patch that says that a person wants u adopted, which ends its quarantine, or that
+// it waits for one. It stays held until it is adopted. ok is false if nothing waits for that.
 func (k Key) Consent(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	mark, ok := k.consented(u)
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// inHand is an object that a person releases, of which Crossplane or its provider has said that it is paused.
+// inHand is an object that a person releases, of which Crossplane or its provider has said that it
+// is paused.
 func inHand(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return heldFor(u, Hold{ByHand: true}, xptest.SeenPaused())
 }
@@ -164,8 +165,9 @@ func TestPutByHand(t *testing.T) {
 	}
 }
 
-// The time that an adoption may take begins when Velero first asks after it, which only signed marks tell: whoever can make an object with the label of the
-// restore would have it begin again and again.
+// The time that an adoption may take begins when Velero first asks after it, which only signed
+// marks tell: whoever can make an object with the label of the restore would have it begin again
+// and again.
 func TestArrived(t *testing.T) {
 	mark := func(h Hold) xptest.Option {
 		return func(u *unstructured.Unstructured) {

@@ -56,8 +56,9 @@ func nextForClaim(w *Snapshot, claim xp.Claim, h *Hold) Plan {
 	return nextForOther(w, u, xr)
 }
 
-// releaseClaim plans the release of the XR's claim and reports whether there is nothing left to do for it. Only a claim that this plugin
-// held must be proven to be reconciled, so its XR stays marked until then.
+// releaseClaim plans the release of the XR's claim and reports whether there is nothing left to do
+// for it. Only a claim that this plugin held must be proven to be reconciled, so its XR stays
+// marked until then.
 func (t *tree) releaseClaim() bool {
 	r, ok := t.xr.ClaimRef()
 	if !ok {
@@ -105,8 +106,8 @@ func (t *tree) releaseClaim() bool {
 	return len(t.plan.Waiting) == 0 && t.plan.Patch == nil
 }
 
-// unclaimed is the Plan for an XR that is adopted, of which p is the Plan, if its claim has another XR by then: who applies claims from Git can be first, and
-// Crossplane makes an XR for each.
+// unclaimed is the Plan for an XR that is adopted, of which p is the Plan, if its claim has another
+// XR by then: who applies claims from Git can be first, and Crossplane makes an XR for each.
 func (t *tree) unclaimed(p Plan) Plan {
 	r, ok := t.xr.ClaimRef()
 	if !ok || !p.Done || t.snapshot.investigation == nil || !t.snapshot.isRequested(t.xr.Unstructured) {
@@ -136,8 +137,9 @@ func (t *tree) checkFree(claim *unstructured.Unstructured) {
 	}
 }
 
-// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off: Crossplane carries over to the XR what a claim says, such as
-// its composition update policy. As long as the XR is paused this plugin has not released the claim.
+// holdClaimAgain plans to put the hold of the XR's claim on again, if somebody has taken it off:
+// Crossplane carries over to the XR what a claim says, such as its composition update policy. As
+// long as the XR is paused this plugin has not released the claim.
 func (t *tree) holdClaimAgain() {
 	r, ok := t.xr.ClaimRef()
 	if !ok || t.awaitKnown(r) {

@@ -21,7 +21,8 @@ func copied(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// A copy must not start to work because all that it composes is there: both would manage the same external resources.
+// A copy must not start to work because all that it composes is there: both would manage the same
+// external resources.
 func TestNextLeavesCopiesHeld(t *testing.T) {
 	x := xptest.ModernXR("x")
 	mr := xptest.NamespacedMR("b", xptest.ControlledBy(x))

@@ -9,8 +9,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkComposed counts what the XR controls, and waits for what is not there, is somebody else's, or, if observed is asked for, was not
-// reconciled by its own controller since it was restored: a function that decides by the status of an MR must find it again.
+// checkComposed counts what the XR controls, and waits for what is not there, is somebody else's,
+// or, if observed is asked for, was not reconciled by its own controller since it was restored: a
+// function that decides by the status of an MR must find it again.
 func (t *tree) checkComposed(observed bool) {
 	listed, err := t.listed()
 	for _, r := range t.hold.Refs {
@@ -18,7 +19,8 @@ func (t *tree) checkComposed(observed bool) {
 		_, unknown := t.snapshot.isUnknown(r)
 		switch {
 		case u == nil && err == nil && !listed[r.ID()] && !unknown:
-			// A person took it off the list, or deleted it when Crossplane had done so, as they are told to.
+			// A person took it off the list, or deleted it when Crossplane had done so, as they are
+			// told to.
 			t.without = append(t.without, r.String())
 			t.plan.Total--
 		case u == nil:
@@ -82,8 +84,9 @@ func (t *tree) checkControlled(r xp.Ref, u *unstructured.Unstructured, observed 
 	}
 }
 
-// isComposedHere reports whether what nothing controls is the XR's: the XR lists it, it has the label that Crossplane gives to what the XR composes, and a restore has
-// brought it back. What the mark lists is not enough to make anything an owner of it.
+// isComposedHere reports whether what nothing controls is the XR's: the XR lists it, it has the
+// label that Crossplane gives to what the XR composes, and a restore has brought it back. What the
+// mark lists is not enough to make anything an owner of it.
 func (t *tree) isComposedHere(r xp.Ref, u *unstructured.Unstructured) bool {
 	listed, err := t.listed()
 
@@ -133,8 +136,8 @@ func (t *tree) checkNested(r xp.Ref, u *unstructured.Unstructured) bool {
 
 const waitAdopted = "%s: this composed XR is not adopted yet"
 
-// checkRefs waits until the XR references everything that it did in the backup. More than that is what a Composition that was in the middle
-// of its work composes next.
+// checkRefs waits until the XR references everything that it did in the backup. More than that is
+// what a Composition that was in the middle of its work composes next.
 func (t *tree) checkRefs() {
 	listed, err := t.listed()
 	if err != nil {

@@ -20,11 +20,13 @@ type broughtBack struct {
 	controller *metav1.OwnerReference
 }
 
-// A composedIndex finds what restores have brought back of what XRs compose, by whose it says that it is.
+// A composedIndex finds what restores have brought back of what XRs compose, by whose it says that
+// it is.
 type composedIndex struct {
 	// at is as of when it is.
 	at int
-	// controlled are by the UID of their controller, and labelled by the XR that their label names; of these only those whose controller was not observed.
+	// controlled are by the UID of their controller, and labelled by the XR that their label names;
+	// of these only those whose controller was not observed.
 	controlled map[types.UID][]broughtBack
 	labelled   map[string][]broughtBack
 	// listed is what XRs list; nil until somebody asks.
@@ -39,7 +41,8 @@ var shapeComposed = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 	},
 }
 
-// composedNow returns the index of what there is now. To look through all takes long where there are a hundred thousand, so it is kept until something changes.
+// composedNow returns the index of what there is now. To look through all takes long where there
+// are a hundred thousand, so it is kept until something changes.
 func (s *Snapshot) composedNow() *composedIndex {
 	if s.index != nil && s.index.at == s.clock {
 		return s.index
@@ -81,8 +84,9 @@ func (s *Snapshot) addTo(x *composedIndex, xrs map[types.UID]bool, u *unstructur
 	}
 }
 
-// unlisted returns what restores have brought back that says that the XR composed it, and that the XR does not list: it controls it; or nothing does, or an
-// earlier XR of the same name did, it has the label of the XR's tree, and no other XR lists it either.
+// unlisted returns what restores have brought back that says that the XR composed it, and that the
+// XR does not list: it controls it; or nothing does, or an earlier XR of the same name did, it has
+// the label of the XR's tree, and no other XR lists it either.
 func (s *Snapshot) unlisted(xr xp.Composite, listed map[xp.ID]bool) []broughtBack {
 	x := s.composedNow()
 	var found []broughtBack

@@ -14,8 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// changedFollowing says that somebody has had a held XR or claim follow another Composition, or another revision, than it did in the backup; "" if nobody has.
-// While it is paused Crossplane changes neither. What they want comes about when the hold is lifted, as it would without a restore, and that can delete.
+// changedFollowing says that somebody has had a held XR or claim follow another Composition, or
+// another revision, than it did in the backup; "" if nobody has. While it is paused Crossplane
+// changes neither. What they want comes about when the hold is lifted, as it would without a
+// restore, and that can delete.
 func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 	if !xp.IsPaused(u) || h.Again {
 		return ""
@@ -42,8 +44,8 @@ func changedFollowing(u *unstructured.Unstructured, h *Hold) string {
 		writtenBy(u, "who is not known, since its managedFields name nobody (kubectl get --show-managed-fields)"))
 }
 
-// policyOf is the composition update policy that u has without its hold: what it had in the backup, unless somebody has written the hold's own since, as one
-// does who pins it in Git.
+// policyOf is the composition update policy that u has without its hold: what it had in the backup,
+// unless somebody has written the hold's own since, as one does who pins it in Git.
 func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	i := xp.Instance{Unstructured: u}
 	created := u.GetCreationTimestamp()
@@ -61,9 +63,10 @@ func (h *Hold) policyOf(u *unstructured.Unstructured) *string {
 	return h.UpdatePolicy
 }
 
-// hasWritten reports whether an entry of managedFields that is newer than u is about a field at a path. Who has updated something else since has a newer entry
-// too, with what they managed in the backup: with each object that has spec.crossplane the API server's default. Of these only what they have applied
-// client-side tells.
+// hasWritten reports whether an entry of managedFields that is newer than u is about a field at a
+// path. Who has updated something else since has a newer entry too, with what they managed in the
+// backup: with each object that has spec.crossplane the API server's default. Of these only what
+// they have applied client-side tells.
 func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, path []string) bool {
 	if entry["operation"] != string(metav1.ManagedFieldsOperationUpdate) {
 		return true
@@ -82,15 +85,17 @@ func (h *Hold) hasWritten(u *unstructured.Unstructured, entry map[string]any, pa
 	return policy == xp.UpdateManual
 }
 
-// hadEntry reports whether an entry of managedFields is one of the backup, whatever time somebody has written there.
+// hadEntry reports whether an entry of managedFields is one of the backup, whatever time somebody
+// has written there.
 func (h *Hold) hadEntry(entry map[string]any) bool {
 	return slices.ContainsFunc(unpackManagers(h.Fields), func(m map[string]any) bool {
 		return m["manager"] == entry["manager"] && m["operation"] == entry["operation"] && m["time"] == entry["time"]
 	})
 }
 
-// following is the hold of an XR with the policy of its claim, which is not held any more: Crossplane carries that over to the XR each time that it reconciles
-// the claim, and v1 can't reconcile a claim again whose revision it has carried over to an XR of another policy (crossplane
+// following is the hold of an XR with the policy of its claim, which is not held any more:
+// Crossplane carries that over to the XR each time that it reconciles the claim, and v1 can't
+// reconcile a claim again whose revision it has carried over to an XR of another policy (crossplane
 // internal/controller/apiextensions/claim/syncer_ssa.go).
 func (t *tree) following(h *Hold) *Hold {
 	r, ok := t.xr.ClaimRef()
@@ -111,7 +116,8 @@ func (t *tree) following(h *Hold) *Hold {
 	return h
 }
 
-// nameOf is what can be the name of a Composition or of a revision, else "": whoever can write an XR can write anything there, of any length.
+// nameOf is what can be the name of a Composition or of a revision, else "": whoever can write an
+// XR can write anything there, of any length.
 func nameOf(s string) string {
 	if len(validation.NameIsDNSSubdomain(s, false)) > 0 {
 		return ""

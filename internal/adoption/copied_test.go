@@ -12,8 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A Composition can copy all annotations of an XR onto what it composes, and does so while the XR has its mark and is reconciled already. A backup of that has
-// the mark of the XR on its children, and no key tells in another cluster whose that is.
+// A Composition can copy all annotations of an XR onto what it composes, and does so while the XR
+// has its mark and is reconciled already. A backup of that has the mark of the XR on its children,
+// and no key tells in another cluster whose that is.
 func TestPutTakesNoMarkOfAnother(t *testing.T) {
 	xr := held(xptest.XR("x", xptest.Refs(xptest.MR("b")), xptest.Annotated(xp.AnnotationPaused, "false")), unpaused())
 	copiedOnto := func(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {

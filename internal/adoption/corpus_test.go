@@ -123,8 +123,8 @@ func specimens() map[string]specimen {
 	return all
 }
 
-// What a released version has put on is given back by each later one, for ever. "go test ./internal/adoption -run TestReleasedMarks -releasing v0.2.0" keeps
-// what the next one writes.
+// What a released version has put on is given back by each later one, for ever. "go test
+// ./internal/adoption -run TestReleasedMarks -releasing v0.2.0" keeps what the next one writes.
 func TestReleasedMarks(t *testing.T) {
 	if *releasing != "" {
 		keepSpecimens(t, *releasing)

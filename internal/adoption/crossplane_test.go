@@ -36,7 +36,8 @@ func (m *model) react() bool {
 	return reacted
 }
 
-// reactToClaim copies a claim's annotations and policy to its XR, as crossplane's claim/syncer_ssa.go does.
+// reactToClaim copies a claim's annotations and policy to its XR, as crossplane's
+// claim/syncer_ssa.go does.
 func (m *model) reactToClaim(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	if xp.IsPaused(claim) {
 		return m.told(claim, xptest.SeenPaused())

@@ -8,7 +8,8 @@ import (
 
 // A Defect is one that some versions of Crossplane have, and that a restore can run into.
 type Defect struct {
-	// From is the first version that has it, "" if all before Before do, and Before the first that has not.
+	// From is the first version that has it, "" if all before Before do, and Before the first that
+	// has not.
 	From, Before string
 	// What it does, to be put behind "Crossplane".
 	What string
@@ -24,7 +25,8 @@ var stopsWatching = Defect{ //nolint:gochecknoglobals // It is a constant.
 	Until: "restart it if what is restored stays without a word",
 }
 
-// defects are those that are known: the one place for another. A version belongs here if a restore into it, or what people do about it, can fail because of it.
+// defects are those that are known: the one place for another. A version belongs here if a restore
+// into it, or what people do about it, can fail because of it.
 var defects = []Defect{ //nolint:gochecknoglobals // It is a constant list.
 	stopsWatching,
 	{
@@ -49,7 +51,8 @@ func (i Installation) has(d Defect) bool {
 	return i.isBefore(d.Before) && (d.From == "" || i.isAtLeast(d.From))
 }
 
-// isBefore takes a candidate of a version for the version, as isAtLeast does: what is in the one is mostly in the other.
+// isBefore takes a candidate of a version for the version, as isAtLeast does: what is in the one is
+// mostly in the other.
 func (i Installation) isBefore(v string) bool {
 	have, err := version.ParseGeneric(i.Version)
 

@@ -8,9 +8,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Nothing takes back that an object is deleted. What is held stays held then, also when all that it waits for is there: Crossplane and providers do not delete
-// what is paused (crossplane internal/controller/apiextensions/composite/reconciler.go; crossplane-runtime pkg/reconciler/managed/reconciler.go), so that a
-// person can still choose. Its operation ends with that.
+// Nothing takes back that an object is deleted. What is held stays held then, also when all that it
+// waits for is there: Crossplane and providers do not delete what is paused (crossplane
+// internal/controller/apiextensions/composite/reconciler.go; crossplane-runtime
+// pkg/reconciler/managed/reconciler.go), so that a person can still choose. Its operation ends with
+// that.
 const (
 	// keepExternalNext is how external resources are kept when the XR of what manages them goes.
 	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, on v1 deletionPolicy: " +
@@ -26,7 +28,8 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	}
 	why := fmt.Sprintf("%s is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation %s",
 		xp.String(u), xp.AnnotationPaused) + keepExternalNext
-	// Foreground propagation has the garbage collector delete first what the XR owns, whether the XR is paused or not.
+	// Foreground propagation has the garbage collector delete first what the XR owns, whether the
+	// XR is paused or not.
 	too, absent := t.composedDeleted()
 	if len(too) > 0 {
 		why += "; these are deleted with it already, and their external resources as soon as their providers get to it: " + someOf(too)
@@ -38,7 +41,8 @@ func (t *tree) deleted(u *unstructured.Unstructured) string {
 	return why
 }
 
-// composedDeleted returns which of the composed resources are being deleted, and which are not there at all.
+// composedDeleted returns which of the composed resources are being deleted, and which are not
+// there at all.
 func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	for _, r := range t.hold.Refs {
 		u := t.snapshot.Get(r)
@@ -53,7 +57,8 @@ func (t *tree) composedDeleted() (too, absent []xp.Ref) {
 	return too, absent
 }
 
-// claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the next step; "" if it is not.
+// claimDeleted says what becomes of the XR's claim if that is held and is being deleted, and the
+// next step; "" if it is not.
 func (t *tree) claimDeleted() string {
 	claim, _ := t.heldClaim()
 	if claim == nil || claim.GetDeletionTimestamp() == nil {

@@ -8,8 +8,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a mode that this Crossplane does not have, it returns the name
-// of the revision that the XR follows anyway when it has its own settings back, as long as nothing that the XR composes would be left out there.
+// checkRevision waits for the revision that the XR is pinned to. If that is gone, such as one in a
+// mode that this Crossplane does not have, it returns the name of the revision that the XR follows
+// anyway when it has its own settings back, as long as nothing that the XR composes would be left
+// out there.
 func (t *tree) checkRevision() (follows string) {
 	if !t.hold.Pinned || t.xr.Revision() == "" || t.snapshot.Has(revisionRef(t.xr)) {
 		return ""
@@ -36,8 +38,9 @@ func (t *tree) checkRevision() (follows string) {
 	return ""
 }
 
-// unnamed are those of the XR's composed resources that a revision does not name, or not with their kind. One that it does not name would be deleted, and made
-// anew under another name or as another kind.
+// unnamed are those of the XR's composed resources that a revision does not name, or not with their
+// kind. One that it does not name would be deleted, and made anew under another name or as another
+// kind.
 func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	named := xp.ComposedNames(revision)
 	var unnamed []xp.Ref
@@ -55,8 +58,9 @@ func (t *tree) unnamed(revision *unstructured.Unstructured) []xp.Ref {
 	return unnamed
 }
 
-// follow takes the revision that is gone off the XR, so that Crossplane writes the newest one there itself and manages that field. Its claim is given that one
-// before: Crossplane writes that of a claim on an XR that is pinned.
+// follow takes the revision that is gone off the XR, so that Crossplane writes the newest one there
+// itself and manages that field. Its claim is given that one before: Crossplane writes that of a
+// claim on an XR that is pinned.
 func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	h, now := *t.hold, ""
 	if claim, held := t.heldClaim(); claim != nil && xp.ClaimFrom(claim).Revision() != revision {
@@ -76,7 +80,8 @@ func (t *tree) follow(u *unstructured.Unstructured, revision string) {
 	t.change(u, p, "its revision is gone; have it follow the newest one, which names all that it composes")
 }
 
-// newestRevision returns the revision that XRs follow which are on the Composition of xr and on Automatic; an empty one if none was observed.
+// newestRevision returns the revision that XRs follow which are on the Composition of xr and on
+// Automatic; an empty one if none was observed.
 func (s *Snapshot) newestRevision(xr xp.Composite) *unstructured.Unstructured {
 	newest, highest := &unstructured.Unstructured{}, int64(-1)
 	for _, u := range s.platform.revisions[xr.Composition()] {

@@ -12,7 +12,8 @@ import (
 
 // A ForceAssessment is what lifting a hold at once means.
 type ForceAssessment struct {
-	// Change takes the hold off and gives the person's own settings back. It has no Patch if there is no hold.
+	// Change takes the hold off and gives the person's own settings back. It has no Patch if there
+	// is no hold.
 	Change
 
 	// Risks are what can come of it, each with the names of what it comes to.
@@ -23,7 +24,8 @@ type ForceAssessment struct {
 	Refused string
 }
 
-// AssessForce plans to lift the hold of what r names at once, whatever is missing. Of the risks it knows those that show in what was observed.
+// AssessForce plans to lift the hold of what r names at once, whatever is missing. Of the risks it
+// knows those that show in what was observed.
 func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	w.Consent(r) // Who lifts a hold by force has said so.
 	u := w.Get(r)
@@ -64,7 +66,8 @@ func AssessForce(w *Snapshot, r xp.Ref) ForceAssessment {
 	return f.ForceAssessment
 }
 
-// HowToRelease says of what release lifts only if that is asked for, or never, what to do about it; "" if it is neither.
+// HowToRelease says of what release lifts only if that is asked for, or never, what to do about it;
+// "" if it is neither.
 func HowToRelease(u *unstructured.Unstructured, h *Hold) string {
 	switch {
 	case h.Clone != "":
@@ -127,8 +130,9 @@ func (f *forceAssessor) riskOf(r xp.Ref, format string, args ...any) {
 	f.risk("%s "+format, append([]any{r}, args...)...)
 }
 
-// composite finds what Crossplane does to an XR that it is let reconcile now (crossplane internal/controller/apiextensions/composite, composition_functions.go,
-// ObserveComposedResources and the garbage collection of what a pipeline leaves out).
+// composite finds what Crossplane does to an XR that it is let reconcile now (crossplane
+// internal/controller/apiextensions/composite, composition_functions.go, ObserveComposedResources
+// and the garbage collection of what a pipeline leaves out).
 func (f *forceAssessor) composite() {
 	xr := xp.CompositeFrom(f.u)
 	if f.hold.ownPause() {
@@ -231,7 +235,8 @@ func (f *forceAssessor) managed() {
 	f.rest()
 }
 
-// ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing else that it waits for has been said.
+// ownerless finds what becomes of an MR that is let go without its XR as its controller. Nothing
+// else that it waits for has been said.
 func (f *forceAssessor) ownerless() {
 	why := f.snapshot.riskOfOwnerless(f.u, f.hold)
 	if why == "" {

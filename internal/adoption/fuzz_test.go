@@ -26,7 +26,8 @@ func victims() []*unstructured.Unstructured {
 	}
 }
 
-// forgeries are patches that write all of what may have a plan change something else: what an XR lists, that its person has paused it, whose it is.
+// forgeries are patches that write all of what may have a plan change something else: what an XR
+// lists, that its person has paused it, whose it is.
 func forgeries() []string {
 	var patches []string
 	for _, of := range []string{
@@ -53,8 +54,9 @@ func forgeries() []string {
 	return patches
 }
 
-// FuzzNext carries on the adoption of all there is, with one object in which a tenant can have written anything. Every mark counts, as if the tenant had kept a
-// genuine one, and all was restored.
+// FuzzNext carries on the adoption of all there is, with one object in which a tenant can have
+// written anything. Every mark counts, as if the tenant had kept a genuine one, and all was
+// restored.
 func FuzzNext(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Add(uint8(6), []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"example.org/v1","kind":"Order","name":"x","uid":"uid of Order team-b/x","controller":true}]}}`))
@@ -129,7 +131,8 @@ func sayAll(t *testing.T, w *Snapshot, r xp.Ref) {
 	}
 }
 
-// checkReach fails if an object that a tenant has written makes this plugin write what is not theirs, or more than it has business with.
+// checkReach fails if an object that a tenant has written makes this plugin write what is not
+// theirs, or more than it has business with.
 func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstructured, c Change) {
 	t.Helper()
 	subject := w.Get(r)
@@ -165,7 +168,8 @@ func checkReach(t *testing.T, w *Snapshot, r xp.Ref, tenants *unstructured.Unstr
 	}
 }
 
-// isComposed reports whether an XR lists an object that nothing controls and that has the label of its tree, which a tenant can't write on what is not theirs.
+// isComposed reports whether an XR lists an object that nothing controls and that has the label of
+// its tree, which a tenant can't write on what is not theirs.
 func isComposed(xr, u *unstructured.Unstructured) bool {
 	if _, controlled := xp.Controller(u); controlled || u.GetLabels()[xp.LabelComposite] == "" {
 		return false

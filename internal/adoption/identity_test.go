@@ -41,7 +41,8 @@ func unnamed(o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.MR("b", append([]xptest.Option{xptest.Without("metadata", "annotations")}, o...)...)
 }
 
-// An MR that could be made a second time is let go when a person has said which its external resource is.
+// An MR that could be made a second time is let go when a person has said which its external
+// resource is.
 func TestNextForUnsafe(t *testing.T) {
 	unknown, inFlight := Hold{Identity: xp.Unknown}, Hold{Identity: xp.CreatePending}
 	recoverable := Hold{Identity: xp.Recoverable, Status: []string{"atProvider"}}
@@ -264,7 +265,8 @@ func TestNextObservesFirst(t *testing.T) {
 	})
 }
 
-// What a hold changes on an MR comes back in one write, for every combination, however often it is backed up while it is held and however far it got.
+// What a hold changes on an MR comes back in one write, for every combination, however often it is
+// backed up while it is held and however far it got.
 func TestMRsGetTheirOwnBack(t *testing.T) {
 	options := map[string][]xptest.Option{
 		"policies": {nil, policies(`["*"]`), policies(`["Observe","Create"]`), policies(`["Observe"]`)},

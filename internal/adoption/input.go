@@ -12,7 +12,8 @@ import (
 type Input struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Stored says that the backup has it, and By by which command that comes back, if the restore leaves it out.
+	// Stored says that the backup has it, and By by which command that comes back, if the restore
+	// leaves it out.
 	Stored bool   `json:"stored,omitempty"`
 	By     string `json:"by,omitempty"`
 }
@@ -22,8 +23,9 @@ func (i Input) Ref() xp.Ref {
 	return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: i.Namespace, Name: i.Name}
 }
 
-// ReasonInput is why an MR is held whose provider reads a Secret that is not there: providers that make passwords make another one then, and change that of a
-// database that is there (upjet's PasswordGenerator), and others fail.
+// ReasonInput is why an MR is held whose provider reads a Secret that is not there: providers that
+// make passwords make another one then, and change that of a database that is there (upjet's
+// PasswordGenerator), and others fail.
 func ReasonInput(in Input) string { return "restored from a backup; " + in.missing() }
 
 // causeInput is the cause of what waits for a Secret that a provider reads.
@@ -32,7 +34,8 @@ const causeInput = "a Secret that its provider reads is missing"
 // waitInput is why an MR is held that nobody has looked for the Secrets of.
 const waitInput = "it is held until the Secrets that its provider reads are there"
 
-// missingInput says why u, which is held, waits for a Secret that its provider reads; "" if it doesn't.
+// missingInput says why u, which is held, waits for a Secret that its provider reads; "" if it
+// doesn't.
 func (s *Snapshot) missingInput(u *unstructured.Unstructured, h *Hold) string {
 	if s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""
@@ -88,7 +91,8 @@ func (i Input) next() string {
 	}
 }
 
-// Inputs returns the Secrets of any type that somebody waits for: because providers read them, or because they were published with a secret store.
+// Inputs returns the Secrets of any type that somebody waits for: because providers read them, or
+// because they were published with a secret store.
 func (s *Snapshot) Inputs() []xp.Ref {
 	var refs []xp.Ref
 	s.each(func(f *observedObject) { refs = append(append(refs, f.inputs()...), f.stored()...) })

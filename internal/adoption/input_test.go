@@ -24,7 +24,8 @@ const releaseNowhere = "Secret shop/sh.helm.release.v1.shop.v3, in which Helm ke
 	"what is there, with new passwords where the chart makes some; it is not in the backup; bring it back from another one, or, if the chart may be installed again, " +
 	"let this go with release --force"
 
-// reading is u on hold until the Secrets that its provider reads are there, changed by the options after that.
+// reading is u on hold until the Secrets that its provider reads are there, changed by the options
+// after that.
 func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonInput(in), Inputs: []Input{in}}); err != nil {
@@ -34,7 +35,8 @@ func reading(u *unstructured.Unstructured, in Input, o ...xptest.Option) *unstru
 	return xptest.With(u, o...)
 }
 
-// A provider that makes passwords makes another where the Secret with that of a database is missing, and changes the password of the database that is there.
+// A provider that makes passwords makes another where the Secret with that of a database is
+// missing, and changes the password of the database that is there.
 func TestNextAwaitsWhatAProviderReads(t *testing.T) {
 	mr, local, x := xptest.MR("db"), xptest.NamespacedMR("db"), xptest.XR("x")
 	input := Input{Namespace: "infra", Name: "password"}

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An Installation is the Crossplane that runs in a cluster; the zero value is one that was not found.
+// An Installation is the Crossplane that runs in a cluster; the zero value is one that was not
+// found.
 type Installation struct {
 	// Namespace and Name of its Deployment.
 	Namespace, Name string
@@ -43,14 +44,16 @@ func IsOfCrossplane(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind() == KindDeployment && xp.Label(u, labelOfChart) == chart
 }
 
-// FindInstallation returns the Crossplane that the Deployments of its chart are of; the zero value is none.
+// FindInstallation returns the Crossplane that the Deployments of its chart are of; the zero value
+// is none.
 func FindInstallation(deployments []*unstructured.Unstructured) Installation {
 	// The RBAC manager is of the same chart.
 	found := slices.DeleteFunc(slices.Clone(deployments), func(u *unstructured.Unstructured) bool { return strings.HasSuffix(u.GetName(), "-rbac-manager") })
 	if len(found) == 0 {
 		return Installation{}
 	}
-	// Whoever can make a Deployment can give it the label. Tenants can't in the namespace that Crossplane's documentation has it installed in.
+	// Whoever can make a Deployment can give it the label. Tenants can't in the namespace that
+	// Crossplane's documentation has it installed in.
 	isOther := func(u *unstructured.Unstructured) bool {
 		return u.GetNamespace() != namespaceCrossplane || wanted(u) == 0
 	}
@@ -94,7 +97,8 @@ func ready(u *unstructured.Unstructured) int64 {
 	return n
 }
 
-// versionOf returns the version of a Deployment of Crossplane's chart: that of its image, or else that of the chart, which has the same.
+// versionOf returns the version of a Deployment of Crossplane's chart: that of its image, or else
+// that of the chart, which has the same.
 func versionOf(u *unstructured.Unstructured) string {
 	containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
 	for _, entry := range containers {

@@ -13,7 +13,8 @@ import (
 // A Leftover is a Usage that an XR composed once and that no XR lists any more.
 type Leftover struct {
 	Usage *unstructured.Unstructured
-	// XR is the one that it concerns: its own, if that is still there, else the one that composes what it protects.
+	// XR is the one that it concerns: its own, if that is still there, else the one that composes
+	// what it protects.
 	XR *unstructured.Unstructured
 	// Why it is one.
 	Why string
@@ -29,8 +30,9 @@ func (l Leftover) Next() string {
 	return "if that is not in use any more, clear it with: " + xp.ClearUsage(l.Usage)
 }
 
-// Leftovers finds the Usages that XRs left behind, as Crossplane before v1.18.2 did when a Composition dropped them (crossplane #5880). Usages are all of
-// those with the label of a composite, and xrs all XRs of the kinds that matter.
+// Leftovers finds the Usages that XRs left behind, as Crossplane before v1.18.2 did when a
+// Composition dropped them (crossplane #5880). Usages are all of those with the label of a
+// composite, and xrs all XRs of the kinds that matter.
 func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 	f := xrIndex{
 		kinds: map[schema.GroupKind]bool{}, byUID: map[types.UID]*unstructured.Unstructured{}, lists: map[xp.ID]*unstructured.Unstructured{},
@@ -53,7 +55,8 @@ func Leftovers(usages, xrs []*unstructured.Unstructured) []Leftover {
 type xrIndex struct {
 	kinds map[schema.GroupKind]bool
 	byUID map[types.UID]*unstructured.Unstructured
-	// lists says which XR lists an object, and roots which is at the top of a tree, by namespace and name.
+	// lists says which XR lists an object, and roots which is at the top of a tree, by namespace
+	// and name.
 	lists map[xp.ID]*unstructured.Unstructured
 	roots map[string]*unstructured.Unstructured
 }
@@ -70,7 +73,8 @@ func (f xrIndex) add(xr *unstructured.Unstructured) {
 	}
 }
 
-// leftoverOf returns the XR that a Usage is a leftover of, and why it is one; nil if it is none, or nobody here can tell.
+// leftoverOf returns the XR that a Usage is a leftover of, and why it is one; nil if it is none, or
+// nobody here can tell.
 func (f xrIndex) leftoverOf(usage *unstructured.Unstructured) (*unstructured.Unstructured, string) {
 	lists := f.lists[xp.RefTo(usage).ID()]
 	c, controlled := xp.Controller(usage)

@@ -12,14 +12,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// maxManagers is how many bytes of who has managed the settings that a hold changed are kept. Whoever can write an object can write any number of them.
+// maxManagers is how many bytes of who has managed the settings that a hold changed are kept.
+// Whoever can write an object can write any number of them.
 const maxManagers = 2 << 10
 
-// lift plans to take the hold off u and to give the person's own settings back, so that nobody can tell by its managedFields that it was held. An API server
-// has whoever changes a field manage it, and nobody else. So a setting that is given back is written under the name of who manages it, if that is one, and they
-// have not applied it server-side; one that nobody manages, as the API server has set it by default, comes back by itself when this plugin does not apply its
-// own any more. Then one request does. Otherwise it takes two: the settings come back, with a mark that says who managed them, and then the mark goes, with all
-// managedFields as they are to be. If nothing comes between, that is one poll; if something does, the mark is there to go on with.
+// lift plans to take the hold off u and to give the person's own settings back, so that nobody can
+// tell by its managedFields that it was held. An API server has whoever changes a field manage it,
+// and nobody else. So a setting that is given back is written under the name of who manages it, if
+// that is one, and they have not applied it server-side; one that nobody manages, as the API server
+// has set it by default, comes back by itself when this plugin does not apply its own any more.
+// Then one request does. Otherwise it takes two: the settings come back, with a mark that says who
+// managed them, and then the mark goes, with all managedFields as they are to be. If nothing comes
+// between, that is one poll; if something does, the mark is there to go on with.
 func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 	if h.Freed {
 		return Change{Target: u, Patch: freed(u, h), Step: step}
@@ -81,7 +85,8 @@ func managersIn(h *Hold) []map[string]any {
 	return managers
 }
 
-// repin adds to a patch that u is to be pinned again, and has the hold keep what somebody has set meanwhile, and who manages that.
+// repin adds to a patch that u is to be pinned again, and has the hold keep what somebody has set
+// meanwhile, and who manages that.
 func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	inst := xp.Instance{Unstructured: u}
 	path := inst.UpdatePolicyPath()
@@ -93,7 +98,8 @@ func (h *Hold) repin(u *unstructured.Unstructured, p map[string]any) {
 	set(p, xp.UpdateManual, path...)
 }
 
-// leavePause has the hold keep who manages the person's own value of the pause, which is removed with the hold's until that comes back.
+// leavePause has the hold keep who manages the person's own value of the pause, which is removed
+// with the hold's until that comes back.
 func (h *Hold) leavePause(u *unstructured.Unstructured) {
 	if h.Paused != nil {
 		h.Managers = packedManagers(managersOf(managersBesides(u), [][]string{{"metadata", "annotations", xp.AnnotationPaused}}))
@@ -171,7 +177,8 @@ func managersOf(managers []map[string]any, fields [][]string) []map[string]any {
 	return of
 }
 
-// writesAs reports whether who manages all of some fields is who manages them after they were patched under their name.
+// writesAs reports whether who manages all of some fields is who manages them after they were
+// patched under their name.
 func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]string) bool {
 	for _, path := range fields {
 		if _, ok := managedAt(manager, path); !ok {
@@ -183,7 +190,8 @@ func writesAs(u *unstructured.Unstructured, manager map[string]any, fields [][]s
 	return name != "" && manager["operation"] == "Update" && manager["apiVersion"] == u.GetAPIVersion()
 }
 
-// freed is the patch that takes the mark off what has its own settings back, and has those manage them who did before, unless somebody has changed one since.
+// freed is the patch that takes the mark off what has its own settings back, and has those manage
+// them who did before, unless somebody has changed one since.
 func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	p := patch(u, map[string]any{AnnotationHold: nil})
 	entries := entriesOf(u)
@@ -203,7 +211,8 @@ func freed(u *unstructured.Unstructured, h *Hold) map[string]any {
 	return p
 }
 
-// withEntries are managedFields as they are written. An API server takes an empty list for none that are written.
+// withEntries are managedFields as they are written. An API server takes an empty list for none
+// that are written.
 func withEntries(entries []map[string]any) []any {
 	list := make([]any, 0, len(entries)+1)
 	for _, m := range entries {
@@ -216,7 +225,8 @@ func withEntries(entries []map[string]any) []any {
 	return list
 }
 
-// ownEntry returns one entry of managedFields with all the fields that this plugin has applied or patched; nil if there are none.
+// ownEntry returns one entry of managedFields with all the fields that this plugin has applied or
+// patched; nil if there are none.
 func ownEntry(entries []map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, m := range entries {
@@ -228,7 +238,8 @@ func ownEntry(entries []map[string]any) map[string]any {
 	return withFields(map[string]any{}, all)
 }
 
-// manageAgain has a manager manage those fields again that are still as this plugin has written them.
+// manageAgain has a manager manage those fields again that are still as this plugin has written
+// them.
 func manageAgain(entries []map[string]any, manager, ours map[string]any, paths [][]string) []map[string]any {
 	fields := map[string]any{}
 	for _, path := range paths {
@@ -280,7 +291,8 @@ func withFields(entry, fields map[string]any) map[string]any {
 	return entry
 }
 
-// isSame reports whether two entries of managedFields are of the same manager, whenever they were written.
+// isSame reports whether two entries of managedFields are of the same manager, whenever they were
+// written.
 func isSame(a, b map[string]any) bool {
 	for _, key := range []string{"manager", "operation", "apiVersion", "subresource"} {
 		x, _ := a[key].(string)
@@ -315,7 +327,8 @@ func union(a, b map[string]any) map[string]any {
 // selfField is how a set of fields has the field that it is of, besides what is in that.
 const selfField = "."
 
-// wholeField returns a set of fields that says that the field which it is of is one of them, where it is the only one.
+// wholeField returns a set of fields that says that the field which it is of is one of them, where
+// it is the only one.
 func wholeField(fields map[string]any) map[string]any {
 	if len(fields) == 0 {
 		return map[string]any{selfField: map[string]any{}}
@@ -324,7 +337,8 @@ func wholeField(fields map[string]any) map[string]any {
 	return fields
 }
 
-// Finish plans to take the mark off what has its own settings back; ok is false if u is not that. It does not verify the mark.
+// Finish plans to take the mark off what has its own settings back; ok is false if u is not that.
+// It does not verify the mark.
 func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	h, err := HoldOf(u)
 	if err != nil || h == nil || !h.Freed {
@@ -334,12 +348,14 @@ func Finish(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: freed(u, h), Step: stepFreed}, true
 }
 
-// IsFreed reports whether u has a mark that says that it has its own settings back. Whoever can write u can write that.
+// IsFreed reports whether u has a mark that says that it has its own settings back. Whoever can
+// write u can write that.
 func IsFreed(u *unstructured.Unstructured) bool {
 	return strings.Contains(xp.Annotation(u, AnnotationHold), `"freed":true`)
 }
 
-// WithoutOwn is the patch that has this plugin manage nothing of u any more; ok is false if it does not.
+// WithoutOwn is the patch that has this plugin manage nothing of u any more; ok is false if it does
+// not.
 func WithoutOwn(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	entries := entriesOf(u)
 	others := slices.DeleteFunc(slices.Clone(entries), isOwn)

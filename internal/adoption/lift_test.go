@@ -18,7 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server keeps managedFields as an API server does, with its code, and defaults the composition update policy of XRs.
+// A server keeps managedFields as an API server does, with its code, and defaults the composition
+// update policy of XRs.
 type server struct {
 	t      *testing.T
 	fields *managedfields.FieldManager
@@ -148,7 +149,8 @@ func TestLiftLeavesNoManager(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
-		// make makes the object that is backed up, and during is what somebody does while it is held.
+		// make makes the object that is backed up, and during is what somebody does while it is
+		// held.
 		make   func(s *server)
 		during func(s *server)
 		of     Hold
@@ -318,7 +320,8 @@ func bySet(t *testing.T, entries []metav1.ManagedFieldsEntry) map[string]any {
 	return sets
 }
 
-// What had Velero bring a connection secret along is left on the object by a Velero that does not know it.
+// What had Velero bring a connection secret along is left on the object by a Velero that does not
+// know it.
 func TestLiftTakesOffWhatVeleroLeaves(t *testing.T) {
 	mr := xptest.MR("b", xptest.PublishesTo("infra", "s"))
 	u := awaiting(mr, xptest.Annotated(xp.AnnotationMustRestore, "true"))

@@ -15,8 +15,9 @@ import (
 // lostNext is the next step when something was made anew.
 const lostNext = "nothing of that is deleted by itself. Have them stop, and choose which are to stay: docs/gitops.md, \"The hold was taken off\""
 
-// planUnheld is the Plan for an XR that is not held and that a restore has created, if whoever asks has not lifted its hold; p is its Plan if it was. That it has
-// all that it lists proves nothing, since what it lists is what Crossplane has made of it.
+// planUnheld is the Plan for an XR that is not held and that a restore has created, if whoever asks
+// has not lifted its hold; p is its Plan if it was. That it has all that it lists proves nothing,
+// since what it lists is what Crossplane has made of it.
 func (t *tree) planUnheld(p Plan) Plan {
 	w, u := t.snapshot, t.xr.Unstructured
 	if !w.isSuspect(u) {
@@ -49,13 +50,15 @@ func (t *tree) planUnheld(p Plan) Plan {
 	return p
 }
 
-// lacksItsHold reports whether what has lost its hold can have it back: Crossplane has done nothing with it, or it is to be in quarantine and has lost nothing.
+// lacksItsHold reports whether what has lost its hold can have it back: Crossplane has done nothing
+// with it, or it is to be in quarantine and has lost nothing.
 func (s *Snapshot) lacksItsHold(u *unstructured.Unstructured, lost []xp.Ref) bool {
 	return !isReconciledHere(u) || s.isQuarantineBroken(u) && len(lost) == 0
 }
 
-// lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was reconciling it: it lists what it was about to make. lost is false
-// if it lists all that was restored of what it composed.
+// lostBefore is the Plan for an XR of which the hold was put on again while Crossplane was
+// reconciling it: it lists what it was about to make. lost is false if it lists all that was
+// restored of what it composed.
 func (t *tree) lostBefore() (p Plan, lost bool) {
 	if !t.hold.Again {
 		return Plan{}, false
@@ -71,13 +74,16 @@ func (t *tree) lostBefore() (p Plan, lost bool) {
 		xp.String(t.xr.Unstructured), someOf(back), someOf(anew), xp.ReleaseCommand(xp.RefTo(t.xr.Unstructured)))}, true
 }
 
-// lostPlan is the Plan for what has lost something since somebody has taken its hold off. Of that it says first who it is and who has probably done that.
+// lostPlan is the Plan for what has lost something since somebody has taken its hold off. Of that
+// it says first who it is and who has probably done that.
 func lostPlan(u *unstructured.Unstructured, format string, args ...any) Plan {
 	return Plan{Lost: true, Change: unpin(u), Failed: fmt.Sprintf(format, append([]any{xp.String(u), removedBy(u)}, args...)...)}
 }
 
-// replaced returns what restores have brought back of what an XR composed and that it does not list any more, and what it lists in its place that is younger
-// than the XR and that no restore has created; with missing also what does not exist yet. It is not known if somebody has to look first.
+// replaced returns what restores have brought back of what an XR composed and that it does not list
+// any more, and what it lists in its place that is younger than the XR and that no restore has
+// created; with missing also what does not exist yet. It is not known if somebody has to look
+// first.
 func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref, known bool) {
 	s.addReadOfAll()
 	refs, err := xr.ResourceRefs()
@@ -115,7 +121,8 @@ func (s *Snapshot) replaced(xr xp.Composite, missing bool) (lost, anew []xp.Ref,
 	return lost, anew, known
 }
 
-// replacementAt returns in which place something is that an XR lists, if it was made anew; with missing also if it does not exist.
+// replacementAt returns in which place something is that an XR lists, if it was made anew; with
+// missing also if it does not exist.
 func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p place, ok bool) {
 	u := s.get(r.ID())
 	if u == nil {
@@ -125,7 +132,8 @@ func (s *Snapshot) replacementAt(xr xp.Composite, r xp.Ref, missing bool) (p pla
 	return placeOf(u), isReplacement(s, xr.Unstructured, u)
 }
 
-// isReconciledHere reports whether Crossplane has reconciled an object since it was created here. Status may be that of the backup, and then it is older.
+// isReconciledHere reports whether Crossplane has reconciled an object since it was created here.
+// Status may be that of the backup, and then it is older.
 func isReconciledHere(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	switch {
@@ -138,8 +146,8 @@ func isReconciledHere(u *unstructured.Unstructured) bool {
 	}
 }
 
-// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of its claim, or the pause; ok is false if nobody has, or it did
-// no harm.
+// interfered is the Plan for a held XR if somebody has taken its hold off for a while, or that of
+// its claim, or the pause; ok is false if nobody has, or it did no harm.
 func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if p, ok = t.overtaken(); ok {
 		return p, ok
@@ -154,8 +162,9 @@ func (t *tree) interfered(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return t.withoutPause(u)
 }
 
-// lostClaim is the Plan for a held XR whose claim came back with it, was reconciled without its hold and without its reference to the XR, as one is that was
-// replaced, and has another XR now; lost is false if it has not.
+// lostClaim is the Plan for a held XR whose claim came back with it, was reconciled without its
+// hold and without its reference to the XR, as one is that was replaced, and has another XR now;
+// lost is false if it has not.
 func (t *tree) lostClaim() (p Plan, lost bool) {
 	claim, came := t.claimOfThisRestore()
 	if !came {
@@ -173,7 +182,8 @@ func (t *tree) lostClaim() (p Plan, lost bool) {
 		"another XR for it: %s; %s", xp.String(t.xr.Unstructured), xp.String(claim), removedBy(claim), r, lostNext)}, true
 }
 
-// claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began that asks.
+// claimOfThisRestore returns the claim that the XR names, if it was created since the Restore began
+// that asks.
 func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) {
 	r, named := t.xr.ClaimRef()
 	if !named || t.snapshot.investigation == nil {
@@ -188,7 +198,8 @@ func (t *tree) claimOfThisRestore() (claim *unstructured.Unstructured, ok bool) 
 	return claim, t.snapshot.restored[claim.GetUID()] || !began.IsZero() && !claim.GetCreationTimestamp().Time.Before(began)
 }
 
-// planUnheldClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists is judged with that.
+// planUnheldClaim is the Plan for a claim that is not held, as judged is for XRs. What its XR lists
+// is judged with that.
 func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	u := claim.Unstructured
 	if !s.isSuspect(u) || !s.isRequested(u) {
@@ -209,7 +220,8 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
 			"it composed; %s", r, lostNext)
 	default:
-		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The XR's plan goes on with both.
+		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The
+		// XR's plan goes on with both.
 		if isOurPause(u) {
 			t := tree{snapshot: s}
 			t.wait(true, "%s: its hold was taken off, and its pause was not; %s goes on with both", xp.RefTo(u), r)
@@ -231,7 +243,8 @@ func isReplacement(w *Snapshot, than, u *unstructured.Unstructured) bool {
 	return !w.restored[u.GetUID()] && !u.GetCreationTimestamp().Time.Before(than.GetCreationTimestamp().Time)
 }
 
-// planUnheldManaged is the Plan for an MR that is not held, as judged is for XRs: only creating another external resource does harm.
+// planUnheldManaged is the Plan for an MR that is not held, as judged is for XRs: only creating
+// another external resource does harm.
 func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	if !s.isSuspect(u) || !s.isRequested(u) {
 		return Plan{Done: true}
@@ -249,7 +262,8 @@ func (s *Snapshot) planUnheldManaged(u *unstructured.Unstructured) Plan {
 	return Plan{Done: true}
 }
 
-// createdAnew is the Plan for an MR of which the provider has created another external resource since it was restored; ok is false if it has not.
+// createdAnew is the Plan for an MR of which the provider has created another external resource
+// since it was restored; ok is false if it has not.
 func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 	when, ok := createdHere(u)
 	if !ok {
@@ -261,7 +275,8 @@ func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
 
-// createdHere returns when the provider of an MR has created an external resource, or was about to, if that was after the MR was restored.
+// createdHere returns when the provider of an MR has created an external resource, or was about to,
+// if that was after the MR was restored.
 func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	created := u.GetCreationTimestamp().Time
 	for _, name := range []string{xp.AnnotationCreateSucceeded, xp.AnnotationCreatePending} {
@@ -273,7 +288,8 @@ func createdHere(u *unstructured.Unstructured) (when time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// NeedsManagers reports whether planning for what is not held needs to know who has written it: an MR that was restored, or a Secret that is to get a controller.
+// NeedsManagers reports whether planning for what is not held needs to know who has written it: an
+// MR that was restored, or a Secret that is to get a controller.
 func NeedsManagers(u *unstructured.Unstructured) bool {
 	if xp.IsConnectionSecret(u) {
 		_, controlled := xp.Controller(u)
@@ -288,7 +304,8 @@ func NeedsManagers(u *unstructured.Unstructured) bool {
 	return created || xp.OnlyObserves(u)
 }
 
-// Losses returns what is to be told of those of which somebody else has taken the hold off and that have no mark that could say so, in a stable order.
+// Losses returns what is to be told of those of which somebody else has taken the hold off and that
+// have no mark that could say so, in a stable order.
 func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
 	var notices []Notice
 	for id, p := range plans {

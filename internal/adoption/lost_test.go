@@ -179,7 +179,8 @@ func TestNextJudgesAnUnheldXR(t *testing.T) {
 	})
 }
 
-// Of several Restores at a time each judges what it has created: one does not know what the others wait for.
+// Of several Restores at a time each judges what it has created: one does not know what the others
+// wait for.
 func TestNextLeavesToOtherRestores(t *testing.T) {
 	ofAnother := xptest.Labelled(xp.LabelRestore, "tuesday")
 	pause := []string{"metadata", "annotations", xp.AnnotationPaused}
@@ -219,7 +220,8 @@ func TestNextLeavesToOtherRestores(t *testing.T) {
 	})
 }
 
-// Whoever asks has to look for what an XR composes before it counts as adopted, but not for what nobody asks for.
+// Whoever asks has to look for what an XR composes before it counts as adopted, but not for what
+// nobody asks for.
 func TestNextLooksForWhatIsAsked(t *testing.T) {
 	xr, back, anew := lostTree()
 	listed := map[string]bool{}

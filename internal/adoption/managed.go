@@ -83,7 +83,8 @@ func (t *tree) letGo(r xp.Ref, u *unstructured.Unstructured) bool {
 		return true
 	}
 	e := managedStepOf(t.snapshot, u, h)
-	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what nobody does has an operation of its own.
+	// The refs in a mark are what somebody wrote into it. What the XR controls is its own; what
+	// nobody does has an operation of its own.
 	switch c, controlled := xp.Controller(u); {
 	case controlled && c.UID != t.xr.GetUID():
 		return false
@@ -116,8 +117,10 @@ func (t *tree) awaitManaged(r xp.Ref, u *unstructured.Unstructured, e managedSte
 	}
 }
 
-// managedStepOf plans the end of the hold of an MR, when all items are restored: its XR is its controller, if that was at work -> its external resource is known -> its
-// connection secret is there, and so are those that its provider reads -> observed, if it is to be observed first -> its own settings back.
+// managedStepOf plans the end of the hold of an MR, when all items are restored: its XR is its
+// controller, if that was at work -> its external resource is known -> its connection secret is
+// there, and so are those that its provider reads -> observed, if it is to be observed first -> its
+// own settings back.
 func managedStepOf(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedStep {
 	if h.Freed {
 		return managedStep{Change: w.key.lift(u, h, stepFreed), why: waitLetGo, moving: true}
@@ -171,7 +174,8 @@ func heldManagedStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managed
 	return managedStep{Change: w.key.lift(u, h, step), why: why, moving: true}
 }
 
-// notReconciled is an end of the hold of an MR with why its provider says nothing, if it waits for that and the reason is known.
+// notReconciled is an end of the hold of an MR with why its provider says nothing, if it waits for
+// that and the reason is known.
 func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) managedStep {
 	if !e.moving || e.Patch != nil {
 		return e
@@ -183,7 +187,8 @@ func (s *Snapshot) notReconciled(u *unstructured.Unstructured, e managedStep) ma
 	return e
 }
 
-// lastStep returns the step that lets an MR go, and why that waits until it is taken. That its connection secret is back is said only if it is.
+// lastStep returns the step that lets an MR go, and why that waits until it is taken. That its
+// connection secret is back is said only if it is.
 func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why string) {
 	const back = "give its own settings back"
 	r, publishes := xp.SecretRef(u)
@@ -200,7 +205,8 @@ func (s *Snapshot) lastStep(u *unstructured.Unstructured, h *Hold) (step, why st
 	}
 }
 
-// whilePaused says what an MR waits for before its provider may look at it; nothing if that is over.
+// whilePaused says what an MR waits for before its provider may look at it; nothing if that is
+// over.
 func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedStep {
 	if !xp.IsPaused(u) {
 		return managedStep{}
@@ -215,11 +221,13 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	if missing := xp.MissingStatus(u, h.Status); len(missing) > 0 {
 		return managedStep{why: whyStatus(u, missing)}
 	}
-	// A provider's word counts if it comes after the one that the MR is paused: status can be as old as the backup.
+	// A provider's word counts if it comes after the one that the MR is paused: status can be as
+	// old as the backup.
 	if counts := h.Observes || h.Identity != "" && len(h.Status) > 0; counts && !h.ownPause() && !isSeenPaused(u) {
 		e := managedStep{why: "its provider has not noticed that it is paused; is the provider running?", moving: true, silent: true}
-		// It may have, before Velero brought the status back; and it does not look at a status, nor at what a person says of a creation
-		// (crossplane-runtime, resource.DesiredStateChanged). Of thousands that is so for hundreds, so each is asked for once, at the first poll.
+		// It may have, before Velero brought the status back; and it does not look at a status, nor
+		// at what a person says of a creation (crossplane-runtime, resource.DesiredStateChanged).
+		// Of thousands that is so for hundreds, so each is asked for once, at the first poll.
 		if len(h.Status) > 0 && h.Polled == "" {
 			after := *h
 			after.Polled = s.now.UTC().Format(time.RFC3339)
@@ -232,15 +240,17 @@ func (s *Snapshot) whilePaused(u *unstructured.Unstructured, h *Hold) managedSte
 	return managedStep{}
 }
 
-// isSettled reports whether an MR that was held because of its identity makes no second external resource when it is let go: a person has said which
-// its external resource is, or, in the way that Crossplane has for it, that there is none.
+// isSettled reports whether an MR that was held because of its identity makes no second external
+// resource when it is let go: a person has said which its external resource is, or, in the way that
+// Crossplane has for it, that there is none.
 func isSettled(u *unstructured.Unstructured, h *Hold) bool {
 	_, pending := u.GetAnnotations()[xp.AnnotationCreatePending]
 
 	return h.Identity == "" || xp.IdentityOf(u) == xp.Known || h.Identity == xp.CreatePending && !pending || !h.Observes && !xp.MayCreate(u)
 }
 
-// WhyHeld says why an MR of the given identity is held, and what to do. The id is what its provider calls the external resource, if it says.
+// WhyHeld says why an MR of the given identity is held, and what to do. The id is what its provider
+// calls the external resource, if it says.
 func WhyHeld(i xp.Identity, id string) string {
 	switch i { //nolint:exhaustive // The others are not held.
 	case xp.CreatePending:
@@ -259,7 +269,8 @@ func WhyHeld(i xp.Identity, id string) string {
 // ReasonObserve is why an MR is held that is to be observed first.
 const ReasonObserve = "restored from a backup; it only observes until its provider has found its external resource. " + lifted
 
-// ReasonEarly is why an MR is held that comes back ahead of others: its provider could make what it does not find and what comes later.
+// ReasonEarly is why an MR is held that comes back ahead of others: its provider could make what it
+// does not find and what comes later.
 const ReasonEarly = "restored from a backup; its provider is kept from reconciling it until everything is restored. " + lifted
 
 // ReasonMarked is why an MR is held that was when it was backed up, by an earlier restore.
@@ -268,7 +279,8 @@ const ReasonMarked = "restored from a backup that was taken while it was held. "
 // ReasonStatus is why an MR is held that gets its status back.
 const ReasonStatus = "restored from a backup; it is kept from being reconciled until its status is back. " + lifted
 
-// saveOriginals puts the policies and the status of u into the hold, and changes those of u, which is about to be created.
+// saveOriginals puts the policies and the status of u into the hold, and changes those of u, which
+// is about to be created.
 func (h *Hold) saveOriginals(u *unstructured.Unstructured, of Hold, earlier *Hold) error {
 	h.Identity = of.Identity
 	switch {

@@ -14,17 +14,21 @@ import (
 // FieldManager names this plugin in managedFields.
 const FieldManager = xp.Program
 
-// ManageHold has the plugin manage what its hold has put on u, which is about to be created from what it is in the backup, from the moment that the backup's
-// managedFields are there. Velero creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What nobody manages in them is
-// removed with the map that it is in, when whoever manages that gives it up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply"
-// managed, and with it would go the mark and the pause. It is as if this plugin had applied it server-side, which Applied goes on with. It does nothing if u
-// has no managedFields, or some that can't be read: then Velero writes none back, and goes on managing all that it has created.
+// ManageHold has the plugin manage what its hold has put on u, which is about to be created from
+// what it is in the backup, from the moment that the backup's managedFields are there. Velero
+// creates an object, and then writes these back (velero pkg/restore/restore.go, restoreItem). What
+// nobody manages in them is removed with the map that it is in, when whoever manages that gives it
+// up: "kubectl apply --server-side" gives up metadata.annotations that "kubectl apply" managed, and
+// with it would go the mark and the pause. It is as if this plugin had applied it server-side,
+// which Applied goes on with. It does nothing if u has no managedFields, or some that can't be
+// read: then Velero writes none back, and goes on managing all that it has created.
 func ManageHold(u, backup *unstructured.Unstructured, now time.Time) {
 	entries, found, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || !found || len(entries) == 0 || !xp.HasAnnotation(u, AnnotationHold) {
 		return
 	}
-	// What an earlier hold has put on is not what this one has, and anybody can have written an entry under this name.
+	// What an earlier hold has put on is not what this one has, and anybody can have written an
+	// entry under this name.
 	entries = slices.DeleteFunc(entries, func(entry any) bool {
 		m, ok := entry.(map[string]any)
 
@@ -54,7 +58,8 @@ func heldPaths(u *unstructured.Unstructured) [][]string {
 	return [][]string{{"spec", "managementPolicies"}, xp.Instance{Unstructured: u}.UpdatePolicyPath()}
 }
 
-// managedPaths are all fields that a hold changes; of a Secret, which none does, its data, whose manager has made its owner one.
+// managedPaths are all fields that a hold changes; of a Secret, which none does, its data, whose
+// manager has made its owner one.
 func managedPaths(u *unstructured.Unstructured) [][]string {
 	if xp.IsConnectionSecret(u) {
 		return [][]string{{"data"}, {"type"}}
@@ -67,8 +72,9 @@ func managedPaths(u *unstructured.Unstructured) [][]string {
 	return paths
 }
 
-// Managers returns who manages what of u, as its managedFields say: all of them, but of their fields only those that a hold changes, and of this plugin's all.
-// What can't be read is left out. It returns nil if there are none.
+// Managers returns who manages what of u, as its managedFields say: all of them, but of their
+// fields only those that a hold changes, and of this plugin's all. What can't be read is left out.
+// It returns nil if there are none.
 func Managers(u *unstructured.Unstructured) []any {
 	var managers []any
 	paths := managedPaths(u)
@@ -106,7 +112,8 @@ func entriesOf(u *unstructured.Unstructured) []map[string]any {
 	return entries
 }
 
-// managedAt returns what an entry of managedFields has of a field and what is in it; ok is false if that is not among its fields.
+// managedAt returns what an entry of managedFields has of a field and what is in it; ok is false if
+// that is not among its fields.
 func managedAt(entry map[string]any, path []string) (of any, ok bool) {
 	of, ok, err := unstructured.NestedFieldNoCopy(entry, append([]string{"fieldsV1"}, fieldNames(path)...)...)
 

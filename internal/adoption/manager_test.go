@@ -82,7 +82,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// Whoever can write to a bucket can write anything as managedFields, and whoever can write an object can write any name and field into them.
+// Whoever can write to a bucket can write anything as managedFields, and whoever can write an
+// object can write any name and field into them.
 func FuzzManagers(f *testing.F) {
 	for _, seed := range []string{
 		`[]`, `[{}]`, `"x"`, `[7]`, `[{"manager":7}]`, `[{"manager":"velero-plugin-for-crossplane","operation":"Update","fieldsV1":"x"}]`,

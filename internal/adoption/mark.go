@@ -15,35 +15,43 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AnnotationHold is the mark of an object that this plugin holds. Crossplane copies the annotations of a claim to its XR, except those of Kubernetes, which it
-// tells by the end of their domain (crossplane internal/controller/apiextensions/claim/object.go, withoutReservedK8sEntries). So what stands on a claim never
-// gets onto its cluster-scoped XR, and the mark of an XR that was removed does not come back.
+// AnnotationHold is the mark of an object that this plugin holds. Crossplane copies the annotations
+// of a claim to its XR, except those of Kubernetes, which it tells by the end of their domain
+// (crossplane internal/controller/apiextensions/claim/object.go, withoutReservedK8sEntries). So
+// what stands on a claim never gets onto its cluster-scoped XR, and the mark of an XR that was
+// removed does not come back.
 const AnnotationHold = "velero.crossplane.x-k8s.io/hold"
 
 // KeySize is the least number of bytes that a Key has.
 const KeySize = sha256.Size
 
-// ErrForged is the error of a mark that this plugin did not write on this object, or that was changed since.
+// ErrForged is the error of a mark that this plugin did not write on this object, or that was
+// changed since.
 var ErrForged = errors.New("this plugin did not write it on this object, or somebody has changed it since")
 
-// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a function copies all annotations of an XR onto what it
-// composes.
+// errCopied is ErrForged of a mark that says itself that it is that of another object, as when a
+// function copies all annotations of an XR onto what it composes.
 var errCopied = fmt.Errorf("it is that of another object: %w", ErrForged)
 
-// Format is the newest format of marks that this version of the plugin reads, and the one that it writes, without saying so: it is the first (docs/formats.md).
+// Format is the newest format of marks that this version of the plugin reads, and the one that it
+// writes, without saying so: it is the first (docs/formats.md).
 const Format = 1
 
-// ErrNewer is the error of a mark that a newer version of this plugin has written, of which this one can't know what it says.
+// ErrNewer is the error of a mark that a newer version of this plugin has written, of which this
+// one can't know what it says.
 var ErrNewer = errors.New("a newer version of this plugin has written it")
 
 // HowToRead is what to do about a mark with ErrNewer.
 const HowToRead = "install that version of the plugin again, or a later one"
 
-// A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark, and a mark has Crossplane let go, Secrets get owners and
-// settings change. So the signature covers every byte of the mark and which object it is on: its group and kind, namespace and name. The UID is not part of it,
-// lastSeen a mark is signed before the object is created. What somebody can do who keeps a genuine mark and writes it again is limited to that object.
+// A Key signs the marks of holds and verifies them. Whoever may write an object can write a mark,
+// and a mark has Crossplane let go, Secrets get owners and settings change. So the signature covers
+// every byte of the mark and which object it is on: its group and kind, namespace and name. The UID
+// is not part of it, lastSeen a mark is signed before the object is created. What somebody can do
+// who keeps a genuine mark and writes it again is limited to that object.
 //
-// It is an HMAC and no record in Velero's namespace, since a record would cost a request for each held object, before that is created.
+// It is an HMAC and no record in Velero's namespace, since a record would cost a request for each
+// held object, before that is created.
 type Key []byte
 
 // Unverified is the Key of those who only show what marks say: it accepts any mark and signs none.
@@ -71,7 +79,8 @@ var macSize = len(macBegin) + base64.StdEncoding.EncodedLen(sha256.Size) //nolin
 func (k Key) mac(r xp.Ref, mark string) string {
 	id := r.ID()
 	h := hmac.New(sha256.New, k)
-	// No field can hold a line feed, so nothing that is signed for one object is what is signed for another.
+	// No field can hold a line feed, so nothing that is signed for one object is what is signed for
+	// another.
 	_, _ = fmt.Fprintf(h, "hold\n%s\n%s\n%s\n%s\n%s", id.Group, id.Kind, id.Namespace, id.Name, mark) // It never fails.
 
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
@@ -104,7 +113,8 @@ func (h *Hold) encode(r xp.Ref) ([]byte, error) {
 	return b, nil
 }
 
-// Sign signs the mark that Put has written on u, which will be in the given namespace when it is created. It does nothing if u has none.
+// Sign signs the mark that Put has written on u, which will be in the given namespace when it is
+// created. It does nothing if u has none.
 func (k Key) Sign(u *unstructured.Unstructured, namespace string) error {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil
@@ -141,7 +151,8 @@ func (k Key) verify(r xp.Ref, mark string) error {
 	return nil
 }
 
-// HoldOf returns the hold that is on u; nil if there is none. It fails if the mark can't be read, and with ErrForged if it is not signed with the key.
+// HoldOf returns the hold that is on u; nil if there is none. It fails if the mark can't be read,
+// and with ErrForged if it is not signed with the key.
 func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h, err := packedHoldOf(u)
 	if err != nil || h == nil {
@@ -158,13 +169,15 @@ func (k Key) HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	return h, nil
 }
 
-// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto something which nothing pauses: nobody waits for that.
+// HoldsNothing reports whether an error of HoldOf is of a mark that was copied onto something which
+// nothing pauses: nobody waits for that.
 func HoldsNothing(u *unstructured.Unstructured, err error) bool {
 	return errors.Is(err, errCopied) && !xp.IsPaused(u)
 }
 
-// HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write u can have written the mark: only Key.HoldOf reports whether
-// this plugin did. It fails if the mark can't be read. That of a namespaced object can't refer to anything outside of its namespace.
+// HoldOf returns the hold that the mark on u says is on it; nil if there is none. Whoever can write
+// u can have written the mark: only Key.HoldOf reports whether this plugin did. It fails if the
+// mark can't be read. That of a namespaced object can't refer to anything outside of its namespace.
 func HoldOf(u *unstructured.Unstructured) (*Hold, error) {
 	h, err := packedHoldOf(u)
 	if err != nil || h == nil {
@@ -212,13 +225,14 @@ func (h *Hold) complete(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// markedOf is what a mark calls the object that it is on. Its namespace may be another when it is restored, and its version when it is read.
+// markedOf is what a mark calls the object that it is on. Its namespace may be another when it is
+// restored, and its version when it is read.
 func markedOf(u *unstructured.Unstructured) string {
 	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetName()
 }
 
-// readMark reads what a mark says. What it calls the Restore that put it on is looked up, and is part of commands that people copy: it must be what an API
-// server can have, or be left out.
+// readMark reads what a mark says. What it calls the Restore that put it on is looked up, and is
+// part of commands that people copy: it must be what an API server can have, or be left out.
 func readMark(mark string, into *Hold) error {
 	err := json.Unmarshal([]byte(mark), into) // It reads what it can, also if it fails.
 	if into.Format > Format {
@@ -234,7 +248,8 @@ func readMark(mark string, into *Hold) error {
 	return nil
 }
 
-// isRestore reports whether a string is the namespace/name of an object as Velero's Restores are called.
+// isRestore reports whether a string is the namespace/name of an object as Velero's Restores are
+// called.
 func isRestore(s string) bool {
 	namespace, name, ok := strings.Cut(s, "/")
 

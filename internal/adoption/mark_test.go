@@ -106,7 +106,8 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// Whoever has a mark signed again must know that the one that is there is signed, or a forged one becomes the plugin's word.
+// Whoever has a mark signed again must know that the one that is there is signed, or a forged one
+// becomes the plugin's word.
 func TestForgedMarksAreNotSigned(t *testing.T) {
 	forged := held(xptest.ModernXR("x"), xptest.JSON(`{"metadata":{"annotations":{"`+AnnotationHold+`":"{\"quarantine\":true}"}}}`))
 	if p, ok := key.Consent(forged); ok {
@@ -130,7 +131,8 @@ func TestForgedMarksAreNotSigned(t *testing.T) {
 	}
 }
 
-// A person can lift a hold that nobody can rely on: the key may be lost. They are told that what comes back is what the mark says.
+// A person can lift a hold that nobody can rely on: the key may be lost. They are told that what
+// comes back is what the mark says.
 func TestForceOfAForgedMark(t *testing.T) {
 	f := AssessForce(withKey(held(xptest.ModernXR("x", xptest.Policy("Automatic")))), xp.RefTo(xptest.ModernXR("x")))
 	if f.Refused != "" || f.Patch == nil || len(f.Risks) == 0 || !strings.Contains(f.Risks[0], ErrForged.Error()) {
@@ -138,8 +140,9 @@ func TestForceOfAForgedMark(t *testing.T) {
 	}
 }
 
-// TestForgedOwnPause has a tenant write that they had paused an XR themselves, which makes the plugin give what it lists back to it: quotas and policies of their
-// own namespace, and through a claim anything in the cluster.
+// TestForgedOwnPause has a tenant write that they had paused an XR themselves, which makes the
+// plugin give what it lists back to it: quotas and policies of their own namespace, and through a
+// claim anything in the cluster.
 func TestForgedOwnPause(t *testing.T) {
 	quota := xptest.Object("v1", "ResourceQuota", xptest.Namespace, "limits")
 	crd := xptest.Object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", "things.example.org")
@@ -178,7 +181,8 @@ func TestForgedOwnPause(t *testing.T) {
 	}
 }
 
-// TestNextOfItsOwnXR has an object be its own claim and XR, and two be each other's: planning for them must come to an end.
+// TestNextOfItsOwnXR has an object be its own claim and XR, and two be each other's: planning for
+// them must come to an end.
 func TestNextOfItsOwnXR(t *testing.T) {
 	both := func(name, of string) *unstructured.Unstructured {
 		ref := fmt.Sprintf(`{"apiVersion":"example.org/v1alpha1","kind":%q,"namespace":%q,"name":%q}`, xptest.ClaimKind, xptest.Namespace, of)

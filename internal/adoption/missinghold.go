@@ -25,8 +25,9 @@ const StepAgain = "its hold had been taken off; put it on again, since Crossplan
 // StepLost is the step that takes what is left of a hold off what was composed anew.
 const StepLost = "its hold had been taken off, and it was composed anew; give its own settings back"
 
-// holdMissing plans to put a hold on what has lost it and was not reconciled since: nothing is lost yet. Of what it had nobody knows more than what it says
-// itself, so its references are those that it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
+// holdMissing plans to put a hold on what has lost it and was not reconciled since: nothing is lost
+// yet. Of what it had nobody knows more than what it says itself, so its references are those that
+// it has now. ok is false if nobody knows which Restore that is for, or it can't be held.
 func (s *Snapshot) holdMissing(u *unstructured.Unstructured, restore string) (c Change, ok bool) {
 	h := s.missingHold(u, restore)
 	if h == nil {
@@ -89,8 +90,9 @@ const (
 	fieldPolicies     = "managementPolicies"
 )
 
-// withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own, and left the mark: it is put on again if Crossplane has
-// not reconciled it yet. ok is false if nobody has, or it did no harm.
+// withoutPause plans for an XR of which somebody has taken the pause off, the hold's or their own,
+// and left the mark: it is put on again if Crossplane has not reconciled it yet. ok is false if
+// nobody has, or it did no harm.
 func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	if xp.IsPaused(u) || t.hold.Unpaused != "" || !t.snapshot.isSuspect(u) || !t.snapshot.isRequested(u) {
 		return Plan{}, false
@@ -122,8 +124,9 @@ func (t *tree) withoutPause(u *unstructured.Unstructured) (p Plan, ok bool) {
 	return t.plan, true
 }
 
-// pinOf returns the own composition update policy of what this plugin has pinned, as its managedFields say; nil if it had none. ok is false if it is not
-// pinned, or somebody else has written the same since.
+// pinOf returns the own composition update policy of what this plugin has pinned, as its
+// managedFields say; nil if it had none. ok is false if it is not pinned, or somebody else has
+// written the same since.
 func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 	inst := xp.Instance{Unstructured: u}
 	if policy, _ := inst.UpdatePolicy(); policy != xp.UpdateManual {
@@ -145,7 +148,8 @@ func pinOf(u *unstructured.Unstructured) (own *string, ok bool) {
 	return nil, true
 }
 
-// othersAt returns the entries of managedFields that others than this plugin have for a field, and whether this plugin has one.
+// othersAt returns the entries of managedFields that others than this plugin have for a field, and
+// whether this plugin has one.
 func othersAt(u *unstructured.Unstructured, path []string) (others []map[string]any, ours bool) {
 	ours = slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool {
 		_, manages := managedAt(m, path)
@@ -166,8 +170,9 @@ func isOurPause(u *unstructured.Unstructured) bool {
 	return ours
 }
 
-// unpin plans to give back the composition update policy of what is not held and still has that of a hold. What is still paused by that stays as it is: nobody
-// could tell any more whose pause it is.
+// unpin plans to give back the composition update policy of what is not held and still has that of
+// a hold. What is still paused by that stays as it is: nobody could tell any more whose pause it
+// is.
 func unpin(u *unstructured.Unstructured) Change {
 	if isOurPause(u) {
 		return Change{}
@@ -209,8 +214,8 @@ func free(u *unstructured.Unstructured) Change {
 	return c
 }
 
-// withPauseOf is the hold with what somebody has made of the pause of u, which it had put on or its person wanted: they have taken it off, or given it another
-// value. What was let go on has none.
+// withPauseOf is the hold with what somebody has made of the pause of u, which it had put on or its
+// person wanted: they have taken it off, or given it another value. What was let go on has none.
 func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	value, ok := u.GetAnnotations()[xp.AnnotationPaused]
 	theirs := *h
@@ -225,8 +230,8 @@ func (h *Hold) withPauseOf(u *unstructured.Unstructured) *Hold {
 	return &theirs
 }
 
-// dropObservePolicy plans to take the managementPolicies of a hold off an MR that is not held and that had none of its own; ok is false if it is not so. Those that
-// it had nobody knows.
+// dropObservePolicy plans to take the managementPolicies of a hold off an MR that is not held and
+// that had none of its own; ok is false if it is not so. Those that it had nobody knows.
 func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	path := []string{"spec", fieldPolicies}
 	others, ours := othersAt(u, path)
@@ -239,7 +244,8 @@ func dropObservePolicy(u *unstructured.Unstructured) (c Change, ok bool) {
 	return Change{Target: u, Patch: p, Step: "nothing holds it any more; take the managementPolicies of its hold off"}, true
 }
 
-// LeftoverSetting returns the field or annotation that a hold has left on what has no mark, as its managedFields say; "" if there is none.
+// LeftoverSetting returns the field or annotation that a hold has left on what has no mark, as its
+// managedFields say; "" if there is none.
 func LeftoverSetting(u *unstructured.Unstructured) string {
 	if xp.HasAnnotation(u, AnnotationHold) {
 		return ""
@@ -275,7 +281,8 @@ func writtenBy(u *unstructured.Unstructured, unknown string) string {
 	return fmt.Sprintf("the last to write it was %q (%s, %s)", manager, operation, when)
 }
 
-// lastWriter returns who has written an object last since it was created here, but for Crossplane, its provider, Velero and this plugin.
+// lastWriter returns who has written an object last since it was created here, but for Crossplane,
+// its provider, Velero and this plugin.
 func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, ok bool) {
 	var last time.Time
 	for _, m := range entriesOf(u) {
@@ -296,7 +303,8 @@ func lastWriter(u *unstructured.Unstructured) (manager, operation, when string, 
 	return manager, operation, when, ok
 }
 
-// isWrittenHere reports whether an entry of managedFields was written since the object was created here. Those of the backup are older.
+// isWrittenHere reports whether an entry of managedFields was written since the object was created
+// here. Those of the backup are older.
 func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	stamp, _ := entry["time"].(string)
 	written := at(stamp)
@@ -304,8 +312,10 @@ func isWrittenHere(u *unstructured.Unstructured, entry map[string]any) bool {
 	return !written.IsZero() && !written.Before(u.GetCreationTimestamp().Time)
 }
 
-// isControllers reports whether a manager is Crossplane (crossplane internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API
-// server has names for whose managedFields it does not know, or not any more (apimachinery pkg/util/managedfields): what these have nobody has chosen.
+// isControllers reports whether a manager is Crossplane (crossplane
+// internal/controller/apiextensions, FieldOwner), a provider, Velero or this plugin. The API server
+// has names for whose managedFields it does not know, or not any more (apimachinery
+// pkg/util/managedfields): what these have nobody has chosen.
 func isControllers(manager string) bool {
 	switch manager {
 	case "before-first-apply", "ancient-changes", FieldManager, managerVelero, "crossplane":

@@ -135,7 +135,8 @@ func TestNextKeepsAnothersPause(t *testing.T) {
 	}
 }
 
-// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it was about to make, and must not be let go with that.
+// Crossplane may have been reconciling an XR when its hold was put on again. Then it lists what it
+// was about to make, and must not be let go with that.
 func TestNextOfWhatIsHeldAgain(t *testing.T) {
 	xr, back, anew := lostTree(xptest.Without("status"))
 	again := func(lists ...*unstructured.Unstructured) *unstructured.Unstructured {

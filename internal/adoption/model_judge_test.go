@@ -51,7 +51,8 @@ func (m *model) checkRelease(xr *unstructured.Unstructured) {
 	}
 }
 
-// judge looks at the end: what can be adopted is as its person had it, and what can't is still held, with all above it.
+// judge looks at the end: what can be adopted is as its person had it, and what can't is still
+// held, with all above it.
 func (m *model) judge() {
 	above := map[xp.ID]bool{}
 	for _, r := range m.xrs { // Children come first.
@@ -91,8 +92,8 @@ func (m *model) judge() {
 	}
 }
 
-// judgeManaged looks at the MRs at the end: each is let go, whether its XR is adopted or not, and as its person had it, unless nobody has
-// said what it manages.
+// judgeManaged looks at the MRs at the end: each is let go, whether its XR is adopted or not, and
+// as its person had it, unless nobody has said what it manages.
 func (m *model) judgeManaged() {
 	for id, own := range m.managed {
 		if h, _ := HoldOf(m.objects[id]); m.fates[id].hasLost() {

@@ -98,7 +98,8 @@ func (m *model) restored(own *unstructured.Unstructured) *unstructured.Unstructu
 	return u
 }
 
-// forget has an XR come from a backup that was made without this plugin: then what could not be reconciled holds it up.
+// forget has an XR come from a backup that was made without this plugin: then what could not be
+// reconciled holds it up.
 func (m *model) forget(xr xp.ID) {
 	for _, was := range m.was[xr] {
 		f := m.fates[xp.RefTo(was).ID()]
@@ -156,7 +157,8 @@ func (m *model) say(u *unstructured.Unstructured, condition, status, reason stri
 	xptest.Field(append(append(list[:at:at], said), list[min(at+1, len(list)):]...), "status", "conditions")(u)
 }
 
-// functions look at what an XR composes and at its own status, and leave out what they don't find as well as it was.
+// functions look at what an XR composes and at its own status, and leave out what they don't find
+// as well as it was.
 func (m *model) functions(xr *unstructured.Unstructured) {
 	id := xp.RefTo(xr).ID()
 	for _, was := range m.was[id] {

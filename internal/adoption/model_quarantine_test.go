@@ -5,7 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// release is a person who lets go what was restored, in any order. It may be killed after any of them, and what is left is released later.
+// release is a person who lets go what was restored, in any order. It may be killed after any of
+// them, and what is left is released later.
 func (m *model) release() {
 	switch {
 	case m.quarantine:
@@ -32,7 +33,8 @@ func (m *model) release() {
 	m.quarantine, m.byHand = false, false // What a later restore brings back waits for nobody.
 }
 
-// checkQuarantine wants that nothing moves until a person says so, whatever Crossplane and the providers say.
+// checkQuarantine wants that nothing moves until a person says so, whatever Crossplane and the
+// providers say.
 func (m *model) checkQuarantine() {
 	for range 3 {
 		m.react()
@@ -49,7 +51,8 @@ func (m *model) checkQuarantine() {
 	}
 }
 
-// checkByHand wants that all goes as far as it can and nothing is let go, and that what can be says so.
+// checkByHand wants that all goes as far as it can and nothing is let go, and that what can be says
+// so.
 func (m *model) checkByHand() {
 	m.run()
 	w := m.world()

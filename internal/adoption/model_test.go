@@ -17,7 +17,8 @@ import (
 
 const trees = 1200
 
-// Random trees are restored and adopted against a Crossplane that does what matters of the real one, and whose every damage is seen.
+// Random trees are restored and adopted against a Crossplane that does what matters of the real
+// one, and whose every damage is seen.
 func TestRandomTreesAreAdopted(t *testing.T) {
 	n := uint64(trees)
 	if testing.Short() {
@@ -38,7 +39,8 @@ func TestRandomTreesAreAdopted(t *testing.T) {
 	}
 }
 
-// A model is a cluster after a restore: one tree of XRs of one schema, with MRs and perhaps a claim.
+// A model is a cluster after a restore: one tree of XRs of one schema, with MRs and perhaps a
+// claim.
 type model struct {
 	random  *rand.Rand
 	modern  bool
@@ -52,13 +54,17 @@ type model struct {
 	// root is the top of the tree, and xrs are all of it.
 	root xp.Ref
 	xrs  []xp.Ref
-	// stuck are the XRs that can't be adopted, because something that they compose is missing or somebody else's.
+	// stuck are the XRs that can't be adopted, because something that they compose is missing or
+	// somebody else's.
 	stuck map[xp.ID]bool
-	// reconciled are the XRs and claims that Crossplane has reconciled, with the generation that it did last.
+	// reconciled are the XRs and claims that Crossplane has reconciled, with the generation that it
+	// did last.
 	reconciled map[xp.ID]int64
-	// deaf are the XRs and claims of which Crossplane has lost an event, with what they were when it last looked.
+	// deaf are the XRs and claims of which Crossplane has lost an event, with what they were when
+	// it last looked.
 	deaf map[xp.ID]bool
-	// fates are what becomes of each MR, was are the MRs of each XR when it was backed up, and addressed are the XRs that functions have written a status on.
+	// fates are what becomes of each MR, was are the MRs of each XR when it was backed up, and
+	// addressed are the XRs that functions have written a status on.
 	fates     map[xp.ID]*fate
 	was       map[xp.ID][]*unstructured.Unstructured
 	addressed map[xp.ID]bool
@@ -66,9 +72,11 @@ type model struct {
 	quarantine bool
 	// byHand says that a person releases all of it.
 	byHand bool
-	// unreportedClaim are the XRs of which no backup says that something they compose could not be reconciled.
+	// unreportedClaim are the XRs of which no backup says that something they compose could not be
+	// reconciled.
 	untold map[xp.ID]bool
-	// behind is the number of things that come true one after the other, such as MRs being observed.
+	// behind is the number of things that come true one after the other, such as MRs being
+	// observed.
 	behind []func()
 	// looks is how often somebody has looked at all of it, which takes a while each time.
 	looks int
@@ -120,7 +128,8 @@ func (m *model) settings() []xptest.Option {
 	return o
 }
 
-// restore makes the tree as it is when the restore is over: held, without status, in a new UID, controlled by what is live.
+// restore makes the tree as it is when the restore is over: held, without status, in a new UID,
+// controlled by what is live.
 func (m *model) restore() {
 	root := m.xr("x", nil, 2)
 	m.root = xp.RefTo(root)
@@ -187,7 +196,8 @@ func (m *model) xr(name string, parent *unstructured.Unstructured, depth int) *u
 	return xr
 }
 
-// controlledBy is mostly what the restore has written, and sometimes nothing: then Crossplane takes the resource.
+// controlledBy is mostly what the restore has written, and sometimes nothing: then Crossplane takes
+// the resource.
 func (m *model) controlledBy(xr *unstructured.Unstructured) []xptest.Option {
 	o := []xptest.Option{xptest.ControlledBy(xr)}
 	if m.chance(6) {
@@ -245,7 +255,8 @@ func (m *model) hold(own *unstructured.Unstructured) {
 
 // run takes steps and lets Crossplane react until nothing moves any more.
 func (m *model) run() {
-	// The chance that something moves and nobody finds the time for it in this many rounds is one in a million.
+	// The chance that something moves and nobody finds the time for it in this many rounds is one
+	// in a million.
 	const rounds = 12
 	for still := 0; still < rounds && m.fault == ""; {
 		stepped, reacted := m.step(), m.react()
@@ -300,8 +311,8 @@ func (m *model) world() *Snapshot {
 	return w
 }
 
-// ask asks Crossplane to look at what has heard nothing, as live.Adopter does, and reports whether there was any. It may be killed before it takes a
-// request back.
+// ask asks Crossplane to look at what has heard nothing, as live.Adopter does, and reports whether
+// there was any. It may be killed before it takes a request back.
 func (m *model) ask() bool {
 	w := m.world()
 	heard := false

@@ -28,10 +28,12 @@ const (
 type Notice struct {
 	// Target says who has the hold, and as of which version.
 	Target *unstructured.Unstructured
-	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad says that somebody has to do something.
+	// Event is the reason of the Event, "" if there is to be none, and Message what it says. Bad
+	// says that somebody has to do something.
 	Event, Message string
 	Warning        bool
-	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for anything yet. Configuration is as that of a Change.
+	// Patch writes the same into the mark, so that no poll tells it again; nil if nobody waits for
+	// anything yet. Configuration is as that of a Change.
 	Patch, Configuration map[string]any
 }
 
@@ -44,7 +46,8 @@ const heldNoticeStep = "arrived"
 // stopped is what somebody was told of last if nothing works on a hold any more.
 const stopped = "stopped"
 
-// HeldNotices returns what is to be told of those that refs name, and of their claims, which are held and of which nothing was told yet, in a stable order.
+// HeldNotices returns what is to be told of those that refs name, and of their claims, which are
+// held and of which nothing was told yet, in a stable order.
 func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
 	meant := map[xp.ID]bool{}
 	for _, r := range refs {
@@ -63,8 +66,9 @@ func HeldNotices(w *Snapshot, refs []xp.Ref) []Notice {
 	return notices
 }
 
-// Changes returns what is to be told of those that are held and wait for something else than when somebody was told last, in a stable order. Of those that have
-// not waited for it for long, passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
+// Changes returns what is to be told of those that are held and wait for something else than when
+// somebody was told last, in a stable order. Of those that have not waited for it for long,
+// passing, nobody needs to be told, but that somebody was told of their arrival must be marked.
 func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice {
 	var notices []Notice
 	for _, f := range w.held() {
@@ -85,7 +89,8 @@ func Changes(w *Snapshot, plans map[xp.ID]Plan, passing map[xp.ID]bool) []Notice
 	return notices
 }
 
-// notice returns what is to be told of what is held; ok is false if that was told already, or there is nothing.
+// notice returns what is to be told of what is held; ok is false if that was told already, or there
+// is nothing.
 func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notice, ok bool) {
 	h := f.hold
 	if plan.Failed == "" && len(plan.Waiting) == 0 || passing && h.LastReported != "" {
@@ -116,8 +121,8 @@ func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notic
 	return n, err == nil
 }
 
-// NextAt returns what is to be marked of what r names if somebody is told of it later: that its arrival was told. ok is false if that is marked, or nothing
-// holds it.
+// NextAt returns what is to be marked of what r names if somebody is told of it later: that its
+// arrival was told. ok is false if that is marked, or nothing holds it.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	f := s.observed(r.ID())
 	if f == nil || f.err != nil || f.hold == nil {
@@ -147,14 +152,16 @@ func (f *observedObject) laterNotice(now time.Time) (n Notice, ok bool) {
 	return Notice{Target: f.identity(), Patch: p}, err == nil
 }
 
-// Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds it.
+// Stopped returns what is to be told of what nothing works on any more. It fails if nothing holds
+// it.
 func (k Key) Stopped(u *unstructured.Unstructured, why string) (Notice, error) {
 	p, err := k.Explain(u, why, stopped)
 
 	return Notice{Target: u, Event: EventStopped, Message: why, Warning: true, Patch: p}, err
 }
 
-// Forged returns why the marks do not count that were observed and that this plugin did not write, in a stable order.
+// Forged returns why the marks do not count that were observed and that this plugin did not write,
+// in a stable order.
 func (s *Snapshot) Forged() []error {
 	var forged []error
 	s.each(func(f *observedObject) {
@@ -167,7 +174,8 @@ func (s *Snapshot) Forged() []error {
 	return forged
 }
 
-// held returns the XRs and claims that are held, in a stable order. A copy of a claim that never had an XR has nothing of a claim but its hold.
+// held returns the XRs and claims that are held, in a stable order. A copy of a claim that never
+// had an XR has nothing of a claim but its hold.
 func (s *Snapshot) held() []*observedObject {
 	var held []*observedObject
 	s.each(func(f *observedObject) {
@@ -201,7 +209,8 @@ func FirstReasons(waiting []string) string {
 	return s
 }
 
-// Fingerprint is the same for two Plans that wait for the same, or have failed with the same, in general.
+// Fingerprint is the same for two Plans that wait for the same, or have failed with the same, in
+// general.
 func (p Plan) Fingerprint() string {
 	if p.Failed != "" {
 		return digest([]string{p.Failed})
@@ -210,7 +219,8 @@ func (p Plan) Fingerprint() string {
 	return digest(p.Causes)
 }
 
-// digest is short and the same for the same causes, whatever their order and however often each comes.
+// digest is short and the same for the same causes, whatever their order and however often each
+// comes.
 func digest(causes []string) string {
 	causes = slices.Clone(causes)
 	slices.Sort(causes)

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An observedObject is what planning asks of an object again and again, what takes long to find out, and what is asked of thousands without looking at one of them.
+// An observedObject is what planning asks of an object again and again, what takes long to find
+// out, and what is asked of thousands without looking at one of them.
 type observedObject struct {
 	xp.Ref
 
@@ -23,21 +24,24 @@ type observedObject struct {
 	mark    uint64
 	// key signs its mark.
 	key Key
-	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it is one that publishes connection details.
+	// composite says that it is an XR, marked that it is an MR with a mark, and publishes that it
+	// is one that publishes connection details.
 	composite, claim, marked, publishes bool
 	// heard says that Crossplane has said something of it as it is now.
 	paused, deleting, heard bool
 	// hold and err are what HoldOf says.
 	hold *Hold
 	err  error
-	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a claim, and the CompositionRevision of an XR; zero if it names none.
+	// secret, bound and revision are its connection secret, the claim of an XR or the XR of a
+	// claim, and the CompositionRevision of an XR; zero if it names none.
 	secret, bound, revision xp.Ref
 }
 
 // seed is that of the hashes of marks.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // All that are compared have the same.
 
-// newObservedObject finds out what there is to know of an object. Its mark counts if it was signed with the key.
+// newObservedObject finds out what there is to know of an object. Its mark counts if it was signed
+// with the key.
 func newObservedObject(u *unstructured.Unstructured, key Key) (f *observedObject) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -101,7 +105,8 @@ func (s *Snapshot) observedOf(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// addObserved finds out what there is to know of an object. What is paused by a hold and can't be marked is held all the same: it would be paused for ever.
+// addObserved finds out what there is to know of an object. What is paused by a hold and can't be
+// marked is held all the same: it would be paused for ever.
 func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	f := newObservedObject(u, s.key)
 	if f.hold == nil && f.err == nil && s.investigation != nil && s.investigation.Unmarked(f.uid) && isOurPause(u) {
@@ -111,7 +116,8 @@ func (s *Snapshot) addObserved(u *unstructured.Unstructured) *observedObject {
 	return f
 }
 
-// observedObject returns what is known of an object that is not only looked at; nil if there is none.
+// observedObject returns what is known of an object that is not only looked at; nil if there is
+// none.
 func (s *Snapshot) observed(id xp.ID) *observedObject {
 	if s.packer != nil {
 		return s.observedObjects[id]

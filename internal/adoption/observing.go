@@ -10,8 +10,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// settleTime is for how long a provider must have found an external resource before it may do anything else about it. A cloud answers from several copies of what
-// it knows, and one that has shown a resource can say a moment later that there is none, for which a provider makes another.
+// settleTime is for how long a provider must have found an external resource before it may do
+// anything else about it. A cloud answers from several copies of what it knows, and one that has
+// shown a resource can say a moment later that there is none, for which a provider makes another.
 const settleTime = 5 * time.Second
 
 // waitSettled is why an MR is held whose external resource was found.
@@ -48,7 +49,8 @@ func observingStep(w *Snapshot, u *unstructured.Unstructured, h *Hold) managedSt
 	return managedStep{Change: w.key.lift(u, h, "its provider has observed it; give its own settings back"), why: waitLetGo, moving: true}
 }
 
-// unfoundStep plans for an MR whose provider does not find its external resource, and takes note of it if it has before.
+// unfoundStep plans for an MR whose provider does not find its external resource, and takes note of
+// it if it has before.
 func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condition) managedStep {
 	own := `["*"]`
 	if len(h.Policies) > 0 {
@@ -66,9 +68,10 @@ func (s *Snapshot) unfoundStep(u *unstructured.Unstructured, h *Hold, c xp.Condi
 	return e
 }
 
-// untilSettled has the provider of an MR that has found its external resource look once more, and waits until it has found it for a while; nothing if it has.
-// What was lost meanwhile must be back for as long before that begins again. When a condition has turned True says nothing of that: upjet's asynchronous kinds
-// write that anew with each look.
+// untilSettled has the provider of an MR that has found its external resource look once more, and
+// waits until it has found it for a while; nothing if it has. What was lost meanwhile must be back
+// for as long before that begins again. When a condition has turned True says nothing of that:
+// upjet's asynchronous kinds write that anew with each look.
 func (s *Snapshot) untilSettled(u *unstructured.Unstructured, h *Hold) managedStep {
 	settled := at(h.Settling).Add(settleTime)
 	switch {
@@ -89,8 +92,9 @@ func (s *Snapshot) lookAgain(u *unstructured.Unstructured, h *Hold, lost bool, s
 	return s.rewriteMark(u, &after, step)
 }
 
-// rewriteMark is the change that writes another mark, by which the provider of an MR looks once more: providers look at what has another annotation than before
-// (crossplane-runtime, resource.DesiredStateChanged).
+// rewriteMark is the change that writes another mark, by which the provider of an MR looks once
+// more: providers look at what has another annotation than before (crossplane-runtime,
+// resource.DesiredStateChanged).
 func (s *Snapshot) rewriteMark(u *unstructured.Unstructured, after *Hold, step string) Change {
 	mark, err := s.key.mark(xp.RefTo(u), after)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// settling is what a hold says when the provider was found to have found it, or with lost not to find it any more.
+// settling is what a hold says when the provider was found to have found it, or with lost not to
+// find it any more.
 func settling(since time.Time, lost bool) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		h, err := HoldOf(u)

@@ -16,13 +16,15 @@ import (
 )
 
 const (
-	// maxPacked is how many bytes of a mark who manages an object can take, and maxUnpacked how many that can be which somebody has packed.
+	// maxPacked is how many bytes of a mark who manages an object can take, and maxUnpacked how
+	// many that can be which somebody has packed.
 	maxPacked   = 4 << 10
 	maxUnpacked = 1 << 20
-	// manyRefs is of how many objects a mark lists the references so that a person can read them. Those of more are packed: an API server takes no more than
-	// 256 KiB of annotations.
+	// manyRefs is of how many objects a mark lists the references so that a person can read them.
+	// Those of more are packed: an API server takes no more than 256 KiB of annotations.
 	manyRefs = 500
-	// maxUnpackedRefs is how many bytes the references can be that are packed. An API server takes no object of more than 3 MiB, which has them in its spec.
+	// maxUnpackedRefs is how many bytes the references can be that are packed. An API server takes
+	// no object of more than 3 MiB, which has them in its spec.
 	maxUnpackedRefs = 8 << 20
 )
 
@@ -35,7 +37,8 @@ type composedRefs struct {
 	ComposedConditions []xp.TrueConditions `json:"well,omitempty"`
 }
 
-// packRefs moves the references of an XR that composes many objects to where a mark has them packed.
+// packRefs moves the references of an XR that composes many objects to where a mark has them
+// packed.
 func (h *Hold) packRefs() error {
 	if len(h.Refs) <= manyRefs {
 		return nil
@@ -76,15 +79,17 @@ func deflate(b []byte) (string, error) {
 	return base64.RawStdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// inflate decodes what deflate has compressed, of at most so many bytes; it returns false if it can't.
+// inflate decodes what deflate has compressed, of at most so many bytes; it returns false if it
+// can't.
 func inflate(packed string, most int64, into any) bool {
 	r, err := gzip.NewReader(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(packed)))
 
 	return err == nil && json.NewDecoder(io.LimitReader(r, most)).Decode(into) == nil
 }
 
-// packManagers returns the managedFields of what is about to be created, as a mark has them: if nobody writes them back they can be taken from there. It
-// returns "" if there are none, or if they are too many: then only the backup has them.
+// packManagers returns the managedFields of what is about to be created, as a mark has them: if
+// nobody writes them back they can be taken from there. It returns "" if there are none, or if they
+// are too many: then only the backup has them.
 func packManagers(u *unstructured.Unstructured) string {
 	entries := slices.DeleteFunc(entriesOf(u), func(m map[string]any) bool { return isOwn(m) || len(m) == 0 })
 	if len(entries) == 0 {
@@ -112,8 +117,8 @@ func unpackManagers(packed string) []map[string]any {
 	return entries
 }
 
-// ForgetsManagers reports whether nobody can tell any more who manages what of u, when its hold is lifted: a restore was stopped before it had written that back,
-// and the mark does not have it.
+// ForgetsManagers reports whether nobody can tell any more who manages what of u, when its hold is
+// lifted: a restore was stopped before it had written that back, and the mark does not have it.
 func ForgetsManagers(u *unstructured.Unstructured) bool {
 	h, err := HoldOf(u)
 

@@ -102,7 +102,8 @@ func TestPackRefs(t *testing.T) {
 	}
 }
 
-// What somebody else has packed is read by nobody who relies on it, and does not take much memory of others.
+// What somebody else has packed is read by nobody who relies on it, and does not take much memory
+// of others.
 func TestPackedRefsOfOthers(t *testing.T) {
 	bomb, err := deflate(bytes.Repeat([]byte(" "), 64<<20))
 	if err != nil {

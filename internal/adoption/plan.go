@@ -15,18 +15,23 @@ import (
 
 // A Change is one to an object.
 type Change struct {
-	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do now.
+	// Target and Patch are the object to patch and the merge patch; nil if there is nothing to do
+	// now.
 	Target *unstructured.Unstructured
 	Patch  map[string]any
-	// Configuration is what this plugin applies server-side instead, as Applied returns it; nil if it can't, or nobody has asked yet.
+	// Configuration is what this plugin applies server-side instead, as Applied returns it; nil if
+	// it can't, or nobody has asked yet.
 	Configuration map[string]any
 	// Step says what the patch does, for the log.
 	Step string
-	// Manager is under whose name the API server is to have it in managedFields; "" stands for FieldManager.
+	// Manager is under whose name the API server is to have it in managedFields; "" stands for
+	// FieldManager.
 	Manager string
-	// Defaults are those fields of the patch that nobody managed and that become what the API server has for them by default.
+	// Defaults are those fields of the patch that nobody managed and that become what the API
+	// server has for them by default.
 	Defaults [][]string
-	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should be.
+	// Warning is what is to be told of it in an Event, when it is made; "" if it is as it should
+	// be.
 	Warning string
 }
 
@@ -62,15 +67,19 @@ type Plan struct {
 	Done bool
 	// Failed says why the XR can't be adopted at all, and the next step; "" if it can.
 	Failed string
-	// Lost says that it has failed since somebody else has taken its hold off, and it has lost something by that.
+	// Lost says that it has failed since somebody else has taken its hold off, and it has lost
+	// something by that.
 	Lost bool
-	// Unproven says that somebody else may have taken its hold off, and that nobody has looked yet for what tells.
+	// Unproven says that somebody else may have taken its hold off, and that nobody has looked yet
+	// for what tells.
 	Unproven bool
-	// Adopted of Total composed resources are controlled by the XR and, if they are MRs, observed since they were restored.
+	// Adopted of Total composed resources are controlled by the XR and, if they are MRs, observed
+	// since they were restored.
 	Adopted, Total int
 	// Waiting says what the XR waits for, each with the object's name.
 	Waiting []string
-	// Causes are what the same is in general, without names and what controllers say. As long as they are the same, nobody needs to be told again.
+	// Causes are what the same is in general, without names and what controllers say. As long as
+	// they are the same, nobody needs to be told again.
 	Causes []string
 	// On are the kinds of what it waits for, as far as it is something that the XR composes.
 	On []schema.GroupVersionKind
@@ -86,15 +95,18 @@ type Plan struct {
 	NextAt time.Time
 	// RestoredAt is when the restore had brought all of it back, as Snapshot.RestoredAt tells.
 	RestoredAt time.Time
-	// WithoutComposed says that only the XR itself was looked at, so that nothing is known of what it composes.
+	// WithoutComposed says that only the XR itself was looked at, so that nothing is known of what
+	// it composes.
 	WithoutComposed bool
-	// Moving says that what it waits for is a controller's reaction, which usually takes moments, and Blocked that some of it does not come by itself.
+	// Moving says that what it waits for is a controller's reaction, which usually takes moments,
+	// and Blocked that some of it does not come by itself.
 	Moving, Blocked bool
 }
 
-// Next plans for the XR that r names. The order is: everything it composes is there, its own and observed -> unpaused, still pinned ->
-// reconciled, and references and controls what it did -> its claim released -> its own settings back.
-// A panic is a Plan that has failed, so that no object can keep the others from going on.
+// Next plans for the XR that r names. The order is: everything it composes is there, its own and
+// observed -> unpaused, still pinned -> reconciled, and references and controls what it did -> its
+// claim released -> its own settings back. A panic is a Plan that has failed, so that no object can
+// keep the others from going on.
 func Next(w *Snapshot, r xp.Ref) (p Plan) {
 	done := w.begin(r)
 	defer func() {
@@ -141,7 +153,8 @@ func (s *Snapshot) freed(u *unstructured.Unstructured, h *Hold) Plan {
 // stepFreed is the step that takes the mark off what has its own settings back.
 const stepFreed = "its own settings are back; take the mark of its hold off"
 
-// heldPlan returns the hold of an object; ok is false if that keeps it as it is, and then the Plan says why.
+// heldPlan returns the hold of an object; ok is false if that keeps it as it is, and then the Plan
+// says why.
 func (s *Snapshot) heldPlan(u *unstructured.Unstructured) (h *Hold, p Plan, ok bool) {
 	h, err := s.holdOf(u)
 	switch {
@@ -177,7 +190,8 @@ func nextForOther(w *Snapshot, u *unstructured.Unstructured, h *Hold) Plan {
 		return nextForManaged(w, u, h)
 	}
 	if h != nil && !xp.IsComposite(u) {
-		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed up. So there is nothing to lose.
+		// It looks like nothing of Crossplane's, since nobody had reconciled it when it was backed
+		// up. So there is nothing to lose.
 		return w.planByHand(u, h, Plan{
 			Change: w.key.lift(u, h, "it was new when it was backed up; give its own settings back"), Moving: true,
 		})

@@ -247,7 +247,8 @@ func TestNextBeforeTheUnpause(t *testing.T) {
 	})
 }
 
-// A held XR that Crossplane reconciles again, under the backed-up revision: what proves the adoption.
+// A held XR that Crossplane reconciles again, under the backed-up revision: what proves the
+// adoption.
 func TestNextAfterTheUnpause(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x))

@@ -2,14 +2,17 @@ package adoption
 
 import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 
-// A planCache tells which Plans would be the same if they were made again, so that of thousands only those are that can be others.
+// A planCache tells which Plans would be the same if they were made again, so that of thousands
+// only those are that can be others.
 type planCache struct {
-	// clock counts the changes since the first Plan, changed says when each object has changed last, and all when something has that any Plan can depend on.
+	// clock counts the changes since the first Plan, changed says when each object has changed
+	// last, and all when something has that any Plan can depend on.
 	clock, all int
 	changed    map[xp.ID]int
 	// bases are what the latest Plan for each was made of.
 	bases map[xp.ID]planInputs
-	// reading says that a Plan is being made, and reads is what was looked for meanwhile, whether it was there or not.
+	// reading says that a Plan is being made, and reads is what was looked for meanwhile, whether
+	// it was there or not.
 	reading bool
 	reads   []xp.ID
 }
@@ -33,7 +36,8 @@ var anyObject = xp.ID{} //nolint:gochecknoglobals // It is a constant.
 // addReadOfAll says that somebody has looked through all that there is.
 func (c *planCache) addReadOfAll() { c.addRead(anyObject) }
 
-// invalidate says that an object is not what it was. What Crossplane has itself can matter for any XR, since it is found by more than its name.
+// invalidate says that an object is not what it was. What Crossplane has itself can matter for any
+// XR, since it is found by more than its name.
 func (c *planCache) invalidate(id xp.ID) {
 	if c.changed == nil {
 		return
@@ -65,8 +69,9 @@ func (c *planCache) begin(r xp.Ref) (end func()) {
 	}
 }
 
-// IsPlanCurrent reports whether Next, if it is called again for what r names, returns what it did the last time, but for times of the future that an object
-// or the Plan has. It is for Plans that change nothing: Next does not know what has come of a change.
+// IsPlanCurrent reports whether Next, if it is called again for what r names, returns what it did
+// the last time, but for times of the future that an object or the Plan has. It is for Plans that
+// change nothing: Next does not know what has come of a change.
 func (s *Snapshot) IsPlanCurrent(r xp.Ref) bool {
 	b, planned := s.bases[r.ID()]
 	if !planned || b.at < s.all {

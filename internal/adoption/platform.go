@@ -63,8 +63,8 @@ func (s *Snapshot) AddedAll(gk schema.GroupKind) {
 	s.invalidateAll()
 }
 
-// PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane can reconcile what it is about to be let: none if there
-// is no such XR.
+// PlatformNeeds returns the kinds of which all objects must be observed to tell whether Crossplane
+// can reconcile what it is about to be let: none if there is no such XR.
 func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	var needs []schema.GroupVersionKind
 	about, reading, revisions := false, false, map[xp.Ref]bool{}
@@ -92,8 +92,8 @@ func (s *Snapshot) PlatformNeeds() []schema.GroupVersionKind {
 	return needs
 }
 
-// checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would fail, and one that half succeeds can cost the XR what it
-// composed.
+// checkPlatform waits until Crossplane can reconcile the XR: until then each of its tries would
+// fail, and one that half succeeds can cost the XR what it composed.
 func (t *tree) checkPlatform() {
 	t.checkDefinitions()
 	t.checkEnvironments()
@@ -105,8 +105,9 @@ func (t *tree) checkPlatform() {
 	t.checkRequired(revision)
 }
 
-// checkRequired waits for a revision that has what its steps require in the backup: an older Crossplane drops what it does not know without a word, and a
-// function that is given less can leave out what it composed. A revision that somebody has chosen since is theirs to judge.
+// checkRequired waits for a revision that has what its steps require in the backup: an older
+// Crossplane drops what it does not know without a word, and a function that is given less can
+// leave out what it composed. A revision that somebody has chosen since is theirs to judge.
 func (t *tree) checkRequired(revision *unstructured.Unstructured) {
 	if revision.GetName() != t.hold.Revision {
 		return
@@ -131,15 +132,17 @@ func (t *tree) checkPipeline(revision *unstructured.Unstructured) {
 	for _, name := range xp.Functions(revision) {
 		t.checkFunction(name)
 	}
-	// Crossplane v2 looks into this by itself when a Function changes, and refuses to reconcile without it.
+	// Crossplane v2 looks into this by itself when a Function changes, and refuses to reconcile
+	// without it.
 	if c, ok := xp.ConditionOf(revision, xp.ConditionValidPipeline); ok && c.Status != "True" {
 		t.wait(false, "CompositionRevision %s: Crossplane says that its pipeline is not valid: %s; install Functions that can do what it needs",
 			revision.GetName(), c.Message)
 	}
 }
 
-// checkEnvironments waits for the EnvironmentConfigs that the XR's pipeline names and that are in the backup: a function that finds one missing which it can do
-// without may leave out what it composed.
+// checkEnvironments waits for the EnvironmentConfigs that the XR's pipeline names and that are in
+// the backup: a function that finds one missing which it can do without may leave out what it
+// composed.
 func (t *tree) checkEnvironments() {
 	if !t.snapshot.platform.whole[xp.KindEnvironment.GroupKind()] {
 		return
@@ -152,7 +155,8 @@ func (t *tree) checkEnvironments() {
 	}
 }
 
-// checkDefinitions waits for the XRD of the XR, and for those of the XRs that it composes to be not on their way out.
+// checkDefinitions waits for the XRD of the XR, and for those of the XRs that it composes to be not
+// on their way out.
 func (t *tree) checkDefinitions() {
 	own := t.xr.GroupVersionKind().GroupKind()
 	switch xrd := t.snapshot.definitionOf(own); {
@@ -190,8 +194,9 @@ func (s *Snapshot) definitionOf(gk schema.GroupKind) *unstructured.Unstructured 
 	return nil
 }
 
-// checkFunction waits for what Crossplane needs to call a Function (crossplane internal/xfn): an active revision with an endpoint. That one is not Healthy
-// only matters if somebody says so: nobody says anything of a Function that is run outside of the package manager.
+// checkFunction waits for what Crossplane needs to call a Function (crossplane internal/xfn): an
+// active revision with an endpoint. That one is not Healthy only matters if somebody says so:
+// nobody says anything of a Function that is run outside of the package manager.
 func (t *tree) checkFunction(name string) {
 	function := t.snapshot.Get(xp.Ref{APIVersion: xp.KindFunction.GroupVersion().String(), Kind: xp.KindFunction.Kind, Name: name})
 	if function == nil {

@@ -41,7 +41,8 @@ func observed(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What an older Crossplane has dropped of a revision can have a function leave out what it composed.
+// What an older Crossplane has dropped of a revision can have a function leave out what it
+// composed.
 func TestNextWaitsForWhatARevisionRequires(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())

@@ -36,7 +36,8 @@ const (
 // bringSecret is the command that brings the Secret back which a restore has left out.
 const bringSecret = "velero restore create --from-backup nightly --include-namespaces infra --include-resources secrets" //nolint:gosec // It is none.
 
-// leftOut is u on hold until its connection secret is back, which is in the backup and which the restore's filters leave out.
+// leftOut is u on hold until its connection secret is back, which is in the backup and which the
+// restore's filters leave out.
 func leftOut(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u = u.DeepCopy()
 	if _, err := Put(u, Hold{Restore: restoreName, Since: restoredAt, Reason: ReasonSecret, Secret: true, SecretBy: bringSecret}); err != nil {
@@ -64,7 +65,8 @@ func unreadable(objects ...*unstructured.Unstructured) *Snapshot {
 	return w
 }
 
-// What a function has made up is only in the Secret of the XR, and Crossplane makes another of what it is given.
+// What a function has made up is only in the Secret of the XR, and Crossplane makes another of what
+// it is given.
 func TestNextAwaitsTheSecretOfAnXR(t *testing.T) {
 	publishing := xptest.XR("x", xptest.PublishesTo("infra", "s"))
 	revision, secret := xptest.Revision(xptest.RevisionName, publishing), xptest.Secret("s", xptest.In("infra"), xptest.ControlledBy(publishing))
@@ -268,7 +270,8 @@ func TestNextLetsComposedGo(t *testing.T) {
 	})
 }
 
-// What a person has set on an MR comes back, however often it is backed up while it is held, and whoever lets it go.
+// What a person has set on an MR comes back, however often it is backed up while it is held, and
+// whoever lets it go.
 func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 	x := xptest.XR("x")
 	for name, options := range map[string][]xptest.Option{
@@ -300,7 +303,8 @@ func TestLetGoGivesOwnSettingsBack(t *testing.T) {
 	}
 }
 
-// A held copy of a claim that never had an XR has no finalizer, and nothing else of a claim but its mark.
+// A held copy of a claim that never had an XR has no finalizer, and nothing else of a claim but its
+// mark.
 func TestNextKnowsACopyOfAnUnboundClaim(t *testing.T) {
 	claim := copied(xptest.Claim("o"))
 	claim.SetFinalizers(nil)

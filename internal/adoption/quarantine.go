@@ -6,8 +6,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What is in quarantine is held like anything else that was restored, and nothing is done about it until a person ends that. The cluster that it was
-// backed up in may be alive and manage the same external resources, which nothing in this one can tell.
+// What is in quarantine is held like anything else that was restored, and nothing is done about it
+// until a person ends that. The cluster that it was backed up in may be alive and manage the same
+// external resources, which nothing in this one can tell.
 const (
 	reasonQuarantine = "restored into quarantine, as the Restore's setting hold says: nothing reconciles it until somebody releases it; "
 	reasonEnded      = "its quarantine was ended, to have it adopted. If nothing works on that any more, run: "
@@ -29,7 +30,8 @@ func (t *tree) awaitEnd(r xp.Ref, h *Hold) {
 	t.plan.Quarantine = t.plan.Waiting[len(t.plan.Waiting)-1]
 }
 
-// consented returns the mark of u after a person has said that they want it adopted; ok is false if nothing waits for that.
+// consented returns the mark of u after a person has said that they want it adopted; ok is false if
+// nothing waits for that.
 func (k Key) consented(u *unstructured.Unstructured) (mark string, ok bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {

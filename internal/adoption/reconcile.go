@@ -13,8 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A PendingReconcile is of an object that waits for a word of Crossplane's, or of its provider's. With realtime compositions there is no polling, so one event that
-// is lost is a word that never comes.
+// A PendingReconcile is of an object that waits for a word of Crossplane's, or of its provider's.
+// With realtime compositions there is no polling, so one event that is lost is a word that never
+// comes.
 type PendingReconcile struct {
 	xp.Ref
 
@@ -44,7 +45,8 @@ func (s *Snapshot) pendingReconcile(u *unstructured.Unstructured, since time.Tim
 	}
 }
 
-// lastSeen is the last that is known to have happened to an object: it was created, its XR was unpaused, or Crossplane spoke of it.
+// lastSeen is the last that is known to have happened to an object: it was created, its XR was
+// unpaused, or Crossplane spoke of it.
 func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	if t.hold != nil {
 		return t.snapshot.lastSeen(u, at(t.hold.Unpaused))
@@ -53,7 +55,8 @@ func (t *tree) lastSeen(u *unstructured.Unstructured) time.Time {
 	return t.snapshot.lastSeen(u)
 }
 
-// lastSeen is the last that is known to have happened to an object: it was created or held, Crossplane or its provider spoke of it, or what else is given.
+// lastSeen is the last that is known to have happened to an object: it was created or held,
+// Crossplane or its provider spoke of it, or what else is given.
 func (s *Snapshot) lastSeen(u *unstructured.Unstructured, times ...time.Time) time.Time {
 	last := u.GetCreationTimestamp().Time
 	if h, err := s.holdOf(u); err == nil && h != nil {
@@ -78,23 +81,25 @@ func at(stamp string) time.Time {
 	return parsed
 }
 
-// reconciled reports whether Crossplane has reconciled an object as it is now, and how that went. v2 says which generation it means, and lifting a
-// hold makes a new one unless the person's own settings were those of the hold, in which case what was proven before is the same. v1 does not say,
-// so there what was said while the object was still held is all the proof that there is. After a reconcile a stale cache can make it say once more
-// that the object is paused.
+// reconciled reports whether Crossplane has reconciled an object as it is now, and how that went.
+// v2 says which generation it means, and lifting a hold makes a new one unless the person's own
+// settings were those of the hold, in which case what was proven before is the same. v1 does not
+// say, so there what was said while the object was still held is all the proof that there is. After
+// a reconcile a stale cache can make it say once more that the object is paused.
 func reconciled(u *unstructured.Unstructured) (xp.Condition, bool) {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
 	return c, ok && c.Reason != xp.ReasonReconcilePaused && isCurrent(u, c)
 }
 
-// isCurrent reports whether a condition is about the object as it is now. One that was restored with the status is about what it was in the backup.
+// isCurrent reports whether a condition is about the object as it is now. One that was restored
+// with the status is about what it was in the backup.
 func isCurrent(u *unstructured.Unstructured, c xp.Condition) bool {
 	return c.Generation == 0 || c.Generation == u.GetGeneration()
 }
 
-// checkSeen waits until Crossplane has said of a paused object that it is paused. That it did is what makes its next word a proof: status
-// is not restored, or is as old as the backup.
+// checkSeen waits until Crossplane has said of a paused object that it is paused. That it did is
+// what makes its next word a proof: status is not restored, or is as old as the backup.
 func (t *tree) checkSeen(u *unstructured.Unstructured) {
 	if !isSeenPaused(u) {
 		t.awaitReconcile(u, "Crossplane to notice that %s is paused; is Crossplane running, and its XRD Established?", xp.String(u))
@@ -114,14 +119,15 @@ func (t *tree) checkReconciled(u *unstructured.Unstructured) {
 	}
 }
 
-// failsAsBackedUp reports whether Crossplane can't reconcile an XR for the reason that there was when it was backed up. Then there is no better proof to wait for than
-// that all it composes is back and its own.
+// failsAsBackedUp reports whether Crossplane can't reconcile an XR for the reason that there was
+// when it was backed up. Then there is no better proof to wait for than that all it composes is
+// back and its own.
 func (t *tree) failsAsBackedUp(u *unstructured.Unstructured) bool {
 	return t.hold != nil && t.hold.Failing != "" && xp.RefTo(u).ID() == xp.RefTo(t.xr.Unstructured).ID() && t.hold.Failing == FailingOf(u)
 }
 
-// FailingOf returns how Crossplane can't reconcile an object, without what differs each time, so that the same failure is the same; "" if it can or says
-// nothing.
+// FailingOf returns how Crossplane can't reconcile an object, without what differs each time, so
+// that the same failure is the same; "" if it can or says nothing.
 func FailingOf(u *unstructured.Unstructured) string {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 	if !ok || c.Status == "True" || c.Reason == xp.ReasonReconcilePaused {
@@ -135,8 +141,9 @@ func FailingOf(u *unstructured.Unstructured) string {
 // volatileText are UIDs, hashes, versions, ports and times in a message.
 var volatileText = regexp.MustCompile(`[0-9a-fA-F-]*\d[0-9a-fA-F-]*`)
 
-// checkReleased waits until Crossplane has reconciled what a restore brought back, with the person's own settings. That this fails is as it would
-// be without a restore: from here on a Composition may have changed.
+// checkReleased waits until Crossplane has reconciled what a restore brought back, with the
+// person's own settings. That this fails is as it would be without a restore: from here on a
+// Composition may have changed.
 func (t *tree) checkReleased(u *unstructured.Unstructured) {
 	if !t.snapshot.restored[u.GetUID()] || xp.IsPaused(u) || u.GetDeletionTimestamp() != nil {
 		return

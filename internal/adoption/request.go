@@ -9,15 +9,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// annotationRequested is how a claim is asked for: Crossplane copies a claim's annotations to its XR, where xp.AnnotationReconcileRequested would be written
-// over the person's own, and of a claim it does not read that. It does not copy this one, as it does not AnnotationHold.
+// annotationRequested is how a claim is asked for: Crossplane copies a claim's annotations to its
+// XR, where xp.AnnotationReconcileRequested would be written over the person's own, and of a claim
+// it does not read that. It does not copy this one, as it does not AnnotationHold.
 const annotationRequested = "velero.crossplane.x-k8s.io/reconcile-requested-at"
 
-// requester is what a request for a reconcile says after its time and before the person's own value. Requests are taken back at once; this is how one that
-// was left by a process that was killed is told.
+// requester is what a request for a reconcile says after its time and before the person's own
+// value. Requests are taken back at once; this is how one that was left by a process that was
+// killed is told.
 const requester = " velero-plugin-for-crossplane:"
 
-// RequestReconcile is the patch that asks Crossplane to reconcile an object. A person's own request is kept in it.
+// RequestReconcile is the patch that asks Crossplane to reconcile an object. A person's own request
+// is kept in it.
 func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]any {
 	if xp.IsClaim(u) && !xp.IsComposite(u) {
 		return patch(u, map[string]any{annotationRequested: now.UTC().Format(time.RFC3339)})
@@ -27,7 +30,8 @@ func RequestReconcile(u *unstructured.Unstructured, now time.Time) map[string]an
 	return patch(u, map[string]any{xp.AnnotationReconcileRequested: now.UTC().Format(time.RFC3339) + requester + own})
 }
 
-// ClearReconcileRequest is the patch that gives an object the person's own request for a reconcile back; ok is false if it has that.
+// ClearReconcileRequest is the patch that gives an object the person's own request for a reconcile
+// back; ok is false if it has that.
 func ClearReconcileRequest(u *unstructured.Unstructured) (p map[string]any, ok bool) {
 	annotations := withoutRequest(u)
 
@@ -41,7 +45,8 @@ func (t *tree) clearRequest(u *unstructured.Unstructured) {
 	}
 }
 
-// withoutRequest are the annotations to patch so that no request of this plugin's is left on an object.
+// withoutRequest are the annotations to patch so that no request of this plugin's is left on an
+// object.
 func withoutRequest(u *unstructured.Unstructured) map[string]any {
 	annotations := map[string]any{}
 	if _, ok := u.GetAnnotations()[annotationRequested]; ok {
@@ -70,7 +75,8 @@ func dropRequest(annotations map[string]string) {
 	}
 }
 
-// ownRequest returns the person's own request for a reconcile, and whether there is one of this plugin's in its place.
+// ownRequest returns the person's own request for a reconcile, and whether there is one of this
+// plugin's in its place.
 func ownRequest(annotations map[string]string) (own string, ours bool) {
 	value := annotations[xp.AnnotationReconcileRequested]
 	if _, after, ours := strings.Cut(value, requester); ours {

@@ -9,9 +9,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// takeSecret plans to make u the controller of the Secret that it publishes its connection details in, and reports whether that is to do. Crossplane
-// takes control of one without a controller only if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
-// PublishConnection), and a claim refuses to read one that its XR does not control. One that was live before the restore can be like that.
+// takeSecret plans to make u the controller of the Secret that it publishes its connection details
+// in, and reports whether that is to do. Crossplane takes control of one without a controller only
+// if what it publishes differs (crossplane internal/controller/apiextensions/composite/api.go,
+// PublishConnection), and a claim refuses to read one that its XR does not control. One that was
+// live before the restore can be like that.
 func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 	s := t.snapshot.looseSecret(u)
 	if s == nil {
@@ -25,8 +27,10 @@ func (t *tree) takeSecret(u *unstructured.Unstructured) bool {
 // causeSecret is the cause of what waits for a connection secret.
 const causeSecret = "its connection secret is missing"
 
-// missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't. Whoever publishes in it makes another if there is none, and what
-// the cloud tells only once, or a function has made up, is lost. Who may not read Secrets waits if the restore is known to have left this one out.
+// missingSecret says why u, which is held, waits for its connection secret; "" if it doesn't.
+// Whoever publishes in it makes another if there is none, and what the cloud tells only once, or a
+// function has made up, is lost. Who may not read Secrets waits if the restore is known to have
+// left this one out.
 func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	r, ok := xp.SecretRef(u)
 	if !ok || !h.Secret || s.secretless || h.ownPause() || !xp.IsPaused(u) || s.Has(r) {
@@ -40,8 +44,8 @@ func (s *Snapshot) missingSecret(u *unstructured.Unstructured, h *Hold) string {
 	return lostSecret(r, h.SecretBy, why, unknown)
 }
 
-// lostSecret says of a connection secret which the backup has that it is missing, or why that is unknown, and by which command it comes back, "" if the same
-// restore brings it.
+// lostSecret says of a connection secret which the backup has that it is missing, or why that is
+// unknown, and by which command it comes back, "" if the same restore brings it.
 func lostSecret(r xp.Ref, by, why string, unknown bool) string {
 	switch {
 	case unknown && by != "":
@@ -63,7 +67,8 @@ func (t *tree) checkSecret(u *unstructured.Unstructured) {
 	}
 }
 
-// looseSecret returns the Secret that u publishes its connection details in, if nothing controls that; else nil.
+// looseSecret returns the Secret that u publishes its connection details in, if nothing controls
+// that; else nil.
 func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstructured {
 	r, ok := xp.SecretRef(u)
 	if !ok {
@@ -80,13 +85,15 @@ func (s *Snapshot) looseSecret(u *unstructured.Unstructured) *unstructured.Unstr
 	return secret
 }
 
-// takeControl makes u the controller of s, under the name of who has written the data of s, if it is a Secret: whoever publishes it has made u its owner.
-// Of one without data that is who has made it.
+// takeControl makes u the controller of s, under the name of who has written the data of s, if it
+// is a Secret: whoever publishes it has made u its owner. Of one without data that is who has made
+// it.
 func takeControl(u, s *unstructured.Unstructured) Change {
 	return Change{Target: s, Patch: controllerRefPatch(u, s), Step: "make " + xp.String(u) + " its controller again", Manager: publisherOf(s)}
 }
 
-// publisherOf returns under which name the data of a connection secret were written; "" if that is not known, or if it is none.
+// publisherOf returns under which name the data of a connection secret were written; "" if that is
+// not known, or if it is none.
 func publisherOf(s *unstructured.Unstructured) (manager string) {
 	if !xp.IsConnectionSecret(s) {
 		return ""

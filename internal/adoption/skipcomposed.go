@@ -9,16 +9,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// waitingPrefix is what comes before what a held object waits for in what is told of it, and stuckPrefix what the mark of one begins with of which somebody was told
-// that no word of it comes.
+// waitingPrefix is what comes before what a held object waits for in what is told of it, and
+// stuckPrefix what the mark of one begins with of which somebody was told that no word of it comes.
 const (
 	waitingPrefix = "not adopted yet, waiting for "
 	stuckPrefix   = CauseStuck + ":"
 )
 
-// WithoutComposed has those XRs be planned for by themselves of which somebody was told, after all that belongs to them was looked at, what they wait for, and of which
-// Crossplane has still said nothing. Nothing of what they compose can help them, and of that there may be tens of thousands. The function, which is called
-// if there is such an XR, says whether that is so: no Crossplane is known to run.
+// WithoutComposed has those XRs be planned for by themselves of which somebody was told, after all
+// that belongs to them was looked at, what they wait for, and of which Crossplane has still said
+// nothing. Nothing of what they compose can help them, and of that there may be tens of thousands.
+// The function, which is called if there is such an XR, says whether that is so: no Crossplane is
+// known to run.
 func (s *Snapshot) SkipComposed(silent func() bool) {
 	s.invalidateAll()
 	s.silent = silent
@@ -36,8 +38,8 @@ func (s *Snapshot) skipsComposed(f *observedObject) bool {
 	return !f.heard && s.silent()
 }
 
-// unreportedClaim returns the claim of an XR that is planned for by itself, until somebody was told why no word of the XR comes: that is told of the claim too, where
-// those look who may not see XRs.
+// unreportedClaim returns the claim of an XR that is planned for by itself, until somebody was told
+// why no word of the XR comes: that is told of the claim too, where those look who may not see XRs.
 func (f *observedObject) unreportedClaim() []xp.Ref {
 	if f.bound == (xp.Ref{}) || strings.HasPrefix(f.hold.LastReported, stuckPrefix) {
 		return nil

@@ -34,19 +34,23 @@ type Snapshot struct {
 	// now is when it was observed.
 	now      time.Time
 	platform platform
-	// inactive tells of a kind that is not active what its ManagedResourceDefinition is called; nil if nobody can be asked.
+	// inactive tells of a kind that is not active what its ManagedResourceDefinition is called; nil
+	// if nobody can be asked.
 	inactive func(schema.GroupKind) string
 	// silent reports whether no Crossplane is known to run; nil if that changes nothing.
 	silent func() bool
-	// observedObjects are what was found out about objects: if there is a packer, about all that are not only looked at.
+	// observedObjects are what was found out about objects: if there is a packer, about all that
+	// are not only looked at.
 	observedObjects map[xp.ID]*observedObject
-	// investigation is what is asked about it, nil if nothing that is not held is judged, and index finds what restores have brought back; nil until somebody asks.
+	// investigation is what is asked about it, nil if nothing that is not held is judged, and index
+	// finds what restores have brought back; nil until somebody asks.
 	investigation *Investigation
 	index         *composedIndex
 	planCache
 }
 
-// NewSnapshot returns a Snapshot in which nothing exists. Marks count in it if they were signed with the key, and with Unverified all that can be read.
+// NewSnapshot returns a Snapshot in which nothing exists. Marks count in it if they were signed
+// with the key, and with Unverified all that can be read.
 func NewSnapshot(key Key) *Snapshot {
 	return &Snapshot{
 		key: key, objects: map[xp.ID]*unstructured.Unstructured{}, unserved: map[schema.GroupKind]bool{}, unreadable: map[schema.GroupVersionKind]string{},
@@ -57,7 +61,8 @@ func NewSnapshot(key Key) *Snapshot {
 // SetTime says when it was observed.
 func (s *Snapshot) SetTime(now time.Time) { s.now = now }
 
-// Pack has the Snapshot keep objects in a tenth of the memory, but for the few that Crossplane itself brings. What Get returns of one is a copy each time.
+// Pack has the Snapshot keep objects in a tenth of the memory, but for the few that Crossplane
+// itself brings. What Get returns of one is a copy each time.
 func (s *Snapshot) Pack() { s.packer, s.packed = pack.New(), map[xp.ID]pack.Object{} }
 
 // Add says that an object exists, as it is now.
@@ -69,7 +74,8 @@ func (s *Snapshot) Add(u *unstructured.Unstructured) {
 	s.platform.add(u)
 }
 
-// saveOriginals keeps an object as it is now; again says that it was another before, and may be once more.
+// saveOriginals keeps an object as it is now; again says that it was another before, and may be
+// once more.
 func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	s.invalidate(id)
 	if s.packer == nil {
@@ -91,7 +97,8 @@ func (s *Snapshot) keep(id xp.ID, u *unstructured.Unstructured, again bool) {
 	}
 }
 
-// isReadOnly reports whether nothing is planned for an object by itself, nor anything found out by looking through all.
+// isReadOnly reports whether nothing is planned for an object by itself, nor anything found out by
+// looking through all.
 func isOnlyLookedAt(u *unstructured.Unstructured) bool {
 	return !xp.IsComposite(u) && !xp.IsClaim(u) && !xp.IsCrossplaneGroup(u.GroupVersionKind().Group) && !xp.Publishes(u) &&
 		!xp.HasAnnotation(u, AnnotationHold)
@@ -113,7 +120,8 @@ func (s *Snapshot) remove(id xp.ID) {
 	s.platform.remove(before)
 }
 
-// owned returns a Ref that keeps nothing else in memory: what is unpacked is part of what it was packed in. Thousands have most texts of it in common.
+// owned returns a Ref that keeps nothing else in memory: what is unpacked is part of what it was
+// packed in. Thousands have most texts of it in common.
 func owned(r xp.Ref) xp.Ref {
 	return xp.Ref{
 		APIVersion: unique.Make(r.APIVersion).Value(), Kind: unique.Make(r.Kind).Value(), Namespace: unique.Make(r.Namespace).Value(), Name: strings.Clone(r.Name),
@@ -146,9 +154,10 @@ func (s *Snapshot) AddRestored(u *unstructured.Unstructured) {
 	s.restored[types.UID(strings.Clone(string(u.GetUID())))] = true
 }
 
-// RestoredAt returns when Velero first asked after what is held: a restore has brought all of it back then. As long as nothing says when that was, it is when the
-// last hold was put on or, if there are XRs, the time of the observation, since their marks will say it. It goes by signed marks only, so that nobody has it
-// be later by making objects.
+// RestoredAt returns when Velero first asked after what is held: a restore has brought all of it
+// back then. As long as nothing says when that was, it is when the last hold was put on or, if
+// there are XRs, the time of the observation, since their marks will say it. It goes by signed
+// marks only, so that nobody has it be later by making objects.
 func (s *Snapshot) RestoredAt() time.Time {
 	var since, polled time.Time
 	trees := false
@@ -180,20 +189,23 @@ func (s *Snapshot) AddUnserved(gk schema.GroupKind) {
 	s.unserved[gk] = true
 }
 
-// AddUnreadable says that a kind could not be read, and why: that an object is not there proves nothing.
+// AddUnreadable says that a kind could not be read, and why: that an object is not there proves
+// nothing.
 func (s *Snapshot) AddUnreadable(gvk schema.GroupVersionKind, why string) {
 	s.invalidateAll()
 	s.unreadable[gvk] = why
 }
 
-// isUnknown reports whether the object that r names may exist though it was not observed, and why that is.
+// isUnknown reports whether the object that r names may exist though it was not observed, and why
+// that is.
 func (s *Snapshot) isUnknown(r xp.Ref) (why string, unknown bool) {
 	why, unknown = s.unreadable[s.served(r)]
 
 	return why, unknown && !s.Has(r)
 }
 
-// WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means nothing.
+// WithoutSecrets says that nobody has looked for connection secrets, so that one is not there means
+// nothing.
 func (s *Snapshot) WithoutSecrets() {
 	s.invalidateAll()
 	s.secretless = true
@@ -224,8 +236,9 @@ func (s *Snapshot) Has(r xp.Ref) bool {
 	return packed || s.objects[id] != nil
 }
 
-// LooksAtComposed reports whether what is planned next can depend on what becomes of what XRs compose, whatever the Plans wait for now: an XR that is still to be let
-// reconcile must find all of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
+// LooksAtComposed reports whether what is planned next can depend on what becomes of what XRs
+// compose, whatever the Plans wait for now: an XR that is still to be let reconcile must find all
+// of it, and an MR has a hold of its own. Who has been let reconcile has seen for itself.
 func (s *Snapshot) LooksAtComposed() bool {
 	below := false
 	s.each(func(f *observedObject) { below = below || f.hold != nil && (f.paused || !f.composite && !f.claim) })
@@ -233,8 +246,9 @@ func (s *Snapshot) LooksAtComposed() bool {
 	return below
 }
 
-// Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish connection details or are held, in a stable order. What a
-// held XR composes is part of the plan for that.
+// Subjects returns what can be planned for: the XRs, held or not, and the MRs that publish
+// connection details or are held, in a stable order. What a held XR composes is part of the plan
+// for that.
 func (s *Snapshot) Subjects() []xp.Ref {
 	held := map[types.UID]bool{}
 	s.each(func(f *observedObject) {
@@ -253,8 +267,9 @@ func (s *Snapshot) Subjects() []xp.Ref {
 	return refs
 }
 
-// Needs returns what else must be observed to plan for the objects in refs, as far as w already has them: what they compose, their claims,
-// CompositionRevisions and connection secrets, and so on down the trees.
+// Needs returns what else must be observed to plan for the objects in refs, as far as w already has
+// them: what they compose, their claims, CompositionRevisions and connection secrets, and so on
+// down the trees.
 func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	var needs []xp.Ref
 	seen := map[xp.ID]bool{}
@@ -278,8 +293,9 @@ func (s *Snapshot) Needs(refs []xp.Ref) []xp.Ref {
 	return needs
 }
 
-// Vital returns the kinds without which nothing can be planned: those of the XRs and claims among needs, and of what these name besides what they compose.
-// Of the other kinds a tenant can have named any. An XRD has one group for XRs and claims.
+// Vital returns the kinds without which nothing can be planned: those of the XRs and claims among
+// needs, and of what these name besides what they compose. Of the other kinds a tenant can have
+// named any. An XRD has one group for XRs and claims.
 func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	vital := map[schema.GroupVersionKind]bool{}
 	for _, r := range needs {
@@ -298,7 +314,8 @@ func (s *Snapshot) Vital(needs []xp.Ref) map[schema.GroupVersionKind]bool {
 	return vital
 }
 
-// composed returns what a held XR composed when it was backed up, and what one composes of which it is to be told whether it is adopted.
+// composed returns what a held XR composed when it was backed up, and what one composes of which it
+// is to be told whether it is adopted.
 func (s *Snapshot) composed(f *observedObject) []xp.Ref {
 	if f.hold == nil {
 		return s.investigatedRefs(f)

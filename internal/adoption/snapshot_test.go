@@ -151,7 +151,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// A Snapshot that is packed has the same objects, of which it keeps itself those that Crossplane brings.
+// A Snapshot that is packed has the same objects, of which it keeps itself those that Crossplane
+// brings.
 func TestPack(t *testing.T) {
 	x := held(xptest.XR("x"))
 	objects := []*unstructured.Unstructured{

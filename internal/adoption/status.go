@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkStatus waits until the status is back that functions may read at the next reconcile. One that finds less than it has written can leave out
-// what it composed, and Crossplane deletes that.
+// checkStatus waits until the status is back that functions may read at the next reconcile. One
+// that finds less than it has written can leave out what it composed, and Crossplane deletes that.
 func (t *tree) checkStatus(u *unstructured.Unstructured) {
 	if missing := xp.MissingStatus(u, t.hold.Status); len(missing) > 0 {
 		t.wait(false, "%s: %s", xp.String(u), whyStatus(u, missing))
@@ -22,8 +22,9 @@ func whyStatus(u *unstructured.Unstructured, missing []string) string {
 		"%s", xp.StatusNames(missing), releaseByForce(u))
 }
 
-// isSeenPaused reports whether the controller of u has said that u is paused. If it says something else later, it has reconciled u since: it
-// was paused from its creation on, and says nothing else as long as it is.
+// isSeenPaused reports whether the controller of u has said that u is paused. If it says something
+// else later, it has reconciled u since: it was paused from its creation on, and says nothing else
+// as long as it is.
 func isSeenPaused(u *unstructured.Unstructured) bool {
 	c, ok := xp.ConditionOf(u, xp.ConditionSynced)
 
@@ -45,8 +46,9 @@ func (t *tree) wellness(r xp.Ref) xp.TrueConditions {
 	return xp.UnknownConditions
 }
 
-// checkWell reports whether a composed resource is as well as it was: a function that finds it less so can leave out what comes after it.
-// Nothing waits for Usages: they compose nothing and have no say in what is composed.
+// checkWell reports whether a composed resource is as well as it was: a function that finds it less
+// so can leave out what comes after it. Nothing waits for Usages: they compose nothing and have no
+// say in what is composed.
 func (t *tree) checkWell(r xp.Ref, u *unstructured.Unstructured) bool {
 	lacks := t.wellness(r).Missing(u)
 	if !xp.IsManaged(u) && !xp.IsComposite(u) {

@@ -9,8 +9,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Stored is the Secret that an XR, a claim or an MR has published with a secret store. The store refuses who has not the UID that is on it, even if nothing
-// changes (crossplane-runtime v1 pkg/connection, SecretToWriteMustBeOwnedBy), and a claim what is not its XR's.
+// A Stored is the Secret that an XR, a claim or an MR has published with a secret store. The store
+// refuses who has not the UID that is on it, even if nothing changes (crossplane-runtime v1
+// pkg/connection, SecretToWriteMustBeOwnedBy), and a claim what is not its XR's.
 type Stored struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -34,7 +35,8 @@ func (f *observedObject) stored() []xp.Ref {
 	return []xp.Ref{f.hold.Stored.Ref()}
 }
 
-// takeStored plans to give the Secret that u has published with a secret store the UID that u has now; ok is false if that is not to do.
+// takeStored plans to give the Secret that u has published with a secret store the UID that u has
+// now; ok is false if that is not to do.
 func (s *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, ok bool) {
 	if h.Stored == nil || h.Stored.UID == "" || h.Stored.UID == u.GetUID() { // Without a UID it would be anybody's.
 		return Change{}, false
@@ -52,7 +54,8 @@ func (s *Snapshot) takeStored(u *unstructured.Unstructured, h *Hold) (c Change, 
 	}, true
 }
 
-// isStoredBefore reports whether the UID is on a Secret that the object with the hold had when it was backed up.
+// isStoredBefore reports whether the UID is on a Secret that the object with the hold had when it
+// was backed up.
 func isStoredBefore(s *unstructured.Unstructured, h *Hold) bool {
 	return xp.Label(s, xp.LabelOwnerUID) == string(h.Stored.UID)
 }
@@ -67,7 +70,8 @@ func (t *tree) takeStored(u *unstructured.Unstructured, h *Hold) bool {
 	return ok
 }
 
-// missingStored says why u, which is held, waits for what it has published with a secret store; "" if it doesn't.
+// missingStored says why u, which is held, waits for what it has published with a secret store; ""
+// if it doesn't.
 func (s *Snapshot) missingStored(u *unstructured.Unstructured, h *Hold) string {
 	if h.Stored == nil || s.secretless || h.ownPause() || !xp.IsPaused(u) {
 		return ""

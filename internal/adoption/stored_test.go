@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A store refuses whoever has not the UID that is on a Secret, and what is restored has another than it had.
+// A store refuses whoever has not the UID that is on a Secret, and what is restored has another
+// than it had.
 func TestNextWritesUIDsOnWhatIsInSecretStores(t *testing.T) {
 	stored := &Stored{Namespace: "infra", Name: "s", UID: "old"}
 	left := &Stored{Namespace: "infra", Name: "s", UID: "old", By: bringSecret}

@@ -11,8 +11,10 @@ import (
 // managerVelero is Velero's server in managedFields.
 const managerVelero = "velero-server"
 
-// isStray reports whether an entry of managedFields is what a restore leaves that is stopped after it has created u, and before it has written back those of the
-// backup: Velero's own, or that of a status that this plugin has brought back. What an earlier restore has left in the cluster that was backed up is older.
+// isStray reports whether an entry of managedFields is what a restore leaves that is stopped after
+// it has created u, and before it has written back those of the backup: Velero's own, or that of a
+// status that this plugin has brought back. What an earlier restore has left in the cluster that
+// was backed up is older.
 func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	written, _ := entry["time"].(string)
 	since := !at(written).Before(u.GetCreationTimestamp().Time)
@@ -20,13 +22,15 @@ func isStray(u *unstructured.Unstructured, entry map[string]any) bool {
 	return since && (entry["manager"] == managerVelero || entry["manager"] == FieldManager && !isOwn(entry))
 }
 
-// IsStray reports whether a restore was stopped after it has created u, and before it has written back who manages what of it.
+// IsStray reports whether a restore was stopped after it has created u, and before it has written
+// back who manages what of it.
 func IsStray(u *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(entriesOf(u), func(m map[string]any) bool { return isStray(u, m) })
 }
 
-// ReturnManagers is the patch that writes back who manages what of u, where IsStray: those of the item, as Velero would create it now, with what others have
-// written since. ok is false if there is nothing to write back.
+// ReturnManagers is the patch that writes back who manages what of u, where IsStray: those of the
+// item, as Velero would create it now, with what others have written since. ok is false if there is
+// nothing to write back.
 func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
 	theirs := entriesOf(item)
 	if !IsStray(u) || len(theirs) == 0 {
@@ -45,7 +49,8 @@ func ReturnManagers(u, item *unstructured.Unstructured) (p map[string]any, ok bo
 	return managersPatch(u, withSince(entries, managersBesides(u))), true
 }
 
-// withSince are managedFields with what was written since. Who has written something since has what they wrote before that in it.
+// withSince are managedFields with what was written since. Who has written something since has what
+// they wrote before that in it.
 func withSince(entries, since []map[string]any) []map[string]any {
 	for _, m := range since {
 		n := slices.IndexFunc(entries, func(e map[string]any) bool { return isSame(e, m) || isOwn(e) && isOwn(m) })
@@ -64,7 +69,8 @@ func withSince(entries, since []map[string]any) []map[string]any {
 	return entries
 }
 
-// managedNow is an entry of managedFields of a hold with those of its fields only that u has; nil if it has none, or is not held.
+// managedNow is an entry of managedFields of a hold with those of its fields only that u has; nil
+// if it has none, or is not held.
 func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]any {
 	if !xp.HasAnnotation(u, AnnotationHold) {
 		return nil
@@ -80,7 +86,8 @@ func managedNow(u *unstructured.Unstructured, entry map[string]any) map[string]a
 	return withFields(entry, fields)
 }
 
-// ReturnedStatus is the patch that has those manage fields of a status again who did before this plugin has written them; ok is false if it manages nothing.
+// ReturnedStatus is the patch that has those manage fields of a status again who did before this
+// plugin has written them; ok is false if it manages nothing.
 func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]any) (p map[string]any, ok bool) {
 	var paths [][]string
 	for name := range fields {
@@ -103,7 +110,8 @@ func ReturnedStatus(before, after *unstructured.Unstructured, fields map[string]
 	return managersPatch(after, entries), true
 }
 
-// managersPatch is a merge patch of managedFields that the API server refuses if u has changed since it was observed.
+// managersPatch is a merge patch of managedFields that the API server refuses if u has changed
+// since it was observed.
 func managersPatch(u *unstructured.Unstructured, entries []map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"resourceVersion": u.GetResourceVersion(), "managedFields": withEntries(entries)}}
 }

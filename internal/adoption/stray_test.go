@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A restore that is stopped after it has created an object leaves Velero the manager of all of it. The next gives it back to those of the backup.
+// A restore that is stopped after it has created an object leaves Velero the manager of all of it.
+// The next gives it back to those of the backup.
 func TestReturnManagers(t *testing.T) {
 	origin := newServer(t, xptest.XR("x"))
 	origin.write(xptest.XR("x", xptest.Policy("Automatic")), "kubectl-create")

@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what to do about it.
+// Stuck says why Crossplane, or the provider of an MR, probably says nothing of an object, and what
+// to do about it.
 func Stuck(u *unstructured.Unstructured, i Installation) string {
 	deployment, running := i.Namespace+"/"+i.Name, strings.TrimSpace("Crossplane "+i.Version)
 	restart := `run "` + i.kubectl("rollout", "restart").String() + `"`

@@ -17,9 +17,10 @@ const reasonTakenOver = "it was made by somebody else before it was restored fro
 // pausedBy are the marks of pauses that are no person's.
 var pausedBy = []string{xp.AnnotationPausedByGuard, xp.AnnotationExchange} //nolint:gochecknoglobals // It is a constant list.
 
-// CanTakeOver reports whether a live XR or claim, as somebody has made it that a restore was to bring back too, can be given what that composed: no restore has
-// created it, nothing holds it, it has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and that lists nothing, wants
-// nothing.
+// CanTakeOver reports whether a live XR or claim, as somebody has made it that a restore was to
+// bring back too, can be given what that composed: no restore has created it, nothing holds it, it
+// has composed nothing, and Crossplane has not reconciled it with success. An XR that it has, and
+// that lists nothing, wants nothing.
 func CanTakeOver(live *unstructured.Unstructured) bool {
 	if live.GetDeletionTimestamp() != nil || xp.Label(live, xp.LabelRestore) != "" || xp.HasAnnotation(live, AnnotationHold) {
 		return false
@@ -29,9 +30,11 @@ func CanTakeOver(live *unstructured.Unstructured) bool {
 	return !xp.HasComposed(live) && (!said || c.Status != "True")
 }
 
-// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed, and to hold it as if a restore had created it: its
-// references, its revision, and what only Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels are what Velero
-// writes on what it creates. It fails if the item composes nothing, or what Put refuses.
+// TakeOver plans to give a live XR or claim that CanTakeOver what the item of a backup composed,
+// and to hold it as if a restore had created it: its references, its revision, and what only
+// Crossplane writes. Its spec stays as it is. Of the hold it takes what Put does, and the labels
+// are what Velero writes on what it creates. It fails if the item composes nothing, or what Put
+// refuses.
 func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map[string]string) (Change, error) {
 	after := live.DeepCopy()
 	if err := xp.Inherit(after, item); err != nil {
@@ -71,8 +74,8 @@ func (k Key) TakeOver(live, item *unstructured.Unstructured, of Hold, labels map
 	return Change{Target: live, Patch: p}, nil
 }
 
-// ReturnInherited is the patch that has those manage what an XR or a claim was given when it was taken over who did in the backup; ok is false if this plugin
-// manages nothing but the hold.
+// ReturnInherited is the patch that has those manage what an XR or a claim was given when it was
+// taken over who did in the backup; ok is false if this plugin manages nothing but the hold.
 func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok bool) {
 	entries := entriesOf(u)
 	n := slices.IndexFunc(entries, func(m map[string]any) bool { return isOwn(m) && m["operation"] != operationApply })
@@ -98,7 +101,8 @@ func ReturnInherited(u, item *unstructured.Unstructured) (p map[string]any, ok b
 	return managersPatch(u, entries), true
 }
 
-// IsBeingTakenOver returns whether an XR or a claim was taken over and Crossplane was not let go on with it yet, and whether it lists what the item composed.
+// IsBeingTakenOver returns whether an XR or a claim was taken over and Crossplane was not let go on
+// with it yet, and whether it lists what the item composed.
 func (k Key) IsBeingTakenOver(u, item *unstructured.Unstructured) (being, whole bool) {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil || !h.isBeingTakenOver(u) {
@@ -126,8 +130,8 @@ func (h *Hold) listsAll(u *unstructured.Unstructured) bool {
 	})
 }
 
-// overtaken is the Plan for an XR that was taken over while Crossplane can still be writing what it was about to, or has; ok is false if it lists what it
-// was given and goes on doing so.
+// overtaken is the Plan for an XR that was taken over while Crossplane can still be writing what it
+// was about to, or has; ok is false if it lists what it was given and goes on doing so.
 func (t *tree) overtaken() (p Plan, ok bool) {
 	u := t.xr.Unstructured
 	switch {
@@ -150,10 +154,12 @@ func (t *tree) overtaken() (p Plan, ok bool) {
 	}, true
 }
 
-// IsSeenPaused reports whether Crossplane has said that u, as it is, is paused. Until it has it can be in the middle of reconciling what u was.
+// IsSeenPaused reports whether Crossplane has said that u, as it is, is paused. Until it has it can
+// be in the middle of reconciling what u was.
 func IsSeenPaused(u *unstructured.Unstructured) bool { return isSeenPaused(u) }
 
-// GiveUp is the change that takes off what TakeOver has put on an XR that Crossplane has composed by then. Its Patch is nil if it is not held any more.
+// GiveUp is the change that takes off what TakeOver has put on an XR that Crossplane has composed
+// by then. Its Patch is nil if it is not held any more.
 func (k Key) GiveUp(u *unstructured.Unstructured) Change {
 	h, err := k.HoldOf(u)
 	if err != nil || h == nil {

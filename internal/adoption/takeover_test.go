@@ -40,7 +40,8 @@ func TestCanTakeOver(t *testing.T) {
 	}
 }
 
-// What was taken over is held like what a restore has created, and its spec is that of who has made it.
+// What was taken over is held like what a restore has created, and its spec is that of who has made
+// it.
 func TestTakeOver(t *testing.T) {
 	key := Key("0123456789abcdef0123456789abcdef")
 	mr := xptest.NamespacedMR("b")

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An XR that came back beside another that its claim has is adopted, and that nobody has it is told.
+// An XR that came back beside another that its claim has is adopted, and that nobody has it is
+// told.
 func TestNextUnclaimed(t *testing.T) {
 	claim := xptest.Claim("o")
 	mr := xptest.MR("b")

@@ -16,9 +16,11 @@ type unheeded struct {
 	created bool
 }
 
-// unheededBy reports whether the provider of an MR that is held does not heed the pause, as those on an old crossplane-runtime don't: no hold keeps them from
-// anything, and only the MR says so. Whoever is paused writes one condition and nothing else (crossplane-runtime pkg/reconciler/managed/reconciler.go). What is
-// older than the hold came with the object from the backup; what is of the same second did not, since times have no fractions.
+// unheededBy reports whether the provider of an MR that is held does not heed the pause, as those
+// on an old crossplane-runtime don't: no hold keeps them from anything, and only the MR says so.
+// Whoever is paused writes one condition and nothing else (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go). What is older than the hold came with the object from the
+// backup; what is of the same second did not, since times have no fractions.
 func unheededBy(u *unstructured.Unstructured, h *Hold) (by unheeded, ok bool) {
 	if !xp.IsPaused(u) || h.ownPause() || h.Again || at(h.Since).IsZero() {
 		return unheeded{}, false

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A provider on an old crossplane-runtime does not know the pause, and no hold keeps it from anything. Only the MR says so.
+// A provider on an old crossplane-runtime does not know the pause, and no hold keeps it from
+// anything. Only the MR says so.
 func TestNextNoticesProvidersThatHeedNoPause(t *testing.T) {
 	const earlier, later = "2025-12-31T00:00:00Z", "2026-12-31T00:00:00Z"
 	created := xptest.Field(restoredAt, "metadata", "creationTimestamp")

@@ -7,7 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// AddRetired says that the API server does not serve a kind in a version, and in which it does. An object is the same in each.
+// AddRetired says that the API server does not serve a kind in a version, and in which it does. An
+// object is the same in each.
 func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	if s.retired[version] == served {
 		return
@@ -16,7 +17,8 @@ func (s *Snapshot) AddRetired(version, served schema.GroupVersionKind) {
 	s.retired[version] = served
 }
 
-// served returns the kind of what r names in the version in which it is served, if it is known to be in another than r says.
+// served returns the kind of what r names in the version in which it is served, if it is known to
+// be in another than r says.
 func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	gvk := r.GroupVersionKind()
 	if served, ok := s.retired[gvk]; ok {
@@ -26,9 +28,10 @@ func (s *Snapshot) served(r xp.Ref) schema.GroupVersionKind {
 	return gvk
 }
 
-// checkVersions waits until the XR names what it composes in versions that are served: Crossplane reads each in the version of the reference, and reconciles
-// nothing of the XR if there is none (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). That it could not when it was backed
-// up is as it was.
+// checkVersions waits until the XR names what it composes in versions that are served: Crossplane
+// reads each in the version of the reference, and reconciles nothing of the XR if there is none
+// (crossplane internal/controller/apiextensions/composite, ObserveComposedResources). That it could
+// not when it was backed up is as it was.
 func (t *tree) checkVersions() {
 	if t.hold.Failing != "" {
 		return
@@ -57,8 +60,10 @@ func (t *tree) checkVersions() {
 	}
 }
 
-// checkComposition waits for a revision of a Composition that is for the version in which Crossplane reads the XR: it runs no other (crossplane
-// internal/controller/apiextensions/composite, APIConfigurator). That it could not when it was backed up is as it was.
+// checkComposition waits for a revision of a Composition that is for the version in which
+// Crossplane reads the XR: it runs no other (crossplane
+// internal/controller/apiextensions/composite, APIConfigurator). That it could not when it was
+// backed up is as it was.
 func (t *tree) checkComposition(revision *unstructured.Unstructured) {
 	xrd := t.snapshot.definitionOf(t.xr.GroupVersionKind().GroupKind())
 	if xrd == nil || t.hold.Failing != "" {

@@ -2,7 +2,8 @@ package archive
 
 import "io"
 
-// ahead is a reader that has another read while nobody asks it yet: to gunzip a backup takes as long as to make sense of it.
+// ahead is a reader that has another read while nobody asks it yet: to gunzip a backup takes as
+// long as to make sense of it.
 type ahead struct {
 	full  chan block
 	empty chan []byte
@@ -18,7 +19,8 @@ type block struct {
 	err     error
 }
 
-// readAhead returns a reader of what another gives. Who has had enough of it closes it; the other may be asked once more then.
+// readAhead returns a reader of what another gives. Who has had enough of it closes it; the other
+// may be asked once more then.
 func readAhead(from io.Reader) *ahead {
 	const blocks, length = 4, 256 << 10
 	a := &ahead{full: make(chan block, blocks), empty: make(chan []byte, blocks), done: make(chan struct{})}

@@ -19,19 +19,21 @@ type Backup struct {
 	Items []Item
 	// Flaws are the files that could not be read, or that Velero does not read.
 	Flaws []Flaw
-	// Versions are those that the source cluster preferred of each resource, as far as the backup says.
+	// Versions are those that the source cluster preferred of each resource, as far as the backup
+	// says.
 	Versions map[schema.GroupResource]string
 }
 
-// An Item is one object of a backup. Secrets have no data, and what is no custom resource and has nothing to do with Crossplane has no more than its
-// metadata.
+// An Item is one object of a backup. Secrets have no data, and what is no custom resource and has
+// nothing to do with Crossplane has no more than its metadata.
 type Item struct {
 	xp.Item
 
 	object pack.Object
 }
 
-// Object returns the object, which is the caller's: each call makes another, since a backup can have more of them than there is memory for.
+// Object returns the object, which is the caller's: each call makes another, since a backup can
+// have more of them than there is memory for.
 func (i Item) Object() *unstructured.Unstructured { return i.Part(nil) }
 
 // Part returns what of the object has a shape.
@@ -73,7 +75,8 @@ func (b *Backup) Index(name xp.Item) int {
 	return n
 }
 
-// Get returns the object of an item as Velero names it, which is the caller's; nil if it is not there.
+// Get returns the object of an item as Velero names it, which is the caller's; nil if it is not
+// there.
 func (b *Backup) Get(name xp.Item) *unstructured.Unstructured {
 	n := b.Index(name)
 	if n < 0 {

@@ -44,7 +44,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// Velero writes each item into the directory of its version, and that of the preferred one above it too.
+// Velero writes each item into the directory of its version, and that of the preferred one above it
+// too.
 func TestVersions(t *testing.T) {
 	const dir = "resources/buckets.cloud.example.org/"
 	cases := map[string]struct {

@@ -19,7 +19,8 @@ const GroupCRD = "apiextensions.k8s.io"
 // crossplanes is in the name of everything that Crossplane writes onto an object.
 var crossplanes = []byte("crossplane.io") //nolint:gochecknoglobals // It is a constant.
 
-// decode packs an item without what nobody may see or needs. It fails if it is not what its path says.
+// decode packs an item without what nobody may see or needs. It fails if it is not what its path
+// says.
 func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
 	shape := shapeOf(i, b)
 	o, ok := p.JSON(b, shape)
@@ -38,7 +39,8 @@ func decode(p *pack.Packer, i xp.Item, b []byte) (pack.Object, error) {
 
 var errNoObject = errors.New("cannot decode it: it is no Kubernetes object in JSON")
 
-// check compares an object with what its path says: Velero goes by the path when an action asks for an item, and by the object when it creates it.
+// check compares an object with what its path says: Velero goes by the path when an action asks for
+// an item, and by the object when it creates it.
 func check(i xp.Item, o pack.Object) error {
 	r := Item{Item: named(i, o), object: o}.Ref()
 	gv, err := schema.ParseGroupVersion(r.APIVersion)
@@ -61,7 +63,8 @@ func check(i xp.Item, o pack.Object) error {
 	return nil
 }
 
-// named returns an item by the names that are in its object, so that those of its path need not be kept.
+// named returns an item by the names that are in its object, so that those of its path need not be
+// kept.
 func named(i xp.Item, o pack.Object) xp.Item {
 	i.Name, _ = o.Field("metadata", "name").(string)
 	i.Namespace, _ = o.Field("metadata", "namespace").(string)
@@ -69,8 +72,9 @@ func named(i xp.Item, o pack.Object) xp.Item {
 	return i
 }
 
-// Shapes of what is kept of an item: a Secret's values are also in what kubectl applied; the schemas of CRDs are long; and of what is no custom resource
-// and has nothing to do with Crossplane nobody looks at more than the metadata, but for bindings: they say who has which rights.
+// Shapes of what is kept of an item: a Secret's values are also in what kubectl applied; the
+// schemas of CRDs are long; and of what is no custom resource and has nothing to do with Crossplane
+// nobody looks at more than the metadata, but for bindings: they say who has which rights.
 var (
 	shapeCustom = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Without: []string{"data", "stringData"},

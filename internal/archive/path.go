@@ -24,12 +24,14 @@ const (
 type place struct {
 	xp.Item
 
-	// version is the directory of a version, if it is in one: Velero writes each item there and, if it is the preferred version, above it too.
+	// version is the directory of a version, if it is in one: Velero writes each item there and, if
+	// it is the preferred version, above it too.
 	version string
 }
 
-// clean returns a path as it would be written, below the top of the archive. It fails if that is elsewhere: such paths are written by who wants
-// to overwrite something on the machine that extracts them.
+// clean returns a path as it would be written, below the top of the archive. It fails if that is
+// elsewhere: such paths are written by who wants to overwrite something on the machine that
+// extracts them.
 func clean(name string) (string, error) {
 	if strings.ContainsAny(name, "\\\x00") || path.IsAbs(name) || !isLocal(name) {
 		return "", fmt.Errorf("cannot accept the entry %q: it leads out of the archive, which nothing that Velero writes does; find out who has written it", name)

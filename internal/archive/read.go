@@ -17,9 +17,11 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Limits are how much of a backup is read before it is taken for something that is made to fill the memory or to never end.
+// Limits are how much of a backup is read before it is taken for something that is made to fill the
+// memory or to never end.
 type Limits struct {
-	// Entry is how long a file in the archive may be, Entries how many there may be, and Total how long all of it may be.
+	// Entry is how long a file in the archive may be, Entries how many there may be, and Total how
+	// long all of it may be.
 	Entry, Entries, Total int64
 	// Kept is how much memory all of it may take if it were not packed, about.
 	Kept int64
@@ -27,7 +29,8 @@ type Limits struct {
 	Name int
 }
 
-// Default returns Limits that no backup reaches: the API server stores nothing longer than a few MiB.
+// Default returns Limits that no backup reaches: the API server stores nothing longer than a few
+// MiB.
 func Default() Limits {
 	const mib, gib, million = 1 << 20, 1 << 30, 1_000_000
 
@@ -37,7 +40,8 @@ func Default() Limits {
 // again is the next step when a file is damaged.
 const again = `download it again with "velero backup download"`
 
-// Read reads a backup to its end. What can't be used of it is among its Flaws; it fails if the archive itself can't be read, or is none of Velero's.
+// Read reads a backup to its end. What can't be used of it is among its Flaws; it fails if the
+// archive itself can't be read, or is none of Velero's.
 func Read(ctx context.Context, from io.Reader, limits Limits) (*Backup, error) {
 	z, err := gzip.NewReader(from)
 	if errors.Is(err, io.EOF) {
@@ -107,7 +111,8 @@ func (r *reader) read() error {
 	}
 }
 
-// drain reads what follows the archive: gzip's checksum is at the very end, and only that reports whether what was read is what was written.
+// drain reads what follows the archive: gzip's checksum is at the very end, and only that reports
+// whether what was read is what was written.
 func (r *reader) drain() error {
 	if _, err := io.Copy(io.Discard, r.stream); err != nil {
 		return fmt.Errorf("after the last entry: %w; %s", whole(err), again)
@@ -177,7 +182,8 @@ func (r *reader) resource(of schema.GroupResource) schema.GroupResource {
 	return shared
 }
 
-// versioned remembers a copy of an item for who restores by version. Velero restores the one above it unless it is told otherwise.
+// versioned remembers a copy of an item for who restores by version. Velero restores the one above
+// it unless it is told otherwise.
 func (r *reader) versioned(p place) {
 	version, isPreferred := strings.CutSuffix(p.version, preferred)
 	if isPreferred && r.backup.Versions[p.GroupResource] != version {
@@ -264,7 +270,8 @@ func whole(err error) error {
 	}
 }
 
-// limited is a stream that ends with an error when it is longer than it may be, or nobody waits for it any more.
+// limited is a stream that ends with an error when it is longer than it may be, or nobody waits for
+// it any more.
 type limited struct {
 	from io.Reader
 	left int64

@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkSecrets finds connection secrets that are not in the backup, though what publishes them is: a password may be nowhere else.
+// checkSecrets finds connection secrets that are not in the backup, though what publishes them is:
+// a password may be nowhere else.
 func (d *diagnosis) checkSecrets() {
 	for _, u := range d.sortedAll() {
 		if !u.is(isPublishing) {
@@ -24,7 +25,8 @@ func (d *diagnosis) checkSecrets() {
 	}
 }
 
-// checkInputs finds Secrets that are not in the backup, though the provider of an MR reads them: it may make another password than the one that is in use.
+// checkInputs finds Secrets that are not in the backup, though the provider of an MR reads them: it
+// may make another password than the one that is in use.
 func (d *diagnosis) checkInputs() {
 	told := map[xp.Ref]bool{}
 	for _, o := range sorted(d.managed) {
@@ -52,7 +54,8 @@ func (d *diagnosis) checkInputs() {
 	}
 }
 
-// checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a package: another revision has one of another name.
+// checkServiceAccounts finds what people have put on the ServiceAccount of one revision of a
+// package: another revision has one of another name.
 func (d *diagnosis) checkServiceAccounts() {
 	for _, o := range d.sortedAll() {
 		if !o.is(isCustomizedAccount) {
@@ -66,7 +69,8 @@ func (d *diagnosis) checkServiceAccounts() {
 	}
 }
 
-// checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the settings that it had before the first hold.
+// checkHeld finds what was held when it was backed up. A restore holds it again, and gives it the
+// settings that it had before the first hold.
 func (d *diagnosis) checkHeld() {
 	const refuses = "a restore with this version refuses it; " + adoption.HowToRead
 	for _, o := range d.sortedAll() {

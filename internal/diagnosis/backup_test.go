@@ -21,7 +21,8 @@ func platform(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{xrd, xptest.Revision(xptest.RevisionName, xr), xptest.Composition(xptest.CompositionName, xr)}
 }
 
-// tuned is the ServiceAccount of the package revision p-1 that somebody has given a role in a cloud.
+// tuned is the ServiceAccount of the package revision p-1 that somebody has given a role in a
+// cloud.
 func tuned(name string) *unstructured.Unstructured {
 	return xptest.Object("v1", "ServiceAccount", "crossplane-system", name, xptest.Annotated("eks.amazonaws.com/role-arn", "r"),
 		xptest.ControlledBy(xptest.Object("pkg.crossplane.io/v1", "ProviderRevision", "", "p-1")))

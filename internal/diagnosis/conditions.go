@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// patience is how long an object may stay unreconciled after it was changed. A provider that has thousands to reconcile needs longer than Crossplane.
+// patience is how long an object may stay unreconciled after it was changed. A provider that has
+// thousands to reconcile needs longer than Crossplane.
 const (
 	patience         = time.Minute
 	patienceProvider = 5 * time.Minute
@@ -44,8 +45,9 @@ func (d *diagnosis) checkConditions() {
 	}
 }
 
-// unsynced says what to do about what Crossplane or a provider can't reconcile. What was restored without this plugin has another UID than what it has
-// published with a secret store (crossplane-runtime v1 pkg/connection, errFmtNotOwnedBy).
+// unsynced says what to do about what Crossplane or a provider can't reconcile. What was restored
+// without this plugin has another UID than what it has published with a secret store
+// (crossplane-runtime v1 pkg/connection, errFmtNotOwnedBy).
 func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
 	if name, _, ok := xp.StoreSecret(u); ok && strings.Contains(c.Message, "existing secret is not owned by UID") {
 		return fmt.Sprintf("if the Secret %s in which it publishes is its own, as after a restore without this plugin, set the label %s of that to %s", name,
@@ -55,8 +57,9 @@ func unsynced(u *unstructured.Unstructured, c xp.Condition) string {
 	return "mend that; its events tell more: kubectl describe"
 }
 
-// isPausedByPerson reports whether a person has had Crossplane or the provider leave an object alone: one whose managementPolicies are empty is as good as paused
-// (crossplane-runtime pkg/reconciler/managed/policies.go).
+// isPausedByPerson reports whether a person has had Crossplane or the provider leave an object
+// alone: one whose managementPolicies are empty is as good as paused (crossplane-runtime
+// pkg/reconciler/managed/policies.go).
 func isPausedByPerson(u *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(u)
 

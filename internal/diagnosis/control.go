@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it is not controlled yet is told with the hold.
+// checkControl finds what XRs list and don't control. What is held is not adopted yet, so that it
+// is not controlled yet is told with the hold.
 func (d *diagnosis) checkControl() {
 	for _, xr := range sorted(d.composites) {
 		if d.isInBetween(xr) {
@@ -33,7 +34,8 @@ func (d *diagnosis) checkControl() {
 	}
 }
 
-// danglingOf returns what the note in a backup says that an XR lists in vain. What can't be read is not this plugin's.
+// danglingOf returns what the note in a backup says that an XR lists in vain. What can't be read is
+// not this plugin's.
 func danglingOf(xr *unstructured.Unstructured) map[xp.ID]bool {
 	refs, _ := xp.UnresolvedRefs(xr)
 	noted := map[xp.ID]bool{}
@@ -152,7 +154,8 @@ func (d *diagnosis) whichClaims(xr, claim *unstructured.Unstructured) string {
 		xp.ExchangeCommand(xp.RefTo(claim)).String() + ", and restore again"
 }
 
-// isInBetween reports whether an object of a cluster is held, which says what is wrong with it, or being deleted.
+// isInBetween reports whether an object of a cluster is held, which says what is wrong with it, or
+// being deleted.
 func (d *diagnosis) isInBetween(u *object) bool {
 	return d.of == Cluster && (u.is(isMarked) || u.is(isDeleting))
 }
@@ -207,7 +210,8 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	case c.UID != "":
 		p.Reason += fmt.Sprintf("; its controller %s %s does not exist with the UID %s", c.Kind, c.Name, c.UID)
 		if !d.unserved[schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind()] {
-			// A tree that somebody deletes goes like that, from the top. Of a kind that is not served the garbage collector knows nothing.
+			// A tree that somebody deletes goes like that, from the top. Of a kind that is not
+			// served the garbage collector knows nothing.
 			p.Severity = report.Warning
 			p.Reason += ", so the garbage collector is about to delete it"
 			p.Next = "nothing if you have deleted its XR; else remove that owner reference at once, or it goes with what it manages"
@@ -226,7 +230,8 @@ func (d *diagnosis) orphan(u *unstructured.Unstructured, c metav1.OwnerReference
 	d.found = append(d.found, p)
 }
 
-// replacementOf returns what an XR lists in the place of something that a restore has brought back: no restore has created it, and it is younger.
+// replacementOf returns what an XR lists in the place of something that a restore has brought back:
+// no restore has created it, and it is younger.
 func (d *diagnosis) replacementOf(u *unstructured.Unstructured, owner *object) (xr *object, r xp.Ref, ok bool) {
 	xrs := []*object{owner}
 	if owner == nil {

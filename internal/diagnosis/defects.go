@@ -5,8 +5,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/report"
 )
 
-// Defects warns of those that the Crossplane is known to have which runs in a cluster, or ran where a backup was made. Nothing is said of a version that is not
-// known.
+// Defects warns of those that the Crossplane is known to have which runs in a cluster, or ran where
+// a backup was made. Nothing is said of a version that is not known.
 func Defects(of Subject, i adoption.Installation) []report.Problem {
 	problems := make([]report.Problem, 0, 1)
 	for _, d := range i.Defects() {

@@ -24,11 +24,13 @@ type ClusterState struct {
 	Now time.Time
 	// Plans are for what is held, by the object.
 	Plans map[xp.ID]adoption.Plan
-	// Restores are the phases of Velero's Restores, by namespace/name; PhaseUnread stands for that of one that could not be read.
+	// Restores are the phases of Velero's Restores, by namespace/name; PhaseUnread stands for that
+	// of one that could not be read.
 	Restores map[string]string
 	// Installation is the Crossplane that runs; nil if that is not known.
 	Installation *adoption.Installation
-	// Inactive returns the name of the ManagedResourceDefinition of a kind that is not active, and "" of any other; nil if nobody can be asked.
+	// Inactive returns the name of the ManagedResourceDefinition of a kind that is not active, and
+	// "" of any other; nil if nobody can be asked.
 	Inactive func(schema.GroupKind) string
 }
 

@@ -12,16 +12,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A name is what an external resource goes by. It need not be the name of one only: many are unique in a region, or in what they belong to.
+// A name is what an external resource goes by. It need not be the name of one only: many are unique
+// in a region, or in what they belong to.
 type name struct {
 	group, kind, config, external string
 }
 
-// maxShared is from how many MRs on an external-name that they share is none that is to tell them apart, such as that of a subnet "default". Of those only what
-// their provider calls them tells. It also bounds how many of them are compared with one another.
+// maxShared is from how many MRs on an external-name that they share is none that is to tell them
+// apart, such as that of a subnet "default". Of those only what their provider calls them tells. It
+// also bounds how many of them are compared with one another.
 const maxShared = 16
 
-// checkDuplicates finds MRs that manage one external resource, each of which updates it, and the first of which to be deleted deletes it.
+// checkDuplicates finds MRs that manage one external resource, each of which updates it, and the
+// first of which to be deleted deletes it.
 func (d *diagnosis) checkDuplicates() {
 	named, identified := map[name][]*unstructured.Unstructured{}, map[name]*unstructured.Unstructured{}
 	for _, mr := range fullObjects(sorted(d.managed)) {
@@ -46,7 +49,8 @@ func (d *diagnosis) checkDuplicates() {
 		switch {
 		case at < 0:
 		case isOwnName(mr) && isOwnName(others[at]) && (identifierOf(mr, "id") == "" || identifierOf(mr, "id") != identifierOf(others[at], "id")):
-			// Names of objects are unique only in a namespace, and external-names that were made of them need not be unique in more than that.
+			// Names of objects are unique only in a namespace, and external-names that were made of
+			// them need not be unique in more than that.
 		default:
 			d.duplicate(severityOf(mr, others[at]), mr, others[at])
 		}
@@ -66,7 +70,8 @@ func (d *diagnosis) duplicate(severity report.Severity, mr, other *unstructured.
 	})
 }
 
-// changesOutside reports whether an MR's provider may change or delete its external resource. A copy that is held for being one is told of by its hold.
+// changesOutside reports whether an MR's provider may change or delete its external resource. A
+// copy that is held for being one is told of by its hold.
 func changesOutside(mr *unstructured.Unstructured) bool {
 	if h, err := adoption.HoldOf(mr); err == nil && h != nil && h.Clone != "" {
 		return false
@@ -83,7 +88,8 @@ func changesOutside(mr *unstructured.Unstructured) bool {
 	return deletion != "Orphan" && may("Delete")
 }
 
-// configOf names the account that an MR's provider uses. One in a namespace is that namespace's, whatever others are called.
+// configOf names the account that an MR's provider uses. One in a namespace is that namespace's,
+// whatever others are called.
 func configOf(mr *unstructured.Unstructured) string {
 	ref, _, _ := unstructured.NestedStringMap(mr.Object, "spec", "providerConfigRef")
 	if ref["kind"] == "ProviderConfig" && mr.GetNamespace() != "" {
@@ -102,8 +108,9 @@ func identifierOf(mr *unstructured.Unstructured, field string) string {
 	return s
 }
 
-// identify returns the MR of the same kind and external-name whose provider calls its external resource the same; nil if there is none yet. An
-// identifier that the MR could have been named after says nothing.
+// identify returns the MR of the same kind and external-name whose provider calls its external
+// resource the same; nil if there is none yet. An identifier that the MR could have been named
+// after says nothing.
 func identify(seen map[name]*unstructured.Unstructured, n name, mr *unstructured.Unstructured) *unstructured.Unstructured {
 	var found *unstructured.Unstructured
 	for _, field := range identifiers {
@@ -122,8 +129,9 @@ func identify(seen map[name]*unstructured.Unstructured, n name, mr *unstructured
 	return found
 }
 
-// severityOf says how sure it is that two MRs, which don't differ, manage the same. An external-name that was made of the names of both, or an identifier
-// that does not say of which account it is, may be another's in another account.
+// severityOf says how sure it is that two MRs, which don't differ, manage the same. An
+// external-name that was made of the names of both, or an identifier that does not say of which
+// account it is, may be another's in another account.
 func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	for _, field := range identifiers {
 		id := identifierOf(a, field)
@@ -138,8 +146,8 @@ func severityOf(a, b *unstructured.Unstructured) report.Severity {
 	return report.Grave
 }
 
-// differ reports whether two MRs with one external-name manage different things all the same: their providers call them differently, or they are in different
-// places.
+// differ reports whether two MRs with one external-name manage different things all the same: their
+// providers call them differently, or they are in different places.
 func differ(a, b *unstructured.Unstructured) bool {
 	for _, field := range identifiers {
 		if of, other := identifierOf(a, field), identifierOf(b, field); of != "" && other != "" && of != other {
@@ -152,7 +160,8 @@ func differ(a, b *unstructured.Unstructured) bool {
 	return differIn(of, other)
 }
 
-// differIn compares the fields that both have and that say where something is, or what it belongs to. What is in both places is the same.
+// differIn compares the fields that both have and that say where something is, or what it belongs
+// to. What is in both places is the same.
 func differIn(a, b map[string]any) bool {
 	for field, of := range a {
 		other, both := b[field]
@@ -175,7 +184,8 @@ func differIn(a, b map[string]any) bool {
 	return false
 }
 
-// isPlace reports whether a field says where an external resource is, what it belongs to, or which of several of one name it is.
+// isPlace reports whether a field says where an external resource is, what it belongs to, or which
+// of several of one name it is.
 func isPlace(field string) bool {
 	switch field {
 	case "name", "namespace", "region", "location", "zone", "project", "type", "kind", "apiVersion", "host", "cluster", "scope", "path", "owner", "organization",

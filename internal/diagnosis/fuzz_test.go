@@ -58,7 +58,8 @@ func depth(t *testing.T, nodes []*report.Node, n int) {
 	}
 }
 
-// A chain of XRs of which each composes the next must cost no more than its length, and not the stack.
+// A chain of XRs of which each composes the next must cost no more than its length, and not the
+// stack.
 func TestLongChain(t *testing.T) {
 	const long = 5_000
 	o := NewObjects()

@@ -18,8 +18,8 @@ type Guard struct {
 	Made       time.Time
 }
 
-// Check says that the guard is up. That is a problem if nothing is held any more, and the Restores that have begun since it was put up are over; restores is
-// nil if they could not be read.
+// Check says that the guard is up. That is a problem if nothing is held any more, and the Restores
+// that have begun since it was put up are over; restores is nil if they could not be read.
 func (g Guard) Check(restores map[string]report.Restore, held bool) report.Problem {
 	begun, busy := false, false
 	for _, r := range restores {

@@ -86,7 +86,8 @@ func releaseIt(u *unstructured.Unstructured, h *adoption.Hold) string {
 // PhaseUnread stands for the phase of a Restore that could not be read.
 const PhaseUnread = "Unread"
 
-// IsUnderWay reports whether Velero still works on a Restore of the phase, so that its operations lift its holds.
+// IsUnderWay reports whether Velero still works on a Restore of the phase, so that its operations
+// lift its holds.
 func IsUnderWay(phase string) bool {
 	switch phase {
 	case "", "New", "InProgress", "WaitingForPluginOperations", "WaitingForPluginOperationsPartiallyFailed", "Finalizing", "FinalizingPartiallyFailed":

@@ -34,7 +34,8 @@ func TestRings(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
-		// trees are the objects in the order in which trees have them, and forged those that are named.
+		// trees are the objects in the order in which trees have them, and forged those that are
+		// named.
 		trees, forged []string
 	}{
 		"Self": {

@@ -36,7 +36,8 @@ func (d *diagnosis) checkIdentities() {
 	}
 }
 
-// addUnfound adds that upjet had not found what an MR manages when it was backed up. In a cluster it says so itself: it is not Ready.
+// addUnfound adds that upjet had not found what an MR manages when it was backed up. In a cluster
+// it says so itself: it is not Ready.
 func (d *diagnosis) addUnfound(mr *unstructured.Unstructured) {
 	if d.of == Backup && xp.IsNeverObserved(mr) {
 		d.add(report.NotObserved, report.Warning, xp.RefTo(mr),
@@ -79,7 +80,8 @@ func (d *diagnosis) addUnsure(mr *unstructured.Unstructured, code report.Code, i
 	}
 }
 
-// nameOf returns the external-name of an MR with the id, if it is known for its kind and nothing else in the backup or cluster says that it manages that.
+// nameOf returns the external-name of an MR with the id, if it is known for its kind and nothing
+// else in the backup or cluster says that it manages that.
 func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalname.Name, bool) {
 	gk := mr.GroupVersionKind().GroupKind()
 	name, known := externalname.Known(gk, id)
@@ -90,7 +92,8 @@ func (d *diagnosis) nameOf(mr *unstructured.Unstructured, id string) (externalna
 	return name, true
 }
 
-// managing says how many MRs of a kind say of themselves, by their external-name or what their provider calls it, that they manage what goes by that.
+// managing says how many MRs of a kind say of themselves, by their external-name or what their
+// provider calls it, that they manage what goes by that.
 func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 	if by, is := d.managers[gk]; is {
 		return by
@@ -116,8 +119,10 @@ func (d *diagnosis) managing(gk schema.GroupKind) map[string]int {
 	return by
 }
 
-// identitySeverity says how grave it is that an MR has no sure identity; "" if it is as it should be. In a cluster that is alive it may just be being created: a
-// provider says so before it asks the cloud, and one that creates asynchronously writes the name when that is over, which can take very long.
+// identitySeverity says how grave it is that an MR has no sure identity; "" if it is as it should
+// be. In a cluster that is alive it may just be being created: a provider says so before it asks
+// the cloud, and one that creates asynchronously writes the name when that is over, which can take
+// very long.
 func (d *diagnosis) identitySeverity(mr *unstructured.Unstructured, code report.Code) report.Severity {
 	if d.of == Backup {
 		return report.Grave

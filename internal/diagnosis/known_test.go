@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// An MR without an external-name is no problem of a backup if the restore knows it, and says where from.
+// An MR without an external-name is no problem of a backup if the restore knows it, and says where
+// from.
 func TestInspectKnowsKinds(t *testing.T) {
 	vpc := func(name string, o ...xptest.Option) *unstructured.Unstructured {
 		return xptest.MR(name, append([]xptest.Option{

@@ -35,8 +35,9 @@ type object struct {
 	source     Source
 }
 
-// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not what is in some fields; shapeNode of what a tree says
-// of one; shapeOwner of who composes what; shapeInput of what a provider reads; shapeList of what an XR composes.
+// Shapes of what is asked of many objects: shapeKnown of what is asked of all of them, which is not
+// what is in some fields; shapeNode of what a tree says of one; shapeOwner of who composes what;
+// shapeInput of what a provider reads; shapeList of what an XR composes.
 var (
 	shapeKnown = &pack.Shape{ //nolint:gochecknoglobals // It is a constant.
 		Fields: map[string]*pack.Shape{"spec": {
@@ -92,11 +93,13 @@ const (
 	isPublishing
 	isNative
 	isModern
-	// isCustomizedAccount is the ServiceAccount of one revision of a package that somebody has put something on.
+	// isCustomizedAccount is the ServiceAccount of one revision of a package that somebody has put
+	// something on.
 	isCustomizedAccount
 	// isOfRights is what Rights are made of.
 	isOfRights
-	// isNewer was backed up by a newer version of this plugin, in a format that this one can't read.
+	// isNewer was backed up by a newer version of this plugin, in a format that this one can't
+	// read.
 	isNewer
 )
 
@@ -197,14 +200,16 @@ func sorted(objects []*object) []*object {
 	return slices.SortedFunc(slices.Values(objects), func(a, b *object) int { return a.Compare(b.Ref) })
 }
 
-// isHeld reports whether u has the mark of a hold, readable or not, and not just that of another object.
+// isHeld reports whether u has the mark of a hold, readable or not, and not just that of another
+// object.
 func isHeld(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
 	return err != nil && !adoption.HoldsNothing(u, err) || h != nil
 }
 
-// isForged reports whether it says of itself that it is a claim and an XR, as nothing of Crossplane's does.
+// isForged reports whether it says of itself that it is a claim and an XR, as nothing of
+// Crossplane's does.
 func (o *object) isForged() bool { return o.is(isClaim) && o.is(isComposite) }
 
 // controls reports whether an XR controls u.

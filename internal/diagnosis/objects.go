@@ -17,7 +17,8 @@ type Objects struct {
 	byID  byID
 	byUID map[types.UID]*object
 	refs  map[types.UID][]xp.Ref
-	// lists are what each XR lists, and listed says which XRs list an object, if that was asked for since the last was added.
+	// lists are what each XR lists, and listed says which XRs list an object, if that was asked for
+	// since the last was added.
 	lists  []list
 	listed map[*object][]*object
 	// composites and the like are the objects by what they are.
@@ -31,8 +32,8 @@ type Objects struct {
 	malformed []report.Problem
 	// unreadable are the objects that are there and can't be read.
 	unreadable map[xp.ID]bool
-	// unread kinds are those that nothing is known of, broken ones those of them that the API server can't give anybody, and unserved ones those of
-	// which there can be no object.
+	// unread kinds are those that nothing is known of, broken ones those of them that the API
+	// server can't give anybody, and unserved ones those of which there can be no object.
 	unread, broken map[schema.GroupKind]string
 	unserved       map[schema.GroupKind]bool
 	// secretive are the XRs whose resourceRefs can't be read, and roots are the XRs by name.
@@ -42,7 +43,8 @@ type Objects struct {
 	namespace string
 	// all are those of byID in their order, if it was asked for since the last was added.
 	all []*object
-	// owners are XRs without what no ownership depends on, as far as they were asked for: to read one that lists thousands takes long.
+	// owners are XRs without what no ownership depends on, as far as they were asked for: to read
+	// one that lists thousands takes long.
 	owners map[*object]xp.Composite
 }
 
@@ -97,7 +99,8 @@ func (o *Objects) AddFrom(s Source) {
 	}
 }
 
-// addForged adds what says that it is a claim and an XR. It can refer to itself as both, so nothing of what it refers to is followed.
+// addForged adds what says that it is a claim and an XR. It can refer to itself as both, so nothing
+// of what it refers to is followed.
 func (o *Objects) addForged(self *object) {
 	o.forged = append(o.forged, self)
 	o.malformed = append(o.malformed, report.Problem{
@@ -108,7 +111,8 @@ func (o *Objects) addForged(self *object) {
 	})
 }
 
-// isNew reports whether u waits for a person and looks like nothing of Crossplane's, since nobody had reconciled it yet when it was backed up.
+// isNew reports whether u waits for a person and looks like nothing of Crossplane's, since nobody
+// had reconciled it yet when it was backed up.
 func isNew(u *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 	if err != nil || h == nil || xp.IsSchedule(u) {
@@ -162,7 +166,8 @@ func (o *Objects) listers(of *object) []*object {
 	return o.listed[of]
 }
 
-// AddUnread says that the objects of a kind may not be read, and why: that one is not there proves nothing.
+// AddUnread says that the objects of a kind may not be read, and why: that one is not there proves
+// nothing.
 func (o *Objects) AddUnread(gk schema.GroupKind, why string) { o.unread[gk] = why }
 
 // AddBroken says that the API server can't give the objects of a kind, and why.
@@ -226,8 +231,8 @@ func (o *Objects) Missing() []xp.Ref {
 	return missing
 }
 
-// Controllers returns the controllers, which have not been added, of what XRs compose or composed. They are in the namespace of what they control, or in
-// none.
+// Controllers returns the controllers, which have not been added, of what XRs compose or composed.
+// They are in the namespace of what they control, or in none.
 func (o *Objects) Controllers() []schema.GroupVersionKind {
 	seen := map[schema.GroupVersionKind]bool{}
 	var kinds []schema.GroupVersionKind

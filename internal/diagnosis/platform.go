@@ -27,7 +27,8 @@ func (d *diagnosis) checkPlatform() {
 	}
 }
 
-// checkReadings finds what the functions of XRs read beside what these compose, and that is not in the backup, or can't be told to be.
+// checkReadings finds what the functions of XRs read beside what these compose, and that is not in
+// the backup, or can't be told to be.
 func (d *diagnosis) checkReadings() {
 	told := map[xp.Ref]bool{}
 	for _, xr := range sorted(d.composites) {
@@ -61,7 +62,8 @@ func (d *diagnosis) checkDefinitions() {
 	}
 }
 
-// hasAnyOf reports whether there are XRs or claims that an XRD defines. One without any is gone in a moment.
+// hasAnyOf reports whether there are XRs or claims that an XRD defines. One without any is gone in
+// a moment.
 func (d *diagnosis) hasAnyOf(xrd *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(slices.Concat(d.composites, d.claims), func(u *object) bool {
 		return xp.Defines(xrd, u.GroupVersionKind().GroupKind())

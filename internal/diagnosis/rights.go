@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Rights are what there is to know of the rights that people give to packages beside those that Crossplane gives them.
+// Rights are what there is to know of the rights that people give to packages beside those that
+// Crossplane gives them.
 type Rights struct {
 	Grants []xp.Grant
 	// Revisions are those of providers and functions, and Configs the DeploymentRuntimeConfigs.
@@ -42,7 +43,8 @@ func (r *Rights) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// NamesRevisions reports whether a role is given to what is called as a revision of some package would be.
+// NamesRevisions reports whether a role is given to what is called as a revision of some package
+// would be.
 func (r *Rights) NamesRevisions() bool {
 	return slices.ContainsFunc(r.Grants, func(g xp.Grant) bool {
 		return slices.ContainsFunc(g.Accounts, func(account xp.Ref) bool {
@@ -53,8 +55,10 @@ func (r *Rights) NamesRevisions() bool {
 	})
 }
 
-// Misplaced finds roles that are given to the ServiceAccount of one revision of a package. In a backup these are warnings about the active revisions, since
-// another cluster can have others; in a cluster they are problems if the package runs as another ServiceAccount now, to which nothing gives the role.
+// Misplaced finds roles that are given to the ServiceAccount of one revision of a package. In a
+// backup these are warnings about the active revisions, since another cluster can have others; in a
+// cluster they are problems if the package runs as another ServiceAccount now, to which nothing
+// gives the role.
 func (r *Rights) Misplaced(of Subject) []report.Problem {
 	var problems []report.Problem
 	for _, g := range r.Grants {
@@ -96,7 +100,8 @@ func (r *Rights) Misplaced(of Subject) []report.Problem {
 const nameIt = "to have it called the same everywhere, name the ServiceAccount in a DeploymentRuntimeConfig (spec.serviceAccountTemplate.metadata.name), " +
 	"name that in the package's runtimeConfigRef, and give the role to it"
 
-// activeLike returns the active revisions of the package of which a ServiceAccount is named after a revision, whichever that is.
+// activeLike returns the active revisions of the package of which a ServiceAccount is named after a
+// revision, whichever that is.
 func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	pkg, ok := xp.SplitRevisionName(account.Name)
 	if !ok || r.Namespace != "" && account.Namespace != r.Namespace {
@@ -110,7 +115,8 @@ func (r *Rights) activeLike(account xp.Ref) []*unstructured.Unstructured {
 	})
 }
 
-// checkRights finds roles in a backup that are given to what only one revision of a package runs as.
+// checkRights finds roles in a backup that are given to what only one revision of a package runs
+// as.
 func (d *diagnosis) checkRights() {
 	r := &Rights{Namespace: d.RanOn().Namespace}
 	for _, o := range d.sortedAll() {

@@ -9,21 +9,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Selection is what of the objects is asked for. All of it must hold; the zero value is everything.
+// A Selection is what of the objects is asked for. All of it must hold; the zero value is
+// everything.
 type Selection struct {
 	// Namespace is one in which the trees have something.
 	Namespace string
-	// Restore is the one that created something of the trees, as namespace/name, and Label what Velero writes on that.
+	// Restore is the one that created something of the trees, as namespace/name, and Label what
+	// Velero writes on that.
 	Restore string
 	Label   string
 	// Gone says that there is no such Restore any more.
 	Gone bool
-	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are cluster-scoped, or kind/name or kind.group/name, wherever
-	// they are.
+	// Names are those of XRs, claims or roots of the trees, as namespace/name, or name if they are
+	// cluster-scoped, or kind/name or kind.group/name, wherever they are.
 	Names []string
 }
 
-// Select returns those of the trees that are asked for, and the problems that are about them. What is asked for and is not there is a problem too.
+// Select returns those of the trees that are asked for, and the problems that are about them. What
+// is asked for and is not there is a problem too.
 func (o *Objects) Select(c Selection, trees []*report.Node, problems []report.Problem) ([]*report.Node, []report.Problem) {
 	if c.Namespace == "" && c.Restore == "" && len(c.Names) == 0 {
 		return trees, problems
@@ -107,7 +110,8 @@ func (s *selector) keep(n *report.Node) {
 	}
 }
 
-// concerns reports whether a problem is about what was chosen. What is not known and what goes on with a whole kind may be.
+// concerns reports whether a problem is about what was chosen. What is not known and what goes on
+// with a whole kind may be.
 func (s *selector) concerns(p report.Problem) bool {
 	switch p.Code { //nolint:exhaustive // The others are about one object.
 	case report.NotRead, report.DefinitionDying:

@@ -8,7 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Velero alone brings what was published with a secret store back with the UID on it that its owner had.
+// Velero alone brings what was published with a secret store back with the UID on it that its owner
+// had.
 func TestValidateSaysHowToPublishInASecretStoreAgain(t *testing.T) {
 	const message = "cannot publish connection details: cannot write to secret store: cannot apply secret: existing secret is not owned by UID \"new\""
 	const mend = "mend that; its events tell more: kubectl describe"

@@ -11,8 +11,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Trees returns the trees that the objects make, in a stable order: claims with their XRs, XRs without a claim or a parent, and MRs that belong to no XR.
-// Links are followed only if they hold both ways.
+// Trees returns the trees that the objects make, in a stable order: claims with their XRs, XRs
+// without a claim or a parent, and MRs that belong to no XR. Links are followed only if they hold
+// both ways.
 func (o *Objects) Trees() []*report.Node {
 	f := &treeBuilder{objects: o, placed: map[*object]bool{}}
 	for _, claim := range sorted(o.claims) {
@@ -66,15 +67,18 @@ func (o *Objects) isComposedBy(xr, u *object) bool {
 
 type treeBuilder struct {
 	objects *Objects
-	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs list, must not come twice.
+	// placed are the objects that are in a tree already: a ring of XRs, or an object that two XRs
+	// list, must not come twice.
 	placed map[*object]bool
 	roots  []*report.Node
-	// level is how deep the XR is that is looked at, and deeper are XRs that are too deep, of which each has a tree of its own.
+	// level is how deep the XR is that is looked at, and deeper are XRs that are too deep, of which
+	// each has a tree of its own.
 	level  int
 	deeper []*object
 }
 
-// deepest is how many XRs are below one another in a tree: what is printed of one grows with the square of that.
+// deepest is how many XRs are below one another in a tree: what is printed of one grows with the
+// square of that.
 const deepest = 100
 
 // addTree adds a tree, and what was too deep for it.

@@ -8,7 +8,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody uses.
+// checkUsages finds Usages that XRs have left behind, which forbid the deletion of what nobody
+// uses.
 func (d *diagnosis) checkUsages() {
 	var composed []*unstructured.Unstructured
 	for _, u := range fullObjects(sorted(d.usages)) {
@@ -34,7 +35,8 @@ func (d *diagnosis) checkUsages() {
 	}
 }
 
-// isGoing reports whether a Usage is being deleted and may well be gone soon: Crossplane keeps it until what uses the used object is gone.
+// isGoing reports whether a Usage is being deleted and may well be gone soon: Crossplane keeps it
+// until what uses the used object is gone.
 func (d *diagnosis) isGoing(usage *unstructured.Unstructured) bool {
 	deleted := usage.GetDeletionTimestamp()
 	if deleted == nil {

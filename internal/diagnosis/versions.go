@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Versions returns what the objects say of versions: which Crossplane they need, which packages were installed, and what XRDs define.
+// Versions returns what the objects say of versions: which Crossplane they need, which packages
+// were installed, and what XRDs define.
 func (o *Objects) Versions() []report.Version {
 	versions := []report.Version{{Name: "Crossplane", Version: o.crossplane()}}
 	if i := o.RanOn(); i.Version != "" {

@@ -14,7 +14,8 @@ import (
 // A Snapshot is what a Plan is made from.
 type Snapshot struct {
 	Live, Saved Tree
-	// Others are the live MRs of the kinds that are below the live root, those among them, and SavedOthers all MRs of these kinds in the backup.
+	// Others are the live MRs of the kinds that are below the live root, those among them, and
+	// SavedOthers all MRs of these kinds in the backup.
 	Others, SavedOthers []*unstructured.Unstructured
 	// There are the live objects that are called like those below the saved root.
 	There []*unstructured.Unstructured

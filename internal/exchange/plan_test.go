@@ -255,7 +255,8 @@ func TestPlanNested(t *testing.T) {
 	}
 }
 
-// TestPlanClaim has a claim exchange the XR that Crossplane has made for it, beside that of the backup, which a restore has brought back.
+// TestPlanClaim has a claim exchange the XR that Crossplane has made for it, beside that of the
+// backup, which a restore has brought back.
 func TestPlanClaim(t *testing.T) {
 	claim := xptest.Claim("c")
 	of := func(name string) (*unstructured.Unstructured, *unstructured.Unstructured, *unstructured.Unstructured) {

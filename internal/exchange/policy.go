@@ -10,8 +10,8 @@ import (
 
 const orphan = "Orphan"
 
-// Deletes reports whether a provider deletes the external resource of an MR that is deleted (crossplane-runtime
-// pkg/reconciler/managed/policies.go, ShouldDelete).
+// Deletes reports whether a provider deletes the external resource of an MR that is deleted
+// (crossplane-runtime pkg/reconciler/managed/policies.go, ShouldDelete).
 func Deletes(mr *unstructured.Unstructured) bool {
 	policies, ok := xp.ManagementPolicies(mr)
 	all := !ok || slices.Equal(policies, []string{xp.PolicyAll})
@@ -23,8 +23,9 @@ func Deletes(mr *unstructured.Unstructured) bool {
 	return slices.Contains(policies, "Delete") || slices.Contains(policies, xp.PolicyAll)
 }
 
-// Keep is the patch that has the external resource of an MR stay when that is deleted; ok is false if its kind has no field for that. All providers support
-// to observe only, and not all to do all but to delete.
+// Keep is the patch that has the external resource of an MR stay when that is deleted; ok is false
+// if its kind has no field for that. All providers support to observe only, and not all to do all
+// but to delete.
 func Keep(mr *unstructured.Unstructured) (patch map[string]any, ok bool) {
 	spec := map[string]any{}
 	if xp.HasPolicies(mr) {

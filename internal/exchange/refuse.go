@@ -39,7 +39,8 @@ func (s *Snapshot) refuseRoot() []string {
 	return nil
 }
 
-// refuseState says what goes on with the live XR or claim that an exchange would disturb; "" if nothing does.
+// refuseState says what goes on with the live XR or claim that an exchange would disturb; "" if
+// nothing does.
 func refuseState(root *unstructured.Unstructured) string {
 	switch {
 	case root.GetDeletionTimestamp() != nil:
@@ -127,7 +128,8 @@ func (s *Snapshot) refuseSaved() []string {
 	return refused
 }
 
-// refuseThere says why something of the backup that is in the cluster can't be where it is; "" if it can. The owners are XRs to which it may belong.
+// refuseThere says why something of the backup that is in the cluster can't be where it is; "" if
+// it can. The owners are XRs to which it may belong.
 func (s *Snapshot) refuseThere(u *unstructured.Unstructured, owners map[types.UID]bool) string {
 	c, ok := xp.Controller(u)
 	claim, claimed := xp.CompositeFrom(u).ClaimRef()

@@ -12,8 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// applierSteps are those of whoever has the manifest of an XR or a claim, at any time: an apply that gives metadata.annotations up, which
-// takes those with it that the manifest does not have, or one that replaces the object.
+// applierSteps are those of whoever has the manifest of an XR or a claim, at any time: an apply
+// that gives metadata.annotations up, which takes those with it that the manifest does not have, or
+// one that replaces the object.
 func (w *world) applierSteps(s *state, emit func(step)) {
 	if !w.applied || s.struck && !w.often {
 		return
@@ -34,7 +35,8 @@ func (w *world) applierSteps(s *state, emit func(step)) {
 	}
 }
 
-// inquire has the plugin judge what is not held. It never counts as released by the process that looks, as if each poll were another.
+// inquire has the plugin judge what is not held. It never counts as released by the process that
+// looks, as if each poll were another.
 func (w *world) inquire(world *adoption.Snapshot) {
 	yes := func(xp.Ref) bool { return true }
 	world.Investigate(adoption.Investigation{
@@ -44,7 +46,8 @@ func (w *world) inquire(world *adoption.Snapshot) {
 	})
 }
 
-// manage says who manages the composition update policy, and that Crossplane has spoken of an object since it was created.
+// manage says who manages the composition update policy, and that Crossplane has spoken of an
+// object since it was created.
 func (w *world) manage(u *unstructured.Unstructured, i instance, o *object) {
 	if o.policy == manual && (i == theClaim || !w.manual.has(nodeOf(i))) {
 		fields := map[string]any{}
@@ -69,7 +72,8 @@ func (w *world) manage(u *unstructured.Unstructured, i instance, o *object) {
 	xptest.Field(list, "status", "conditions")(u)
 }
 
-// isNamed reports whether the plugin says that something was lost: in an operation, or in the error of an item.
+// isNamed reports whether the plugin says that something was lost: in an operation, or in the error
+// of an item.
 func (w *world) isNamed(s *state) bool {
 	if !w.judged {
 		return false

@@ -2,9 +2,11 @@ package explorer
 
 import "slices"
 
-// crossplaneSteps are those of the reconciler of XRs (crossplane internal/controller/apiextensions/composite/reconciler.go, Reconcile) with the functions'
-// composer (composition_functions.go, Compose), one write at a time; of that of Compositions (composition/reconciler.go), which takes control of revisions
-// that have none; and of that of claims. It can be killed between any two of them.
+// crossplaneSteps are those of the reconciler of XRs (crossplane
+// internal/controller/apiextensions/composite/reconciler.go, Reconcile) with the functions'
+// composer (composition_functions.go, Compose), one write at a time; of that of Compositions
+// (composition/reconciler.go), which takes control of revisions that have none; and of that of
+// claims. It can be killed between any two of them.
 func (w *world) crossplaneSteps(s *state, emit func(step)) {
 	busy := false
 	for i := range maxXRs {
@@ -71,8 +73,9 @@ func (w *world) begin(s *state, i instance, emit func(step)) {
 	}
 }
 
-// chooseRevision reports whether there is a revision to reconcile with: that which is named, whoever controls it, if the policy is Manual, or else the newest
-// that the Composition controls (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
+// chooseRevision reports whether there is a revision to reconcile with: that which is named,
+// whoever controls it, if the policy is Manual, or else the newest that the Composition controls
+// (composite/api.go, APIRevisionFetcher.Fetch; apis/apiextensions/v1, LatestRevision).
 func (w *world) chooseRevision(s *state, i instance) bool {
 	o, n := &s.objects[i], nodeOf(i)
 	changed := s.revised != 0 && w.parent[s.revised-1] == n
@@ -101,8 +104,9 @@ func (w *world) respecify(o *object) {
 	}
 }
 
-// observe finds what an XR references and nobody else controls, and asks the functions what they want (composition_functions.go, ObserveComposedResources: "If
-// we don't control this resource we just pretend it doesn't exist").
+// observe finds what an XR references and nobody else controls, and asks the functions what they
+// want (composition_functions.go, ObserveComposedResources: "If we don't control this resource we
+// just pretend it doesn't exist").
 func (w *world) observe(s *state, i instance) {
 	o := &s.objects[i]
 	r := reconcile{phase: 1}
@@ -145,7 +149,8 @@ func (w *world) functions(s *state, i instance, observed set) (desired set, read
 	return desired, ready
 }
 
-// settles reports whether a reconcile changes nothing if nobody comes between its steps. Then it is left out, unless the world is one in which it isn't.
+// settles reports whether a reconcile changes nothing if nobody comes between its steps. Then it is
+// left out, unless the world is one in which it isn't.
 func (w *world) settles(was, s state, i instance) bool {
 	for s.inflight[i].phase != 0 {
 		var after *state
@@ -200,8 +205,9 @@ func (w *world) proceed(s *state, i instance, emit func(step)) {
 	}
 }
 
-// collect deletes what was observed and is not wanted (composition_functions.go, GarbageCollectComposedResources): also what nobody controls, until crossplane
-// PR #7627, which left that alone.
+// collect deletes what was observed and is not wanted (composition_functions.go,
+// GarbageCollectComposedResources): also what nobody controls, until crossplane PR #7627, which
+// left that alone.
 func (w *world) collect(s *state, i instance) (harm damage) {
 	r := s.inflight[i]
 	for c := range theClaim {
@@ -218,7 +224,8 @@ func (w *world) collect(s *state, i instance) (harm damage) {
 	return harm
 }
 
-// isHeld reports whether the plugin has not proven yet that an XR controls what it composed. A claim that is released passes its policy on, when that is proven.
+// isHeld reports whether the plugin has not proven yet that an XR controls what it composed. A
+// claim that is released passes its policy on, when that is proven.
 func (w *world) isHeld(s *state, i instance) bool {
 	claim := &s.objects[theClaim]
 
@@ -234,7 +241,8 @@ func deleteObject(o *object) {
 	*o = object{life: o.life}
 }
 
-// names returns what the XR is to reference: what was observed, and new names for the rest (composition_functions.go, UpdateResourceRefs: only what is wanted).
+// names returns what the XR is to reference: what was observed, and new names for the rest
+// (composition_functions.go, UpdateResourceRefs: only what is wanted).
 func (w *world) names(s *state, i instance) set {
 	r := s.inflight[i]
 	var refs set
@@ -288,8 +296,8 @@ func (w *world) apply(s *state, i instance, emit func(step)) {
 	emit(step{label: label{crossplane, "says that it has reconciled", int8(i)}, next: *s})
 }
 
-// reconcileClaim makes the XR that a claim names if there is none, and else copies the claim's policy to it (crossplane internal/controller/apiextensions/claim,
-// syncer_ssa.go).
+// reconcileClaim makes the XR that a claim names if there is none, and else copies the claim's
+// policy to it (crossplane internal/controller/apiextensions/claim, syncer_ssa.go).
 func (w *world) reconcileClaim(s *state, emit func(step)) {
 	next := *s
 	claim, xr := &next.objects[theClaim], &next.objects[original(0)]

@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// A hash stands for a state. That two of some millions of states have the same 128 bits is out of the question.
+// A hash stands for a state. That two of some millions of states have the same 128 bits is out of
+// the question.
 type hash [2]uint64
 
-// An exploration is all that can come of a world: breadth first, so that the first way to a damage is a shortest one.
+// An exploration is all that can come of a world: breadth first, so that the first way to a damage
+// is a shortest one.
 type exploration struct {
 	*world
 
@@ -19,9 +21,11 @@ type exploration struct {
 	states []state
 	from   []uint32
 	by     []label
-	// edges are pairs of states of which one can follow the other, and ends the states in which all is as it was and nobody has anything to do.
+	// edges are pairs of states of which one can follow the other, and ends the states in which all
+	// is as it was and nobody has anything to do.
 	edges [][2]uint32
-	// acts are, in a world with a tenant, what happens in one process of the plugin: pairs of states, and whether the plugin has changed something.
+	// acts are, in a world with a tenant, what happens in one process of the plugin: pairs of
+	// states, and whether the plugin has changed something.
 	acts  []act
 	ends  []uint32
 	steps int
@@ -75,7 +79,8 @@ func (x *exploration) has(some damage) bool {
 
 func (w *world) successors(s *state, emit func(step)) {
 	tidy := func(t step) {
-		// What has changed since the plugin has looked it can't write (its patches carry the resource version).
+		// What has changed since the plugin has looked it can't write (its patches carry the
+		// resource version).
 		for n, change := range w.plans[t.next.plan] {
 			if t.next.left.has(n) && t.actor != plugin && t.next.objects[change.instance] != s.objects[change.instance] {
 				t.next.left &^= with(n)

@@ -11,7 +11,8 @@ const most = 10_000_000
 
 var isLarge = flag.Bool("large", false, "explore larger worlds too, which takes longer")
 
-// With the plugin as it is there is no order of steps in which anything is lost, and no state from which nothing leads to an end in which all is as it was.
+// With the plugin as it is there is no order of steps in which anything is lost, and no state from
+// which nothing leads to an end in which all is as it was.
 func TestExplore(t *testing.T) {
 	t.Parallel()
 	worlds := small()

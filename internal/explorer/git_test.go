@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// gitSteps are those of whoever applies an XR, or a claim, from Git: once, at any time, what is not there. What is held they leave as it is.
+// gitSteps are those of whoever applies an XR, or a claim, from Git: once, at any time, what is not
+// there. What is held they leave as it is.
 func (w *world) gitSteps(s *state, emit func(step)) {
 	top := original(0)
 	if w.claimed {
@@ -29,7 +30,8 @@ func (w *world) gitSteps(s *state, emit func(step)) {
 // restoreLabels are those that Velero writes on what a restore creates.
 func restoreLabels() map[string]string { return map[string]string{xp.LabelRestore: theRestore.Name} }
 
-// takesOver reports whether the plugin gives an XR that somebody has made what it composed, before it has the first of that come back.
+// takesOver reports whether the plugin gives an XR that somebody has made what it composed, before
+// it has the first of that come back.
 func (w *world) takesOver(s *state, by instance) bool {
 	if !w.git || !w.isXR(by) || w.noTakeOver {
 		return false
@@ -64,7 +66,8 @@ func (w *world) takeOver(s *state, by instance, emit func(step)) {
 	emit(step{label: label{plugin, "takes over", int8(by)}, next: next})
 }
 
-// endTakeOver goes on when Crossplane has seen the pause: it does not write any more then what it was about to when the XR was taken over.
+// endTakeOver goes on when Crossplane has seen the pause: it does not write any more then what it
+// was about to when the XR was taken over.
 func (w *world) endTakeOver(s *state, by instance, emit func(step)) {
 	next := *s
 	next.velero.phase = considers

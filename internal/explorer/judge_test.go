@@ -1,6 +1,7 @@
 package explorer
 
-// isIdle reports whether nobody has anything to do but to restore again, to change a Composition or to be killed.
+// isIdle reports whether nobody has anything to do but to restore again, to change a Composition or
+// to be killed.
 func isIdle(s *state, steps []step) bool {
 	if s.velero.at != 0 {
 		return false
@@ -37,7 +38,8 @@ func (w *world) judge(s *state) damage {
 	return found
 }
 
-// isMisowned reports whether something that was restored has a live XR as its controller that does not list it.
+// isMisowned reports whether something that was restored has a live XR as its controller that does
+// not list it.
 func (w *world) isMisowned(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -52,7 +54,8 @@ func (w *world) isMisowned(s *state) bool {
 	return false
 }
 
-// hasOrphans reports whether there is an external resource of the backup that an MR manages and no XR has.
+// hasOrphans reports whether there is an external resource of the backup that an MR manages and no
+// XR has.
 func (w *world) hasOrphans(s *state) bool {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -73,8 +76,8 @@ func (w *world) hasOrphans(s *state) bool {
 	return false
 }
 
-// isSound reports whether all is as it was before the backup, but what a person has taken out of a Composition that the XR follows, and what is a tenant's who
-// has tried something.
+// isSound reports whether all is as it was before the backup, but what a person has taken out of a
+// Composition that the XR follows, and what is a tenant's who has tried something.
 func (w *world) isSound(s *state) bool {
 	for n := range w.parent {
 		i := original(n)

@@ -78,7 +78,8 @@ func (b bite) mutated() *world {
 	return &w
 }
 
-// What keeps from a hazard is taken out of the plugin, and the explorer finds by itself what comes of that.
+// What keeps from a hazard is taken out of the plugin, and the explorer finds by itself what comes
+// of that.
 func TestExplorerFindsDamage(t *testing.T) {
 	t.Parallel()
 	for _, b := range append(bites(), tenantBites()...) {
@@ -107,7 +108,8 @@ func TestExplorerFindsDamage(t *testing.T) {
 	}
 }
 
-// What keeps a tenant from others' objects is more than one rule: each is enough without the others.
+// What keeps a tenant from others' objects is more than one rule: each is enough without the
+// others.
 func TestExplorerFindsNoneWithOneRule(t *testing.T) {
 	t.Parallel()
 	for _, b := range []bite{
@@ -133,8 +135,9 @@ func TestExplorerFindsNoneWithOneRule(t *testing.T) {
 	}
 }
 
-// A restore of an old backup can come to an item in the very moment in which Crossplane deletes it, since a person has taken it out of a Composition. What comes
-// back then is not wanted, and makes nothing.
+// A restore of an old backup can come to an item in the very moment in which Crossplane deletes it,
+// since a person has taken it out of a Composition. What comes back then is not wanted, and makes
+// nothing.
 func TestExplorerFindsNothingMadeForWhatVanishes(t *testing.T) {
 	t.Parallel()
 	for _, w := range []*world{flat(v23).in(inTheOpen), flat(v23).in(inTheOpen, inMoments), flat(v120).in(inTheOpen)} {

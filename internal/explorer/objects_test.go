@@ -197,7 +197,8 @@ func uid(i instance, life uint8) types.UID { return types.UID(fmt.Sprint(i, "#",
 
 func revisionName(n node, revision uint8) string { return fmt.Sprint("composition-", n, "-", revision) }
 
-// decode returns what a changed object is, of which was is what it was. It fails if something was changed that is not part of the model.
+// decode returns what a changed object is, of which was is what it was. It fails if something was
+// changed that is not part of the model.
 func (w *world) decode(u *unstructured.Unstructured, was object) object {
 	o := was
 	o.mark, o.paused = w.mark(u.GetAnnotations()[adoption.AnnotationHold]), xp.IsPaused(u)
@@ -230,7 +231,8 @@ func must(err error) {
 	}
 }
 
-// backUp makes the objects that are in the backup, each as its person had it, with the notes that the plugin writes at a backup.
+// backUp makes the objects that are in the backup, each as its person had it, with the notes that
+// the plugin writes at a backup.
 func (w *world) backUp() {
 	for n := range w.parent {
 		o := object{live: true, said: saysSynced, current: true, ready: true, finalizer: true}

@@ -1,7 +1,8 @@
 package explorer
 
-// kubernetesSteps are those of the garbage collector: it deletes an object of which all owners are gone or have another UID (kubernetes
-// pkg/controller/garbagecollector/garbagecollector.go, attemptToDeleteItem).
+// kubernetesSteps are those of the garbage collector: it deletes an object of which all owners are
+// gone or have another UID (kubernetes pkg/controller/garbagecollector/garbagecollector.go,
+// attemptToDeleteItem).
 func (w *world) kubernetesSteps(s *state, emit func(step)) {
 	for i := range theClaim {
 		o := &s.objects[i]
@@ -17,8 +18,10 @@ func (w *world) kubernetesSteps(s *state, emit func(step)) {
 	}
 }
 
-// providerSteps are those of the reconciler of MRs (crossplane-runtime pkg/reconciler/managed/reconciler.go, Reconcile): nothing but the condition if it is
-// paused; else it observes what the external-name names, creates that if there is none, and deletes it before it takes its finalizer off.
+// providerSteps are those of the reconciler of MRs (crossplane-runtime
+// pkg/reconciler/managed/reconciler.go, Reconcile): nothing but the condition if it is paused; else
+// it observes what the external-name names, creates that if there is none, and deletes it before it
+// takes its finalizer off.
 func (w *world) providerSteps(s *state, emit func(step)) {
 	for i := range theClaim {
 		if w.isXR(i) || !s.objects[i].live {
@@ -48,7 +51,8 @@ func (w *world) providerSteps(s *state, emit func(step)) {
 	}
 }
 
-// deletion deletes what an MR names, and reports whether that is damage: a person can have taken it out of the Composition.
+// deletion deletes what an MR names, and reports whether that is damage: a person can have taken it
+// out of the Composition.
 func (w *world) deletion(s *state, o *object) damage {
 	if o.external == 0 || !s.cloud.has(int(o.external)-1) {
 		return 0
@@ -61,8 +65,9 @@ func (w *world) deletion(s *state, o *object) damage {
 	return 0
 }
 
-// personSteps are those of whoever maintains the Composition: once, at any time, a node is taken out of it. Its revision is the newest from then on: one that
-// Velero restores beside it does not outrank it (restoreitem, Cluster.RaiseRevision).
+// personSteps are those of whoever maintains the Composition: once, at any time, a node is taken
+// out of it. Its revision is the newest from then on: one that Velero restores beside it does not
+// outrank it (restoreitem, Cluster.RaiseRevision).
 func (w *world) personSteps(s *state, emit func(step)) {
 	if s.revised != 0 {
 		return

@@ -38,8 +38,9 @@ const (
 // noon is when everything is observed: what a hold says of time is only said to people.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// pluginSteps are those of a poll (internal/live/poll.go, take): it looks, and then writes one object after another, in any order, as long as each is as it was
-// when it looked. One that is killed has written some of them.
+// pluginSteps are those of a poll (internal/live/poll.go, take): it looks, and then writes one
+// object after another, in any order, as long as each is as it was when it looked. One that is
+// killed has written some of them.
 func (w *world) pluginSteps(s *state, emit func(step)) {
 	if s.plan != 0 {
 		next := *s
@@ -94,7 +95,8 @@ func (w *world) write(s *state, emit func(step)) {
 	}
 }
 
-// proven reports whether an XR controls all that it had, but what a person has taken out of its Composition.
+// proven reports whether an XR controls all that it had, but what a person has taken out of its
+// Composition.
 func (w *world) proven(s *state, i instance) bool {
 	o := &s.objects[i]
 	if w.paused.has(nodeOf(i)) {
@@ -110,7 +112,8 @@ func (w *world) proven(s *state, i instance) bool {
 	return true
 }
 
-// planFor returns the number of the plan for what can be observed, 0 if there is nothing to write, and the damage that is in it.
+// planFor returns the number of the plan for what can be observed, 0 if there is nothing to write,
+// and the damage that is in it.
 func (w *world) planFor(s *state) (uint32, damage) {
 	v := view{objects: s.objects, revisions: s.revisions, revised: s.revised}
 	for i := range v.objects {

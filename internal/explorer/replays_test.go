@@ -26,7 +26,8 @@ type replay struct {
 	Steps      []frame `json:"steps"`
 }
 
-// A frame is a step with what has become of the object that it is about, and the objects that it has changed.
+// A frame is a step with what has become of the object that it is about, and the objects that it
+// has changed.
 type frame struct {
 	Actor   actor    `json:"actor"`
 	Verb    string   `json:"verb"`
@@ -65,7 +66,8 @@ func (x *exploration) film(to uint32) []frame {
 	return frames
 }
 
-// keep checks that what is played on the real stack is what is found now: the first damage that must be found.
+// keep checks that what is played on the real stack is what is found now: the first damage that
+// must be found.
 func (b bite) keep(t *testing.T, x *exploration) {
 	t.Helper()
 	first := damage(1 << bits.TrailingZeros16(uint16(b.want)))

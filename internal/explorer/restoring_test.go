@@ -22,7 +22,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
-// made is what the plugin makes of an item, if it is not left out. Asks says that its status is to come back.
+// made is what the plugin makes of an item, if it is not left out. Asks says that its status is to
+// come back.
 type made struct {
 	object  object
 	leftOut bool
@@ -40,7 +41,8 @@ type sight struct {
 	refused set
 }
 
-// theRestore is the one that has created what a restore has created, and anotherRestore one after that.
+// theRestore is the one that has created what a restore has created, and anotherRestore one after
+// that.
 var (
 	theRestore     = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "monday"}}
 	anotherRestore = &velerov1.Restore{ObjectMeta: metav1.ObjectMeta{Namespace: "velero", Name: "tuesday"}}
@@ -90,7 +92,8 @@ func (cluster) Settings(context.Context, string) (map[string]string, error) {
 	return map[string]string{}, nil
 }
 
-// input is an item as Velero gives it to an action (velero pkg/restore/restore.go, resetMetadataAndStatus).
+// input is an item as Velero gives it to an action (velero pkg/restore/restore.go,
+// resetMetadataAndStatus).
 func (w *world) input(original *unstructured.Unstructured) *velerov.RestoreItemActionExecuteInput {
 	in := input(original)
 	if w.applied || w.git {
@@ -126,7 +129,8 @@ func (w *world) makeOf(s *state, i instance) made {
 	return m
 }
 
-// ownerOf returns the instance that an item's owner is, or its XR if it is a claim; -1 if there is none.
+// ownerOf returns the instance that an item's owner is, or its XR if it is a claim; -1 if there is
+// none.
 func (w *world) ownerOf(i instance) instance {
 	switch {
 	case i == theClaim:
@@ -143,7 +147,8 @@ func (w *world) execute(look sight, by instance) made {
 	action := restoreitem.NewAdopt(restoreitem.Crossplane(), c, nil, quiet())
 	for n := range w.parent {
 		if look.refused.has(n) && w.parent[n] >= 0 {
-			// One process carries out all of a restore, and remembers what it has left out: what the XR at work does not list.
+			// One process carries out all of a restore, and remembers what it has left out: what
+			// the XR at work does not list.
 			c.owner = w.encode(original(w.parent[n]), object{live: true, life: 1, revision: 1})
 			_, err := action.Execute(w.input(w.backup[original(n)]))
 			must(w.mayFail(err))
@@ -213,8 +218,9 @@ func (w *world) mutate(u, item *unstructured.Unstructured) {
 	must(w.key.Sign(u, u.GetNamespace()))
 }
 
-// arrange finds out in which order Velero restores the items: the actions of an item come before it (velero pkg/restore/restore.go, restoreItem), and
-// resources are restored in the order of the alphabet (getOrderedResources).
+// arrange finds out in which order Velero restores the items: the actions of an item come before it
+// (velero pkg/restore/restore.go, restoreItem), and resources are restored in the order of the
+// alphabet (getOrderedResources).
 func (w *world) arrange() error {
 	items := map[string]instance{}
 	names := func(u *unstructured.Unstructured) string {

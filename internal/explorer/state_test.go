@@ -1,6 +1,7 @@
 package explorer
 
-// A node is the place of an object in a tree, by its number; an instance is one object that fills it: the one from the backup, or one that was made anew.
+// A node is the place of an object in a tree, by its number; an instance is one object that fills
+// it: the one from the backup, or one that was made anew.
 type (
 	node     = int
 	instance = int
@@ -29,7 +30,8 @@ func (s set) has(i int) bool { return s&(1<<i) != 0 }
 
 func with(i int) set { return 1 << i }
 
-// An owner is an instance and which life of it; 0 is nobody. The first life is the one in the backup, and is over.
+// An owner is an instance and which life of it; 0 is nobody. The first life is the one in the
+// backup, and is over.
 type owner uint16
 
 const oldLife = 0
@@ -57,7 +59,8 @@ const (
 	manual
 )
 
-// An object is what matters of one. One that is not live has nothing but its life, so that the next one has another.
+// An object is what matters of one. One that is not live has nothing but its life, so that the next
+// one has another.
 type object struct {
 	live bool
 	// restored says that Velero created it, and life is what its UID stands for.
@@ -69,11 +72,13 @@ type object struct {
 	mark   uint16
 	paused bool
 	policy policy
-	// revision is that of its Composition which an XR runs on: 1 is that of the backup, 2 the changed one.
+	// revision is that of its Composition which an XR runs on: 1 is that of the backup, 2 the
+	// changed one.
 	revision uint8
 	refs     set
 	said     word
-	// current says that this was said of the object as it is, ready that its condition Ready is True, and status that it has what functions have written.
+	// current says that this was said of the object as it is, ready that its condition Ready is
+	// True, and status that it has what functions have written.
 	current, ready, status bool
 	deleting, finalizer    bool
 	// external is what the external-name of an MR names: 0 is nothing.
@@ -90,13 +95,15 @@ type reconcile struct {
 
 // A restore is what Velero is in the middle of.
 type restore struct {
-	// at is the item, from 1 on; 0 is none. Phase says what is done with it, and made is what the plugin has made of it, by its number.
+	// at is the item, from 1 on; 0 is none. Phase says what is done with it, and made is what the
+	// plugin has made of it, by its number.
 	at, phase uint8
 	made      uint16
 	// refused are the nodes that the plugin has left out.
 	refused set
-	// clean says that it was not killed and nothing was refused by the API server, polled that the plugin's operations of some restore are polled, and whole
-	// that all items of one were restored.
+	// clean says that it was not killed and nothing was refused by the API server, polled that the
+	// plugin's operations of some restore are polled, and whole that all items of one were
+	// restored.
 	clean, polled, whole bool
 }
 
@@ -104,21 +111,27 @@ type restore struct {
 type state struct {
 	objects  [2*maxNodes + 1]object
 	inflight [maxXRs]reconcile
-	// plan is what the plugin is about to write, by its number, and left which parts of it were not yet and can be.
+	// plan is what the plugin is about to write, by its number, and left which parts of it were not
+	// yet and can be.
 	plan   uint32
 	left   set
 	velero restore
-	// revised is 1 + the node that a person has taken out of its Composition; 0 is none. revisions are the XRs' nodes of which the backup's revision is there,
-	// taken those of which its Composition controls that.
+	// revised is 1 + the node that a person has taken out of its Composition; 0 is none. revisions
+	// are the XRs' nodes of which the backup's revision is there, taken those of which its
+	// Composition controls that.
 	revised          uint8
 	revisions, taken set
-	// cloud are the external resources: those of the backup by their node, others by 5 + the instance that made it.
+	// cloud are the external resources: those of the backup by their node, others by 5 + the
+	// instance that made it.
 	cloud set
-	// kept are the marks of the plugin that the tenant has seen, by their number, and done the steps on what is the tenant's that the plugin's process has taken.
+	// kept are the marks of the plugin that the tenant has seen, by their number, and done the
+	// steps on what is the tenant's that the plugin's process has taken.
 	kept, done set
-	// struck says that somebody has taken a hold off, and named that an item has failed because of that.
+	// struck says that somebody has taken a hold off, and named that an item has failed because of
+	// that.
 	struck, named bool
-	// applied says that somebody was first with what a restore was to bring back, and told that something is said to have come back without its owner.
+	// applied says that somebody was first with what a restore was to bring back, and told that
+	// something is said to have come back without its owner.
 	applied, told bool
 }
 

@@ -21,7 +21,8 @@ func (w *world) isTenants(i instance) bool {
 	return i >= 0 && w.tenants.has(nodeOf(i))
 }
 
-// bystanders are what nothing controls and the tenant's mark names: what nobody has restored, what a restore has brought back, and what no namespace is around.
+// bystanders are what nothing controls and the tenant's mark names: what nobody has restored, what
+// a restore has brought back, and what no namespace is around.
 func bystanders() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		xptest.Object("v1", "ResourceQuota", xptest.Namespace, "limits"), xptest.Object("v1", "ConfigMap", xptest.Namespace, "settings"),
@@ -29,7 +30,8 @@ func bystanders() []*unstructured.Unstructured {
 	}
 }
 
-// addBystanders adds them to what the plugin observes. To one that is gullible they are all that makes an object the tenant's XR's own.
+// addBystanders adds them to what the plugin observes. To one that is gullible they are all that
+// makes an object the tenant's XR's own.
 func (w *world) addBystanders(world *adoption.Snapshot) {
 	xr := world.Get(xp.RefTo(w.backup[original(0)]))
 	if w.gullible && xr != nil {
@@ -48,7 +50,8 @@ func (w *world) addBystanders(world *adoption.Snapshot) {
 	}
 }
 
-// forge returns the mark that the tenant makes: as if a person had paused the XR, which has the plugin write owners, and of what is not the tenant's.
+// forge returns the mark that the tenant makes: as if a person had paused the XR, which has the
+// plugin write owners, and of what is not the tenant's.
 func (w *world) forge() string {
 	yes := "true"
 	h := adoption.Hold{Restore: "velero/monday", Since: noon.Format(time.RFC3339), Reason: "forged", Paused: &yes}
@@ -75,8 +78,9 @@ func (w *world) reach() instance {
 	return original(0)
 }
 
-// tenantSteps are those of whoever may write the annotations and labels of one XR, or of its claim: at any time, and again and again. A mark that the plugin has
-// once written on it can be kept, and put back.
+// tenantSteps are those of whoever may write the annotations and labels of one XR, or of its claim:
+// at any time, and again and again. A mark that the plugin has once written on it can be kept, and
+// put back.
 func (w *world) tenantSteps(s *state, emit func(step)) {
 	i := w.reach()
 	if w.tenants == 0 || !s.objects[i].live {
@@ -121,7 +125,8 @@ func (w *world) keepMark(t *step) {
 	}
 }
 
-// harmOf tells what is wrong with a plan for a subject that changes an instance, or, if ok is false, what is nobody's.
+// harmOf tells what is wrong with a plan for a subject that changes an instance, or, if ok is
+// false, what is nobody's.
 func (w *world) harmOf(v *view, subject, i instance, ok bool) (harm damage) {
 	if !ok || w.isTenants(subject) != w.isTenants(i) {
 		harm = seized
@@ -133,8 +138,9 @@ func (w *world) harmOf(v *view, subject, i instance, ok bool) (harm damage) {
 	return harm
 }
 
-// stepOf returns the number of a step on what is the tenant's, as internal/live, once.go, tells them from one another: the hold of an object is lifted once in a
-// process, and so is any other step taken.
+// stepOf returns the number of a step on what is the tenant's, as internal/live, once.go, tells
+// them from one another: the hold of an object is lifted once in a process, and so is any other
+// step taken.
 func (w *world) stepOf(i instance, c adoption.Change) set {
 	if w.noOnce || !w.isTenants(i) {
 		return 0
@@ -156,8 +162,8 @@ func (w *world) stepOf(i instance, c adoption.Change) set {
 	return with(id)
 }
 
-// isSwayed reports whether a plan for what is not the tenant's would be another if there were nothing of the tenant's: it would change something else, wait for
-// something else, or fail.
+// isSwayed reports whether a plan for what is not the tenant's would be another if there were
+// nothing of the tenant's: it would change something else, wait for something else, or fail.
 func (w *world) isSwayed(v *view, world *adoption.Snapshot, subjects []xp.Ref, instances map[xp.ID]instance) bool {
 	without := *v
 	for i := range without.objects {
@@ -184,8 +190,8 @@ type act struct {
 	changes  bool
 }
 
-// livelock returns a state from which a way leads back to it on which one process of the plugin changes something, if there is one. It finds the strongly
-// connected components (Tarjan).
+// livelock returns a state from which a way leads back to it on which one process of the plugin
+// changes something, if there is one. It finds the strongly connected components (Tarjan).
 func (x *exploration) livelock() (uint32, bool) {
 	if x.acts == nil {
 		return 0, false

@@ -8,9 +8,11 @@ const (
 	awaitsPause
 )
 
-// veleroSteps are those of restores, one item at a time (velero pkg/restore/restore.go, restoreItem): the actions are asked, the item is created unless it
-// exists, and its status is written if that is asked for. Velero can be killed at any time, fails such a restore when it starts again (pkg/cmd/server/server.go,
-// markInProgressRestoresFailed) and never polls its operations; a person can restore again, any number of times.
+// veleroSteps are those of restores, one item at a time (velero pkg/restore/restore.go,
+// restoreItem): the actions are asked, the item is created unless it exists, and its status is
+// written if that is asked for. Velero can be killed at any time, fails such a restore when it
+// starts again (pkg/cmd/server/server.go, markInProgressRestoresFailed) and never polls its
+// operations; a person can restore again, any number of times.
 func (w *world) veleroSteps(s *state, emit func(step)) {
 	v := &s.velero
 	if v.at == 0 {
@@ -41,7 +43,8 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 	case writesStatus:
 		next := *s
 		if o := &next.objects[i]; o.live {
-			// All of it, whatever was said meanwhile (retry.RetryOnConflict). That it was said of this very generation is a coincidence, and can be.
+			// All of it, whatever was said meanwhile (retry.RetryOnConflict). That it was said of
+			// this very generation is a coincidence, and can be.
 			o.said, o.current, o.ready, o.status = saysSynced, true, true, w.gates[nodeOf(i)] == gatedByStatus
 		}
 		w.goOn(&next)
@@ -49,7 +52,8 @@ func (w *world) veleroSteps(s *state, emit func(step)) {
 	}
 }
 
-// goOn has Velero go on with the next item. After the last one its operations are polled (pkg/controller/restore_controller.go).
+// goOn has Velero go on with the next item. After the last one its operations are polled
+// (pkg/controller/restore_controller.go).
 func (w *world) goOn(s *state) {
 	v := &s.velero
 	v.phase, v.made = considers, 0
@@ -70,8 +74,8 @@ func (w *world) exists(s *state, i instance) bool {
 	return s.objects[i].live
 }
 
-// lacksStatus reports whether an earlier restore has created a held XR and was killed before it wrote the status: the plugin does then (restoreitem,
-// Adopt.returnStatus).
+// lacksStatus reports whether an earlier restore has created a held XR and was killed before it
+// wrote the status: the plugin does then (restoreitem, Adopt.returnStatus).
 func (w *world) lacksStatus(s *state, i instance) bool {
 	return w.isXR(i) && w.gates[nodeOf(i)] == gatedByStatus && !w.noStatus && s.objects[i].live && s.objects[i].mark != 0 && !s.objects[i].status
 }
@@ -144,9 +148,11 @@ func (w *world) consider(s *state, i instance, emit func(step)) {
 	})
 }
 
-// isVanishing reports whether Velero comes to an item in the very moment in which Crossplane deletes it, because a person has taken it out of a Composition: it is
-// gone and still listed, or what composed it was there when the same restore came to that, and is gone since. What comes back then is nobody's, and stays held; only
-// a world that is open has that, since there is no end then in which all is as it was.
+// isVanishing reports whether Velero comes to an item in the very moment in which Crossplane
+// deletes it, because a person has taken it out of a Composition: it is gone and still listed, or
+// what composed it was there when the same restore came to that, and is gone since. What comes back
+// then is nobody's, and stays held; only a world that is open has that, since there is no end then
+// in which all is as it was.
 func (w *world) isVanishing(s *state, i instance) bool {
 	by := w.ownerOf(i)
 	if i == theClaim || by < 0 || !w.isRemoved(s, nodeOf(i)) {

@@ -26,7 +26,8 @@ type gate uint8
 
 const (
 	_ gate = iota
-	// gatedByReady waits until the first node that the XR composes is Ready, as function-sequencer does.
+	// gatedByReady waits until the first node that the XR composes is Ready, as function-sequencer
+	// does.
 	gatedByReady
 	// gatedByStatus looks for what functions have written on the XR's status before.
 	gatedByStatus
@@ -35,17 +36,20 @@ const (
 // A mutation is what is taken out of the plugin, so that there is damage to be found.
 type mutation struct {
 	name string
-	// noHold has everything come back without its hold, noOwners without owners, and oldUIDs with the owners of the backup.
+	// noHold has everything come back without its hold, noOwners without owners, and oldUIDs with
+	// the owners of the backup.
 	noHold, noOwners, oldUIDs bool
 	// reversed has Velero restore items in the opposite order.
 	reversed bool
 	// forced lifts holds before anything is adopted, that of a tree's root first.
 	forced bool
-	// noStatus has no status come back and nobody wait for it, and noWell has nobody wait for what is composed to be as well as it was.
+	// noStatus has no status come back and nobody wait for it, and noWell has nobody wait for what
+	// is composed to be as well as it was.
 	noStatus, noWell bool
 	// unverified has any mark count, and gullible anything be an XR's own that nothing controls.
 	unverified, gullible bool
-	// copied has Crossplane copy a claim's mark to its XR, and noOnce has a process take a step as often as somebody undoes it.
+	// copied has Crossplane copy a claim's mark to its XR, and noOnce has a process take a step as
+	// often as somebody undoes it.
 	copied, noOnce bool
 	// noTakeOver leaves what somebody has made before a restore as it is.
 	noTakeOver bool
@@ -64,7 +68,8 @@ type world struct {
 	claimed bool
 	// gates are those of the last node that each XR composes.
 	gates [2]gate
-	// publishes are the nodes that publish connection details, and removable those that a person can take out of a Composition.
+	// publishes are the nodes that publish connection details, and removable those that a person
+	// can take out of a Composition.
 	publishes, removable set
 	// manual are the XRs that a person has pinned, and paused those that a person has paused.
 	manual, paused set
@@ -72,13 +77,15 @@ type world struct {
 	idle bool
 	// fine takes the steps of Velero apart that are moments from each other.
 	fine bool
-	// tenants are the nodes of the tree of a tenant who does what can be done with annotations. If there is a claim it is that tenant's.
+	// tenants are the nodes of the tree of a tenant who does what can be done with annotations. If
+	// there is a claim it is that tenant's.
 	tenants set
 	// labels has the tenant also change the label that says which restore an object is from.
 	labels bool
 	// open has Velero restore what Crossplane is deleting at that moment.
 	open bool
-	// judged has what is not held be judged, also what the plugin has released itself, and applied has somebody take holds off.
+	// judged has what is not held be judged, also what the plugin has released itself, and applied
+	// has somebody take holds off.
 	judged, applied bool
 	// often has somebody take holds off any number of times, and not once.
 	often bool
@@ -93,7 +100,8 @@ type world struct {
 	madeIDs map[made]uint16
 	plans   []plan
 	planIDs map[view]uint32
-	// harms is the damage in plans, also in those that change nothing, and stepIDs numbers the steps on what is the tenant's.
+	// harms is the damage in plans, also in those that change nothing, and stepIDs numbers the
+	// steps on what is the tenant's.
 	harms map[view]damage
 	// losses are the views in which the plugin names a loss.
 	losses  map[view]bool
@@ -140,7 +148,8 @@ func (w *world) root(n node) node {
 	return n
 }
 
-// isRemoved reports whether a node is not to be any more, because a person has taken it, or something above it, out of a Composition that its XR follows.
+// isRemoved reports whether a node is not to be any more, because a person has taken it, or
+// something above it, out of a Composition that its XR follows.
 func (w *world) isRemoved(s *state, n node) bool {
 	if s.revised == 0 {
 		return false
@@ -190,7 +199,8 @@ func (w *world) init() error {
 	return w.arrange()
 }
 
-// start is the world before the first restore: the control plane is there, and the external resources are.
+// start is the world before the first restore: the control plane is there, and the external
+// resources are.
 func (w *world) start() state {
 	var s state
 	for n := range w.parent {

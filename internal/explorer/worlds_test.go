@@ -5,7 +5,8 @@ func flat(r rules) *world {
 	return &world{name: "flat", rules: r, parent: []node{-1, 0, 0}, xrs: 1, removable: with(2)}
 }
 
-// A nested tree is an XR with another XR, which composes two MRs, and an MR. A person can take any of the three kinds out of its Composition.
+// A nested tree is an XR with another XR, which composes two MRs, and an MR. A person can take any
+// of the three kinds out of its Composition.
 func nested(r rules) *world {
 	return &world{name: "nested", rules: r, parent: []node{-1, 0, 0, 1, 1}, xrs: 2, removable: with(1) | with(2) | with(4)}
 }

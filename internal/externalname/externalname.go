@@ -1,4 +1,5 @@
-// Package externalname knows for which kinds of well-known providers the external-name follows from what the provider reports in status.atProvider.id.
+// Package externalname knows for which kinds of well-known providers the external-name follows from
+// what the provider reports in status.atProvider.id.
 package externalname
 
 import (
@@ -16,9 +17,11 @@ var table string
 // whole stands for the external-name in a Rule.
 const whole = "*"
 
-// A Rule says how the external-name follows from an id: "*" if it is the id, "/subnets/*" if it is what follows "/subnets/" at the end of it, and "*:" if it is
-// what comes before the first ":". Providers that are made with upjet derive the external-name from the id in these ways, and write it back at each observation
-// (upjet pkg/config/externalname.go, IDAsExternalName and GetExternalNameFromTemplated).
+// A Rule says how the external-name follows from an id: "*" if it is the id, "/subnets/*" if it is
+// what follows "/subnets/" at the end of it, and "*:" if it is what comes before the first ":".
+// Providers that are made with upjet derive the external-name from the id in these ways, and write
+// it back at each observation (upjet pkg/config/externalname.go, IDAsExternalName and
+// GetExternalNameFromTemplated).
 type Rule string
 
 // separators are what an external-name that is a part of an id can be told from the rest by.
@@ -71,7 +74,8 @@ type Source struct {
 // String names it for messages.
 func (s Source) String() string { return s.Provider + " " + s.First + " to " + s.Last }
 
-// ruleOf returns the rule that a table has for a kind, and what it was read from; false if it is not known.
+// ruleOf returns the rule that a table has for a kind, and what it was read from; false if it is
+// not known.
 func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 	gk.Group = withoutScope(gk.Group)
 	key := gk.String()
@@ -93,7 +97,8 @@ func ruleOf(table string, gk schema.GroupKind) (Rule, Source, bool) {
 	return "", Source{}, false
 }
 
-// headerSource begins the line of the table that names a provider, the domain of its groups, and its first and last version.
+// headerSource begins the line of the table that names a provider, the domain of its groups, and
+// its first and last version.
 const headerSource = "# from "
 
 // sources returns what the table was read from, and the domain of the groups of each.
@@ -108,10 +113,12 @@ func sources(table string) func(yield func(Source, string) bool) {
 	}
 }
 
-// scope is in the groups of kinds in namespaces, where those of cluster-scoped kinds have none: ec2.aws.m.upbound.io and ec2.aws.upbound.io.
+// scope is in the groups of kinds in namespaces, where those of cluster-scoped kinds have none:
+// ec2.aws.m.upbound.io and ec2.aws.upbound.io.
 const scope = ".m.upbound.io"
 
-// withoutScope returns the group of the cluster-scoped kinds for one of those in namespaces. The table has both under that: their rules are the same.
+// withoutScope returns the group of the cluster-scoped kinds for one of those in namespaces. The
+// table has both under that: their rules are the same.
 func withoutScope(group string) string {
 	if before, is := strings.CutSuffix(group, scope); is {
 		return before + ".upbound.io"

@@ -123,7 +123,8 @@ Stray.example.org *
 	}
 }
 
-// The table that is shipped has a rule and a source for each kind, in order, and knows a few kinds of which everybody does.
+// The table that is shipped has a rule and a source for each kind, in order, and knows a few kinds
+// of which everybody does.
 func TestTable(t *testing.T) {
 	var rows []string
 	for line := range strings.Lines(table) {

@@ -11,13 +11,15 @@ import (
 // A Name is the external-name of an MR that has only what its provider calls its external resource.
 type Name struct {
 	External string
-	// By says where it is known from, for messages: "the setting external-name-from-id says of its kind".
+	// By says where it is known from, for messages: "the setting external-name-from-id says of its
+	// kind".
 	By string
 	// Chosen says that a person has named the kind. Else the table of known kinds has it.
 	Chosen bool
 }
 
-// Of returns the external-name of an MR of a kind with the id; false if nobody knows that. What a person says of a kind is asked before the table.
+// Of returns the external-name of an MR of a kind with the id; false if nobody knows that. What a
+// person says of a kind is asked before the table.
 func Of(gk schema.GroupKind, id string, s setting.Settings) (Name, bool) {
 	if slices.Contains(s.FromID, gk) {
 		return Name{External: id, By: "the setting " + setting.NameFromID + " says of its kind", Chosen: true}, id != ""

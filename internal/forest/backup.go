@@ -37,7 +37,8 @@ type backup struct {
 	defect Defect
 }
 
-// BackUp takes a backup as Velero does (velero pkg/backup, item_collector.go and item_backupper.go), with its items in a random order.
+// BackUp takes a backup as Velero does (velero pkg/backup, item_collector.go and
+// item_backupper.go), with its items in a random order.
 func BackUp(f *Forest, of *velerov1.Backup, random *rand.Rand, defect Defect) *Archive {
 	a := &Archive{Of: of, Said: &Record{swallow: defect.Swallow}, Items: map[xp.Item]*unstructured.Unstructured{}, Failed: map[xp.Item]error{}}
 	source := f.source()
@@ -77,7 +78,8 @@ func (a *Archive) Objects() []*unstructured.Unstructured {
 	return all
 }
 
-// ItemAt returns the item that is restored to where an object of the cluster is; ok is false if there is none.
+// ItemAt returns the item that is restored to where an object of the cluster is; ok is false if
+// there is none.
 func (a *Archive) ItemAt(u *unstructured.Unstructured, mapping map[string]string) (xp.Item, bool) {
 	for i := range a.Items {
 		there := i

@@ -110,7 +110,8 @@ func (c *Cluster) Each(
 	return nil
 }
 
-// A view is what the process of the plugin knows of a cluster: like internal/live it remembers what it has read.
+// A view is what the process of the plugin knows of a cluster: like internal/live it remembers what
+// it has read.
 type view struct {
 	*Cluster
 

@@ -95,7 +95,8 @@ func (g *grower) use(k Kind, ns string, others []*Object) *Object {
 	return u
 }
 
-// join has an XR compose an object, or makes it look like that, and reports whether the XR lists it.
+// join has an XR compose an object, or makes it look like that, and reports whether the XR lists
+// it.
 func (g *grower) join(xr, child *Object, at place) bool {
 	child.parent = xr
 	label(child, xp.LabelComposite, at.root)

@@ -7,7 +7,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A Defect is a deliberate one, by which a test proves that a property can fail. The zero Defect is none.
+// A Defect is a deliberate one, by which a test proves that a property can fail. The zero Defect is
+// none.
 type Defect struct {
 	// Additional changes what the backup's action asks for with an item.
 	Additional func(f *Forest, of xp.Item, ids []velero.ResourceIdentifier) []velero.ResourceIdentifier
@@ -17,7 +18,8 @@ type Defect struct {
 	Created func(original, u *unstructured.Unstructured)
 	// Again changes what exists already when a restore comes to it.
 	Again func(live *unstructured.Unstructured)
-	// BringBack has a restore take whatever is cluster-scoped, also if it is of some namespaces only.
+	// BringBack has a restore take whatever is cluster-scoped, also if it is of some namespaces
+	// only.
 	BringBack bool
 	// Swallow has a line of the log be lost.
 	Swallow func(line string) bool

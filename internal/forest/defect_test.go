@@ -35,7 +35,8 @@ func unannotated(keys ...string) func(original, u *unstructured.Unstructured) {
 	}
 }
 
-// A property that nothing can break says nothing: each deliberate defect must be found, by the property that is about it.
+// A property that nothing can break says nothing: each deliberate defect must be found, by the
+// property that is about it.
 func TestDefectsAreFound(t *testing.T) {
 	t.Parallel()
 	const enough = 300

@@ -11,7 +11,8 @@ import (
 // entangle ties knots into what has grown.
 func (g *grower) entangle() {
 	for _, o := range g.Objects {
-		// One that carries the label of a tree of its own name composes itself, by all that can be told.
+		// One that carries the label of a tree of its own name composes itself, by all that can be
+		// told.
 		if o.Role != RoleXR || !g.chance(5) || o.parent == nil && o.GetLabels()[xp.LabelComposite] != "" {
 			continue
 		}

@@ -19,17 +19,20 @@ type Object struct {
 
 	Kind Kind
 	Role Role
-	// Own is the object as its person had it: itself, unless it was backed up while an earlier restore held it.
+	// Own is the object as its person had it: itself, unless it was backed up while an earlier
+	// restore held it.
 	Own *unstructured.Unstructured
 	// Composer is the XR that composes it, whoever else says so; nil if none does.
 	Composer *Object
-	// Controlled says that its composer is also its controller, which a restore by Velero alone may have undone.
+	// Controlled says that its composer is also its controller, which a restore by Velero alone may
+	// have undone.
 	Controlled bool
 	// Brings is what a backup must take along with it.
 	Brings []*Object
 	// Publishes is the one of these that it publishes its connection details in.
 	Publishes *Object
-	// Astray are its references that a backup must not follow: to what does not exist, or is somebody else's.
+	// Astray are its references that a backup must not follow: to what does not exist, or is
+	// somebody else's.
 	Astray []xp.Ref
 	// parent is the XR in whose tree it has grown, whoever composes it.
 	parent *Object
@@ -107,7 +110,8 @@ func (g *grower) chance(percent int) bool { return g.IntN(100) < percent }
 
 func one[T any](g *grower, of ...T) T { return of[g.IntN(len(of))] }
 
-// name returns one that no other object of the kind has, though objects of other kinds and namespaces may.
+// name returns one that no other object of the kind has, though objects of other kinds and
+// namespaces may.
 func (g *grower) name(k Kind, ns string) string {
 	names := []string{"a", "orders", "x-1", "a.b-c", "0", "orders.example.org", "team-a", "long-" + fmt.Sprintf("%050d", 7), "n.n.n"}
 	if !g.soil.Servable {

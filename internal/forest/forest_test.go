@@ -16,7 +16,8 @@ var (
 // soil is that of the cluster in memory, which takes anything.
 var soil = Soil{Largest: 200}
 
-// Nearly all that is made is thrown away at once, and to look for it often takes a third of the time.
+// Nearly all that is made is thrown away at once, and to look for it often takes a third of the
+// time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(800)
 	m.Run()

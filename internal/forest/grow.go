@@ -75,7 +75,8 @@ type place struct {
 	// ns is where what is namespaced goes.
 	ns    string
 	depth int
-	// root is the name of the XR at the top, and claim and claimNS those of its claim; "" if there is none.
+	// root is the name of the XR at the top, and claim and claimNS those of its claim; "" if there
+	// is none.
 	root, claim, claimNS string
 }
 

@@ -24,7 +24,8 @@ func closure(s *Scenario) []string {
 	return broken
 }
 
-// wanted is what a backup should have: what Velero takes by itself, and all that belongs to that, as far as the filters let it.
+// wanted is what a backup should have: what Velero takes by itself, and all that belongs to that,
+// as far as the filters let it.
 func wanted(s *Scenario) map[xp.Item]bool {
 	want := map[xp.Item]bool{}
 	var take func(o *Object)

@@ -101,7 +101,8 @@ func held(s *Scenario) []string {
 	return broken
 }
 
-// ahead looks for MRs that came with what Velero restores first and that nothing keeps from being reconciled.
+// ahead looks for MRs that came with what Velero restores first and that nothing keeps from being
+// reconciled.
 func ahead(s *Scenario) []string {
 	var broken []string
 	for _, c := range s.First.Created {
@@ -133,7 +134,8 @@ func preferencesOf(u *unstructured.Unstructured) map[string]any {
 
 func givenBack(s *Scenario) []string {
 	var broken []string
-	// Two of the backup that manage one external resource are copies of each other when they are moved.
+	// Two of the backup that manage one external resource are copies of each other when they are
+	// moved.
 	observing := s.First.Of.Annotations[setting.Prefix+setting.NameClone] == string(setting.Observe)
 	s.created(func(o *Object, u *unstructured.Unstructured) {
 		if o.Role != RoleXR && o.Role != RoleClaim && o.Role != RoleMR || s.isCopy(o) || observing && s.at(o) != xp.RefTo(o.Unstructured).ID() {
@@ -151,7 +153,8 @@ func givenBack(s *Scenario) []string {
 	return broken
 }
 
-// isCopy reports whether an object could be a copy of something that is alive, of which a setting says what becomes.
+// isCopy reports whether an object could be a copy of something that is alive, of which a setting
+// says what becomes.
 func (s *Scenario) isCopy(o *Object) bool {
 	return s.at(o) != xp.RefTo(o.Unstructured).ID() && len(s.First.Before) > 0
 }
@@ -174,7 +177,8 @@ func pinned(s *Scenario) []string {
 	return broken
 }
 
-// isLost reports whether an object is not there after the restore, though it is in the backup and the filters let it through.
+// isLost reports whether an object is not there after the restore, though it is in the backup and
+// the filters let it through.
 func (s *Scenario) isLost(o *Object) bool {
 	i := itemOf(o.Unstructured)
 

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// created calls a function with each object that the first restore has created, as it is at its end, and what was grown.
+// created calls a function with each object that the first restore has created, as it is at its
+// end, and what was grown.
 func (s *Scenario) created(do func(o *Object, u *unstructured.Unstructured)) {
 	for _, c := range s.First.Created {
 		o, u := s.Forest.byItem[c.Item], s.First.After[xp.RefTo(c.Object).ID()]
@@ -75,7 +76,8 @@ func (s *Scenario) isOld(text string) bool {
 	return len(text) == 36 && strings.HasPrefix(text, fmt.Sprintf("%08d-", s.Forest.Seed%1e8))
 }
 
-// walk calls a function with each text in an object, and with each UID among the keys of its managedFields.
+// walk calls a function with each text in an object, and with each UID among the keys of its
+// managedFields.
 func walk(v any, do func(text string)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -132,7 +134,8 @@ func (f *Forest) owner(o *Object) *Object {
 	return nil
 }
 
-// awaits reports whether an MR is held until Crossplane has made a live XR, which is at work, its controller.
+// awaits reports whether an MR is held until Crossplane has made a live XR, which is at work, its
+// controller.
 func awaits(u, xr *unstructured.Unstructured) bool {
 	h, err := adoption.HoldOf(u)
 
@@ -158,7 +161,8 @@ func controllers(s *Scenario) []string {
 			broken = append(broken, fmt.Sprintf("%s (%s) is controlled by %s %s, which is not the XR that composed it", xp.String(u), o.Shape, c.Kind, c.Name))
 		case xr == nil || xr.GetDeletionTimestamp() != nil || s.anew():
 		case place[itemOf(o.Unstructured)] < place[itemOf(o.Composer.Unstructured)]:
-			// It came first, because the XR has asked for it or is below it. Then the XR is held, and takes it.
+			// It came first, because the XR has asked for it or is below it. Then the XR is held,
+			// and takes it.
 		case awaits(u, xr):
 		default:
 			broken = append(broken, fmt.Sprintf("%s (%s) has lost its controller %s, which is live", xp.String(u), o.Shape, xp.String(xr)))

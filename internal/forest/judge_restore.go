@@ -203,7 +203,8 @@ func (s *Scenario) ordered(o *Object) [][2]*Object {
 	return pairs
 }
 
-// asks reports whether an object asks for another, or for something that does: if each asks for the other, one of them must come first.
+// asks reports whether an object asks for another, or for something that does: if each asks for the
+// other, one of them must come first.
 func (f *Forest) asks(of, other *Object) bool {
 	seen := map[*Object]bool{}
 	var visit func(o *Object) bool
@@ -232,7 +233,8 @@ func (f *Forest) asks(of, other *Object) bool {
 	return visit(of)
 }
 
-// bringsComposed reports whether an XR must ask for what it composes itself, since nothing else may.
+// bringsComposed reports whether an XR must ask for what it composes itself, since nothing else
+// may.
 func (s *Scenario) bringsComposed(xr *Object) bool {
 	spec := s.First.Of.Spec
 

@@ -20,7 +20,8 @@ type Restored struct {
 	Item xp.Item
 	// Object is as it was created. It has the UID that the API server gave it.
 	Object *unstructured.Unstructured
-	// Early says that it came back when it was the turn of a kind that Velero restores before custom resources.
+	// Early says that it came back when it was the turn of a kind that Velero restores before
+	// custom resources.
 	Early bool
 }
 
@@ -56,8 +57,8 @@ type action struct {
 	rules
 }
 
-// Restore restores a backup as Velero does (velero pkg/restore/restore.go, restoreItem), with its items in a random order. What was before is a copy of
-// the cluster; one that is nil is made.
+// Restore restores a backup as Velero does (velero pkg/restore/restore.go, restoreItem), with its
+// items in a random order. What was before is a copy of the cluster; one that is nil is made.
 func Restore(
 	f *Forest, a *Archive, cluster *Cluster, of *velerov1.Restore, before map[xp.ID]*unstructured.Unstructured, random *rand.Rand, defect Defect,
 ) *Run {

@@ -24,11 +24,13 @@ type Scenario struct {
 	// Panic is what an action has panicked with; "" if none has.
 	Panic string
 
-	// Mask takes off what an API server writes into what has nothing to do with Crossplane; nil if there is none.
+	// Mask takes off what an API server writes into what has nothing to do with Crossplane; nil if
+	// there is none.
 	Mask func(u *unstructured.Unstructured)
 }
 
-// Play grows a forest, backs it up with random filters, loses all of it or a part, and restores it twice with others.
+// Play grows a forest, backs it up with random filters, loses all of it or a part, and restores it
+// twice with others.
 func Play(seed uint64, soil Soil, defect Defect) (s *Scenario) {
 	s = &Scenario{}
 	defer func() {
@@ -128,7 +130,8 @@ func Restores(f *Forest, random *rand.Rand, alive bool) *velerov1.Restore {
 	return r
 }
 
-// adjust adds settings. From a source of their own, they leave the rest of each seed as it was before there were such.
+// adjust adds settings. From a source of their own, they leave the rest of each seed as it was
+// before there were such.
 func adjust(r *velerov1.Restore, random *rand.Rand) {
 	if random.IntN(100) < 15 {
 		r.Annotations[setting.Prefix+setting.NameRelease] = "by-hand"

@@ -42,9 +42,11 @@ const (
 
 // A Guard is what is asked for.
 type Guard struct {
-	// Kinds are resources of claims and XRs, as PLURAL.GROUP; the plural * stands for all of the group.
+	// Kinds are resources of claims and XRs, as PLURAL.GROUP; the plural * stands for all of the
+	// group.
 	Kinds []string `json:"kinds"`
-	// Namespaces are the only ones that it guards; none are all. Cluster-scoped kinds are in no namespace, and always guarded.
+	// Namespaces are the only ones that it guards; none are all. Cluster-scoped kinds are in no
+	// namespace, and always guarded.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Users may create claims and XRs.
 	Users []string `json:"users"`
@@ -55,7 +57,8 @@ type Guard struct {
 	Since string `json:"since"`
 }
 
-// Merge returns the guard as it is when another is asked for while it is up: it guards what both do, and lets pass whom both do.
+// Merge returns the guard as it is when another is asked for while it is up: it guards what both
+// do, and lets pass whom both do.
 func (g Guard) Merge(other Guard) Guard {
 	merged := other
 	merged.Kinds, merged.Users = union(g.Kinds, other.Kinds), union(g.Users, other.Users)
@@ -78,7 +81,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Validate fails if the API server would not take the guard, or if it would guard anything that is neither a claim nor an XR.
+// Validate fails if the API server would not take the guard, or if it would guard anything that is
+// neither a claim nor an XR.
 func (g Guard) Validate() error {
 	for _, kind := range g.Kinds {
 		if _, err := ParseKind(kind); err != nil {
@@ -104,7 +108,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// ParseKind reads PLURAL.GROUP. It refuses the groups of Kubernetes, Velero and Crossplane itself: guarding one of them could lock a cluster.
+// ParseKind reads PLURAL.GROUP. It refuses the groups of Kubernetes, Velero and Crossplane itself:
+// guarding one of them could lock a cluster.
 func ParseKind(kind string) (schema.GroupResource, error) {
 	r := schema.ParseGroupResource(kind)
 	switch {

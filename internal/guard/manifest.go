@@ -28,8 +28,10 @@ const (
 	celPaused = `object.metadata.?annotations[?"` + xp.AnnotationPaused + `"].orValue("") == "true"`
 )
 
-// Objects returns the objects of the guard, which must be valid. The API server serves MutatingAdmissionPolicies in the version mutating; it is needed only
-// if others may create what is paused. All that the API server would set itself is set, so that Differs can tell what somebody has changed.
+// Objects returns the objects of the guard, which must be valid. The API server serves
+// MutatingAdmissionPolicies in the version mutating; it is needed only if others may create what is
+// paused. All that the API server would set itself is set, so that Differs can tell what somebody
+// has changed.
 func (g Guard) Objects(mutating string) []*unstructured.Unstructured {
 	objects := []*unstructured.Unstructured{
 		g.object("v1", KindValidating, g.validating()),
@@ -52,7 +54,8 @@ func (g Guard) object(version, kind string, spec map[string]any) *unstructured.U
 	return u
 }
 
-// Differs returns the objects of the guard that are not as it has been put up, of those that are there by kind.
+// Differs returns the objects of the guard that are not as it has been put up, of those that are
+// there by kind.
 func (g Guard) Differs(live map[string]*unstructured.Unstructured) []string {
 	var kinds []string
 	for _, want := range g.Objects("v1") {
@@ -101,8 +104,9 @@ func (g Guard) mutating() map[string]any {
 	}
 }
 
-// matching says which requests there is to decide about. Besides the guarded kinds that is the probe, by which one finds out whether the guard is in force: an
-// Event that nobody makes, as nobody else calls one so.
+// matching says which requests there is to decide about. Besides the guarded kinds that is the
+// probe, by which one finds out whether the guard is in force: an Event that nobody makes, as
+// nobody else calls one so.
 func (g Guard) matching(operations []any) map[string]any {
 	byGroup := map[string][]any{}
 	for _, kind := range g.Kinds {
@@ -127,8 +131,9 @@ func (g Guard) matching(operations []any) map[string]any {
 	return map[string]any{"matchPolicy": "Exact", "namespaceSelector": map[string]any{}, "objectSelector": map[string]any{}, "resourceRules": rules}
 }
 
-// conditions leave out who may pass and what is in other namespaces. Users and namespaces are compared by their names, which nobody can give themselves: a
-// tenant may be able to label a namespace or what they create.
+// conditions leave out who may pass and what is in other namespaces. Users and namespaces are
+// compared by their names, which nobody can give themselves: a tenant may be able to label a
+// namespace or what they create.
 func (g Guard) conditions() []any {
 	conditions := []any{map[string]any{
 		"name": "not-by-velero-or-crossplane", "expression": celProbe + " || !(request.userInfo.username in " + list(g.Users) + ")",

@@ -171,7 +171,8 @@ func TestFrom(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the example")
 
-// TestExample compares the manifest that people apply with what the command makes: go test ./internal/guard -update writes it.
+// TestExample compares the manifest that people apply with what the command makes: go test
+// ./internal/guard -update writes it.
 func TestExample(t *testing.T) {
 	const file = "../../example/guard.yaml"
 	b, err := os.ReadFile(file)

@@ -14,15 +14,18 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostDefinitions is how many MRDs of a group are read to find the one of a kind that is not served. They have the same group, and are called like their kinds.
+// mostDefinitions is how many MRDs of a group are read to find the one of a kind that is not
+// served. They have the same group, and are called like their kinds.
 const mostDefinitions = 32
 
-// activations tells which kinds of MRs are not active. It asks about each kind once, and takes the right to list MRDs: without it, all are active.
+// activations tells which kinds of MRs are not active. It asks about each kind once, and takes the
+// right to list MRDs: without it, all are active.
 type activations struct {
 	cluster *Cluster
 	mu      sync.Mutex
 	known   map[schema.GroupKind]string
-	// names are those of all MRDs, once somebody has asked about a kind that is not served: nothing else says what it is called as a resource.
+	// names are those of all MRDs, once somebody has asked about a kind that is not served: nothing
+	// else says what it is called as a resource.
 	names []string
 	named bool
 }
@@ -31,12 +34,14 @@ func activationsIn(c *Cluster) *activations {
 	return &activations{cluster: c, known: map[schema.GroupKind]string{}}
 }
 
-// Inactive returns a function that returns the name of the MRD of a kind if that is not active, and "" of any other. It asks about each kind once.
+// Inactive returns a function that returns the name of the MRD of a kind if that is not active, and
+// "" of any other. It asks about each kind once.
 func (c *Cluster) Inactive() func(ctx context.Context, gk schema.GroupKind) string {
 	return activationsIn(c).inactive
 }
 
-// inactive returns the name of the MRD of a kind if it is not active, and "" if it is, there is none, or that can't be found out. No restore depends on it.
+// inactive returns the name of the MRD of a kind if it is not active, and "" if it is, there is
+// none, or that can't be found out. No restore depends on it.
 func (a *activations) inactive(ctx context.Context, gk schema.GroupKind) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +107,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// definitionNames returns the names of all MRDs. Providers bring a thousand of them, with long schemas, so only their metadata is asked for.
+// definitionNames returns the names of all MRDs. Providers bring a thousand of them, with long
+// schemas, so only their metadata is asked for.
 func (c *Cluster) definitionNames(ctx context.Context) []string {
 	if c.metadata == nil {
 		return nil

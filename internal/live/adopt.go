@@ -18,21 +18,24 @@ import (
 // defaultStuckAfter is for how long Crossplane may say nothing until there is probably a reason.
 const defaultStuckAfter = time.Minute
 
-// lookTimeout is for how long what was seen in one call serves the next: Velero polls the operations of a restore one after the other, and then not for a while.
+// lookTimeout is for how long what was seen in one call serves the next: Velero polls the
+// operations of a restore one after the other, and then not for a while.
 const lookTimeout = 5 * time.Second
 
-// An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which there is one every 10 s, does not have to be one
-// step. It goes on while something moves.
+// An Adopter carries held XRs as far towards adoption as they go: one poll by Velero, of which
+// there is one every 10 s, does not have to be one step. It goes on while something moves.
 type Adopter struct {
 	cluster *Cluster
 	log     logrus.FieldLogger
-	// firstLook is for how long it looks on to see whether anything moves at all, patience for how long after something has, and limit for how long in all. Who
-	// is let go on with a hundred others has a word of it when Crossplane is through with most of them.
+	// firstLook is for how long it looks on to see whether anything moves at all, patience for how
+	// long after something has, and limit for how long in all. Who is let go on with a hundred
+	// others has a word of it when Crossplane is through with most of them.
 	firstLook, patience, limit time.Duration
 	// pause is the least time between two looks.
 	pause time.Duration
-	// requestAfter is after which time of silence it asks Crossplane to look at an object, calm for how long nothing else must have moved then, and stuck after which
-	// it says why there probably is no word.
+	// requestAfter is after which time of silence it asks Crossplane to look at an object, calm for
+	// how long nothing else must have moved then, and stuck after which it says why there probably
+	// is no word.
 	requestAfter, quiet, stuckAfter time.Duration
 	// reportTimeout is for how long a poll tells where adoptions are.
 	reportTimeout time.Duration
@@ -47,11 +50,13 @@ type Adopter struct {
 	// last is the observer of the last call, and ended when that was.
 	last  *observer
 	ended time.Time
-	// arrived are the objects of which it has told that they are held, by UID, and forged those of which it has told that their mark does not count.
+	// arrived are the objects of which it has told that they are held, by UID, and forged those of
+	// which it has told that their mark does not count.
 	arrived, forged sync.Map
 	// losses are those of which it has told that they have lost something, by UID.
 	losses sync.Map
-	// taken are the steps that it has taken, each a takenStep. What is written meanwhile asks for them.
+	// taken are the steps that it has taken, each a takenStep. What is written meanwhile asks for
+	// them.
 	taken sync.Map
 	// stepped is called with each step that was taken, one after the other.
 	stepping sync.Mutex
@@ -74,9 +79,10 @@ func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
 	return a
 }
 
-// Adopt takes the next steps for the XR that ref names, for which the given Restore has an operation, and for all XRs that the label selector finds
-// with it, and returns a Plan for each. What it has read, and has been told of since, serves the calls that follow at once, for XRs of other kinds. Marks count
-// if they were signed with the key.
+// Adopt takes the next steps for the XR that ref names, for which the given Restore has an
+// operation, and for all XRs that the label selector finds with it, and returns a Plan for each.
+// What it has read, and has been told of since, serves the calls that follow at once, for XRs of
+// other kinds. Marks count if they were signed with the key.
 func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All that has owners is restored.
 	o := a.last
@@ -103,8 +109,9 @@ func (a *Adopter) forget() {
 	a.last = nil
 }
 
-// AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and for nothing else that the label selector finds. It returns
-// a Plan for each. It takes only the right to list, and not that to watch, which fewer have than Velero.
+// AdoptOnly takes the next steps for what refs name, with what an XR composes and its claim, and
+// for nothing else that the label selector finds. It returns a Plan for each. It takes only the
+// right to list, and not that to watch, which fewer have than Velero.
 func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.reportsAll, a.relists = true, true
 	plans, _, err := a.adopt(ctx, newObserver(a.cluster, key, selector, refs), func(*adoption.Snapshot) []xp.Ref { return nil })
@@ -112,8 +119,8 @@ func (a *Adopter) AdoptOnly(ctx context.Context, key adoption.Key, selector stri
 	return plans, err
 }
 
-// adopt takes the next steps for what an observer looks for, and for what else the function finds in what it observes. It returns the observer that was last at
-// work.
+// adopt takes the next steps for what an observer looks for, and for what else the function finds
+// in what it observes. It returns the observer that was last at work.
 func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.Snapshot) []xp.Ref) (map[xp.ID]adoption.Plan, *observer, error) {
 	p := a.newPoll(ctx)
 	p.skipComposed(o)
@@ -146,8 +153,9 @@ func (a *Adopter) adopt(ctx context.Context, o *observer, others func(*adoption.
 	}
 }
 
-// waitForChange waits until there is something to see, and returns the observer to see it with, and whether there is. What can't be followed is listed anew, after a
-// while that is as long as that takes.
+// waitForChange waits until there is something to see, and returns the observer to see it with, and
+// whether there is. What can't be followed is listed anew, after a while that is as long as that
+// takes.
 func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duration) (*observer, bool, error) {
 	if !p.relists {
 		o.follow(ctx, p.plans)
@@ -180,7 +188,8 @@ func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duratio
 	return again(), true, nil
 }
 
-// later returns when the first of the plans can be another though nothing has changed; zero if none can.
+// later returns when the first of the plans can be another though nothing has changed; zero if none
+// can.
 func (p *poll) later() time.Time {
 	var first time.Time
 	for _, plan := range p.plans {
@@ -195,7 +204,8 @@ func (p *poll) later() time.Time {
 // isLate reports whether it is time for another plan though nothing has changed.
 func isLate(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
-// idleFactor is how many times as long as looking and planning take others have the machine, which may be the API server's too.
+// idleFactor is how many times as long as looking and planning take others have the machine, which
+// may be the API server's too.
 const idleFactor = 4
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -207,10 +217,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What does not exist needs none, and of what is adopted and
-// not proven there is an Event.
+// GiveUp leaves the hold on what ref names, with the reason in its marker and in an Event. What
+// does not exist needs none, and of what is adopted and not proven there is an Event.
 func (a *Adopter) GiveUp(ctx context.Context, key adoption.Key, ref xp.Ref, why string) error {
-	// Crossplane writes the status of what it finds paused, so the object may have changed since it was read.
+	// Crossplane writes the status of what it finds paused, so the object may have changed since it
+	// was read.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := a.cluster.Get(ctx, ref)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {

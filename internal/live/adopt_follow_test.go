@@ -13,8 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A revision that Crossplane v2 refuses is not there after the restore, and the converted Composition has another one: what ran on it waits for that, follows
-// it, and is carried to its end.
+// A revision that Crossplane v2 refuses is not there after the restore, and the converted
+// Composition has another one: what ran on it waits for that, follows it, and is carried to its
+// end.
 func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))

@@ -185,7 +185,8 @@ func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
 	}
 }
 
-// An admission policy can refuse the patch of one XR for ever. That must not keep the others from being adopted.
+// An admission policy can refuse the patch of one XR for ever. That must not keep the others from
+// being adopted.
 func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 	bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
 	s := newServer(restored(bad), restored(good))

@@ -205,7 +205,8 @@ func named(r *http.Request) (name string, ok bool) {
 	return strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 }
 
-// serveWatch sends what has become of a resource since the version that is asked for, until the client has enough.
+// serveWatch sends what has become of a resource since the version that is asked for, until the
+// client has enough.
 func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store) {
 	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))

@@ -22,8 +22,8 @@ var (
 	queues = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
 )
 
-// An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what a client of this package asks for: discovery, lists in
-// pages, watches, merge patches and Events.
+// An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what
+// a client of this package asks for: discovery, lists in pages, watches, merge patches and Events.
 type apiServer struct {
 	*httptest.Server
 
@@ -38,19 +38,22 @@ type apiServer struct {
 	refused map[string]bool
 	// listed is called when a resource is listed, before that is answered.
 	listed func(resource string)
-	// watched is called when a resource is watched, and deaf are resources of which watches end at once.
+	// watched is called when a resource is watched, and deaf are resources of which watches end at
+	// once.
 	watched func(resource string)
 	deaf    map[string]bool
 	// forgetful are resources of which the next watch is not told what happened before.
 	forgetful map[string]bool
 	// short has watches end after what they tell first, and ending after a while.
 	short, ending bool
-	// silent is the resource of which watches are not answered, and waited is closed when the client does not wait for an answer any more.
+	// silent is the resource of which watches are not answered, and waited is closed when the
+	// client does not wait for an answer any more.
 	silent string
 	waited chan struct{}
 	// patched is called before a patch is carried out.
 	patched func()
-	// controllers reacts to each change of an object: it returns what it is then, and nil if it stays as it is.
+	// controllers reacts to each change of an object: it returns what it is then, and nil if it
+	// stays as it is.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
 

@@ -17,15 +17,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Patch carries out a merge patch on the object as it was observed, and returns what planning reads of it as it is then.
+// Patch carries out a merge patch on the object as it was observed, and returns what planning reads
+// of it as it is then.
 func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	after, err := c.applyChange(ctx, adoption.Change{Target: u, Patch: patch})
 
 	return trim(after), err
 }
 
-// Carry carries a change out, and returns what planning reads of the object as it is then. Of what has no mark then this plugin manages nothing more, unless
-// somebody has taken off the one that it has just written: then that it manages the pause is what tells whose that is.
+// Carry carries a change out, and returns what planning reads of the object as it is then. Of what
+// has no mark then this plugin manages nothing more, unless somebody has taken off the one that it
+// has just written: then that it manages the pause is what tells whose that is.
 func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	after, err := c.applyChange(ctx, change)
 	if err != nil || change.Marks() || xp.HasAnnotation(after, adoption.AnnotationHold) {
@@ -41,7 +43,8 @@ func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*uns
 	return trim(after), nil
 }
 
-// applyChange carries a change out, and returns the object as it is then: as one that is applied server-side, if it can be that.
+// applyChange carries a change out, and returns the object as it is then: as one that is applied
+// server-side, if it can be that.
 func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {
 	patch, err := json.Marshal(change.Patch)
 	if err != nil {
@@ -67,7 +70,8 @@ func (c *Cluster) applyChange(ctx context.Context, change adoption.Change) (*uns
 	return c.patchAs(ctx, change.Target, types.MergePatchType, patch, patch, options)
 }
 
-// apply applies a configuration server-side with force, which does what a merge patch would, and returns the object as it is then.
+// apply applies a configuration server-side with force, which does what a merge patch would, and
+// returns the object as it is then.
 func (c *Cluster) apply(ctx context.Context, u *unstructured.Unstructured, configuration map[string]any, merge []byte) (*unstructured.Unstructured, error) {
 	b, err := json.Marshal(configuration)
 	if err != nil {
@@ -91,13 +95,14 @@ func withResourceVersion(u *unstructured.Unstructured, patch []byte) ([]byte, er
 	return patch, nil
 }
 
-// isInapplicable reports whether an API server can't apply something server-side that it may be able to patch: the object is not what its schema says, or it has
-// none.
+// isInapplicable reports whether an API server can't apply something server-side that it may be
+// able to patch: the object is not what its schema says, or it has none.
 func isInapplicable(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsUnsupportedMediaType(err)
 }
 
-// patchAs carries out a patch that does what a merge patch would, and returns the object as it is then.
+// patchAs carries out a patch that does what a merge patch would, and returns the object as it is
+// then.
 func (c *Cluster) patchAs(
 	ctx context.Context, u *unstructured.Unstructured, of types.PatchType, patch, merge []byte, options metav1.PatchOptions,
 ) (*unstructured.Unstructured, error) {
@@ -128,7 +133,8 @@ func (c *Cluster) patchAs(
 	return after, err
 }
 
-// isDone reports whether an object is as a merge patch makes it, whatever version of it that was for.
+// isDone reports whether an object is as a merge patch makes it, whatever version of it that was
+// for.
 func isDone(patch []byte, u *unstructured.Unstructured) bool {
 	var wanted map[string]any
 	if err := utiljson.Unmarshal(patch, &wanted); err != nil {

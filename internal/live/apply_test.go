@@ -28,7 +28,8 @@ func TestCarry(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		entry  string
-		// answer is what the API server says to what is applied: an error, or the policy that it has by default.
+		// answer is what the API server says to what is applied: an error, or the policy that it
+		// has by default.
 		err    error
 		policy string
 		want   []types.PatchType

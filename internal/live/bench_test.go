@@ -45,7 +45,8 @@ func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	}
 }
 
-// forest puts held XRs with what they compose into a server, and returns the first. Since is when the holds were put on.
+// forest puts held XRs with what they compose into a server, and returns the first. Since is when
+// the holds were put on.
 func (s *apiServer) forest(tb testing.TB, xrs int, since time.Time) xp.Ref {
 	tb.Helper()
 	s.put(tb, platformOf(xptest.XR("x"))...)
@@ -153,7 +154,8 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane that takes no time.
+// BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane
+// that takes no time.
 func BenchmarkAdoption(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {

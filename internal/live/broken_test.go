@@ -22,8 +22,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A patch can have been carried out though there was no answer. That it then is in conflict with itself is no reason to do it again, nor one to say that
-// nothing was done; that somebody else was faster is.
+// A patch can have been carried out though there was no answer. That it then is in conflict with
+// itself is no reason to do it again, nor one to say that nothing was done; that somebody else was
+// faster is.
 func TestPatchWithoutAnAnswer(t *testing.T) {
 	pause := map[string]any{"metadata": map[string]any{
 		"resourceVersion": "1", "annotations": map[string]any{"crossplane.io/paused": "true", "velero.crossplane.x-k8s.io/hold": nil}, "labels": map[string]any{"gone": nil},

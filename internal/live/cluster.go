@@ -26,14 +26,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// rate is how many requests a second there may be at most. client-go's own limit of 5 would hold a restore up, and plugins don't get Velero's client flags
-// (velero issue #7806). An API server has no trouble with it, and shares itself out among those who ask (API Priority and Fairness).
+// rate is how many requests a second there may be at most. client-go's own limit of 5 would hold a
+// restore up, and plugins don't get Velero's client flags (velero issue #7806). An API server has
+// no trouble with it, and shares itself out among those who ask (API Priority and Fairness).
 const rate = 500
 
 // FieldManager names this plugin in managedFields.
 const FieldManager = adoption.FieldManager
 
-// Resources says which kinds a group and version serves. It is the part of a discovery client that a Cluster needs.
+// Resources says which kinds a group and version serves. It is the part of a discovery client that
+// a Cluster needs.
 type Resources interface {
 	ServerGroups() (*metav1.APIGroupList, error)
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
@@ -70,7 +72,8 @@ type Cluster struct {
 
 	asking sync.Mutex
 	pauses wait.Backoff
-	// silent are those that did not answer when they were last asked. Each serves something, so they are as many as the cluster has.
+	// silent are those that did not answer when they were last asked. Each serves something, so
+	// they are as many as the cluster has.
 	silent map[string]bool
 }
 
@@ -93,7 +96,8 @@ func WithContext(name string) ConnectOption {
 
 var errNoKubeconfig = errors.New("cannot find a kubeconfig file: name one with --kubeconfig or KUBECONFIG, or run this in a Pod")
 
-// Contexts returns the names of the contexts in a kubeconfig file, or in those that there are if the path is "".
+// Contexts returns the names of the contexts in a kubeconfig file, or in those that there are if
+// the path is "".
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -105,7 +109,8 @@ func Contexts(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that the process runs in, as Velero's own clients do.
+// Connect returns the cluster that the options name, or that KUBECONFIG names, or else the one that
+// the process runs in, as Velero's own clients do.
 func Connect(options ...ConnectOption) (*Cluster, error) {
 	rules, overrides := clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}
 	for _, option := range options {
@@ -134,7 +139,8 @@ func Connect(options ...ConnectOption) (*Cluster, error) {
 func connectTo(config *rest.Config) (*Cluster, error) {
 	config.QPS, config.Burst = rate, rate
 	config.UserAgent, config.Timeout = FieldManager, cmp.Or(config.Timeout, requestTimeout)
-	// Over HTTP/2 an API server that is busy hands each part of an answer from one goroutine to another, and what a watch tells is seconds late.
+	// Over HTTP/2 an API server that is busy hands each part of an answer from one goroutine to
+	// another, and what a watch tells is seconds late.
 	config.NextProtos = []string{"http/1.1"}
 	config.DisableCompression = true          // Where the API server is next door it takes longer than what it saves.
 	config.WarningHandler = rest.NoWarnings{} // Each list of a deprecated kind makes one, and whoever made the objects got it before.
@@ -160,8 +166,8 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 	return c, nil
 }
 
-// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong kubeconfig, and returns the Cluster. When the API server has answered,
-// it is asked again as ever.
+// FailFast has what is asked first fail at once if nothing answers, as it is for a wrong
+// kubeconfig, and returns the Cluster. When the API server has answered, it is asked again as ever.
 func (c *Cluster) FailFast() *Cluster {
 	c.asking.Lock()
 	defer c.asking.Unlock()
@@ -192,8 +198,9 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 	}
 }
 
-// Get reads one object. Errors are those of Resource and of the API server, so that meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be
-// there, because of its name or because nothing of its kind can be read, is not found.
+// Get reads one object. Errors are those of Resource and of the API server, so that
+// meta.IsNoMatchError and apierrors.IsNotFound know them. What can't be there, because of its name
+// or because nothing of its kind can be read, is not found.
 func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gvr, r, err := c.locate(r)
 	if err != nil {
@@ -216,8 +223,9 @@ func (c *Cluster) Get(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return u, err
 }
 
-// Now returns what r names as it is now, whether it was read before or not. It takes the right to list and not that to get, so that a command does with one
-// list a kind and a patch. Errors are those of Get.
+// Now returns what r names as it is now, whether it was read before or not. It takes the right to
+// list and not that to get, so that a command does with one list a kind and a patch. Errors are
+// those of Get.
 func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	gvr, r, err := c.locate(r)
 	if err != nil {
@@ -237,8 +245,8 @@ func (c *Cluster) Now(ctx context.Context, r xp.Ref) (*unstructured.Unstructured
 	return nil, notFound(gvr, r)
 }
 
-// locate returns the resource of what r names, and r without a namespace if it is cluster-scoped. Errors are those of Resource, and that it can't be there
-// because of its name.
+// locate returns the resource of what r names, and r without a namespace if it is cluster-scoped.
+// Errors are those of Resource, and that it can't be there because of its name.
 func (c *Cluster) locate(r xp.Ref) (schema.GroupVersionResource, xp.Ref, error) {
 	gvr, namespaced, err := c.Resource(r.GroupVersionKind())
 	if err != nil {

@@ -61,7 +61,8 @@ func TestResourceThatComesLater(t *testing.T) {
 	}
 }
 
-// A tenant's references can name any number of kinds that there are not, and a backup or restore comes to them again and again.
+// A tenant's references can name any number of kinds that there are not, and a backup or restore
+// comes to them again and again.
 func TestResourceOfMadeUpKinds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -158,8 +159,9 @@ func TestResourceWhileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// The API version of a ref is whatever a tenant writes. A failure would stop the adoption of all XRs that are observed with theirs, and what goes
-// into the path of a request must not lead elsewhere.
+// The API version of a ref is whatever a tenant writes. A failure would stop the adoption of all
+// XRs that are observed with theirs, and what goes into the path of a request must not lead
+// elsewhere.
 func TestResourceOfMalformedAPIVersions(t *testing.T) {
 	s := newServer()
 	c := s.cluster()

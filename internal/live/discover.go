@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// allResources is what a discovery client has that gets all groups and kinds in two requests if the API server can do that, from Kubernetes 1.26 on.
+// allResources is what a discovery client has that gets all groups and kinds in two requests if the
+// API server can do that, from Kubernetes 1.26 on.
 type allResources interface {
 	ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error)
 }
@@ -56,7 +57,8 @@ func (c *Cluster) Discover() error {
 	return nil
 }
 
-// isKnown reports whether a kind was among those that were served when its group was last asked for.
+// isKnown reports whether a kind was among those that were served when its group was last asked
+// for.
 func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,8 +67,9 @@ func (c *Cluster) isKnown(gvk schema.GroupVersionKind) bool {
 	return ok
 }
 
-// lookUp fails with an error that isUnserved knows if a kind is not among those that were served when that was last asked. It asks only for groups and
-// versions that are served, if these did not answer or the server could not tell all at once.
+// lookUp fails with an error that isUnserved knows if a kind is not among those that were served
+// when that was last asked. It asks only for groups and versions that are served, if these did not
+// answer or the server could not tell all at once.
 func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	if _, err := c.groupList(); err != nil {
 		return err
@@ -86,7 +89,8 @@ func (c *Cluster) lookUp(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// hasListed reports whether a group and version was among those that were served when they were last asked for.
+// hasListed reports whether a group and version was among those that were served when they were
+// last asked for.
 func (c *Cluster) hasListed(gv schema.GroupVersion) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

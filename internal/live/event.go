@@ -26,13 +26,15 @@ const (
 )
 
 const (
-	// maxMessage is what events.k8s.io lets a note have (kubernetes pkg/apis/core/validation/events.go). Whoever shows Events may rely on it.
+	// maxMessage is what events.k8s.io lets a note have (kubernetes
+	// pkg/apis/core/validation/events.go). Whoever shows Events may rely on it.
 	maxMessage = 1024
 	// maxPrefix leaves room for what the API server adds to a generated name.
 	maxPrefix = 200
 )
 
-// Warn writes a warning Event about an object, in its namespace or, for a cluster-scoped object, in the namespace default.
+// Warn writes a warning Event about an object, in its namespace or, for a cluster-scoped object, in
+// the namespace default.
 func (c *Cluster) Warn(ctx context.Context, u *unstructured.Unstructured, reason, message string) error {
 	return c.event(ctx, u, eventWarning, reason, message)
 }
@@ -70,7 +72,8 @@ func (c *Cluster) event(ctx context.Context, u *unstructured.Unstructured, kind,
 	})
 }
 
-// cut returns the beginning of a string, of no more bytes than given and with the end that says so; all of it if it has no more.
+// cut returns the beginning of a string, of no more bytes than given and with the end that says so;
+// all of it if it has no more.
 func cut(s string, limit int, end string) string {
 	s = strings.ToValidUTF8(s, "?")
 	if len(s) <= limit {
@@ -84,9 +87,10 @@ func cut(s string, limit int, end string) string {
 	return s[:n] + end
 }
 
-// report writes what is to be told into the mark of what it is about, and an Event, first of what needs a person. What can't be told is logged, and is no reason
-// to stop: what has changed since it was observed is told at the next poll, if it is true then. So is what there is no time for in this one, since nobody is
-// releaseNotice meanwhile; the operation of each says the same.
+// report writes what is to be told into the mark of what it is about, and an Event, first of what
+// needs a person. What can't be told is logged, and is no reason to stop: what has changed since it
+// was observed is told at the next poll, if it is true then. So is what there is no time for in
+// this one, since nobody is releaseNotice meanwhile; the operation of each says the same.
 func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.Notice) {
 	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
 	began := time.Now()
@@ -131,7 +135,8 @@ func reportOrder(n adoption.Notice) int {
 	return 1
 }
 
-// reportOne writes what is to be told of one object, and returns that as it is after its mark was written; nil if it was not.
+// reportOne writes what is to be told of one object, and returns that as it is after its mark was
+// written; nil if it was not.
 func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unstructured.Unstructured, err error) {
 	if n.Patch != nil {
 		if after, err = a.cluster.ApplyChange(ctx, adoption.Change{Target: n.Target, Patch: n.Patch, Configuration: n.Configuration}); err != nil {
@@ -161,7 +166,8 @@ func identityOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
 }
 
-// reportsRelease reports whether it is told of an object that it is held no more: of XRs and claims.
+// reportsRelease reports whether it is told of an object that it is held no more: of XRs and
+// claims.
 func reportsRelease(u *unstructured.Unstructured) bool {
 	if xp.IsManaged(u) && !xp.IsComposite(u) || xp.IsSchedule(u) {
 		return false
@@ -171,15 +177,17 @@ func reportsRelease(u *unstructured.Unstructured) bool {
 	return err == nil && h != nil
 }
 
-// releaseNotice returns what is to be told of an object that a step has taken the hold off; ok is false if it has not.
+// releaseNotice returns what is to be told of an object that a step has taken the hold off; ok is
+// false if it has not.
 func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Notice, ok bool) {
 	h, err := adoption.HoldOf(after)
 
 	return adoption.Notice{Target: identityOf(after), Event: adoption.EventReleased, Message: why}, err == nil && h == nil
 }
 
-// reportLate tells of those that have arrived, and then of those that were released, since it was last called: of no more than given. Others wait for their
-// release meanwhile, so it is called when nothing else is to do.
+// reportLate tells of those that have arrived, and then of those that were released, since it was
+// last called: of no more than given. Others wait for their release meanwhile, so it is called when
+// nothing else is to do.
 func (p *poll) reportLate(ctx context.Context, most int) {
 	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
 		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")

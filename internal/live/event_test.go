@@ -85,7 +85,8 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// Where there is no time to tell of all, those that need a person come first, and nobody is told twice of what has arrived.
+// Where there is no time to tell of all, those that need a person come first, and nobody is told
+// twice of what has arrived.
 func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
 	const xrs, bad = 100, 3
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -156,7 +157,8 @@ func TestAdoptGoesOnWithoutEvents(t *testing.T) {
 	}
 }
 
-// What is told in a mark must not be told again if the Event was lost, and must be told again if the mark could not be written.
+// What is told in a mark must not be told again if the Event was lost, and must be told again if
+// the mark could not be written.
 func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)

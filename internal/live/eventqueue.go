@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// An eventQueue is what has become of what was listed, as the API server tells it. It has the last of each object, since a thousand can be changed again and again
-// before anybody looks.
+// An eventQueue is what has become of what was listed, as the API server tells it. It has the last
+// of each object, since a thousand can be changed again and again before anybody looks.
 type eventQueue struct {
 	cancel context.CancelFunc
 
@@ -26,7 +26,8 @@ type eventQueue struct {
 	there map[*listing]map[xp.ID]bool
 	// lost says that there may be more of it than what was told.
 	lost bool
-	// packer packs the news, since nobody takes them while a poll says on thousands of objects where they are; nil if there were none.
+	// packer packs the news, since nobody takes them while a poll says on thousands of objects
+	// where they are; nil if there were none.
 	packer *pack.Packer
 	// woken has something in it if there are news.
 	woken chan struct{}
@@ -101,7 +102,8 @@ func (q *eventQueue) notify() {
 	}
 }
 
-// take returns the news since it was last called, and what there was before them of what was listed again; ok is false if they are not all.
+// take returns the news since it was last called, and what there was before them of what was listed
+// again; ok is false if they are not all.
 func (q *eventQueue) take() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,8 @@ func of(name, version string) *unstructured.Unstructured {
 	return xptest.With(xptest.XR(name), xptest.Field(version, "metadata", "resourceVersion"))
 }
 
-// What the plugin has written itself comes back to it, after what was before that. Only what comes after it is news.
+// What the plugin has written itself comes back to it, after what was before that. Only what comes
+// after it is news.
 func TestNews(t *testing.T) {
 	cases := map[string]struct {
 		reason string

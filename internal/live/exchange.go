@@ -17,10 +17,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// exchangeManager names in managedFields who has paused what is exchanged. What the FieldManager pauses is held.
+// exchangeManager names in managedFields who has paused what is exchanged. What the FieldManager
+// pauses is held.
 const exchangeManager = FieldManager + "-exchange"
 
-// Find returns what r names as it is now, in whatever version that is served; nil if it is not there.
+// Find returns what r names as it is now, in whatever version that is served; nil if it is not
+// there.
 func (c *Cluster) Find(ctx context.Context, r xp.Ref) (*unstructured.Unstructured, error) {
 	u, err := c.Now(ctx, r)
 	if isUnserved(err) {
@@ -43,7 +45,8 @@ func (c *Cluster) Tree(ctx context.Context, root *unstructured.Unstructured) (ex
 	return exchange.Walk(root, func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) { return c.FindAll(ctx, refs) })
 }
 
-// byName is of how many objects of a kind in a namespace each is asked for by its name. Of more, the whole kind is listed at once.
+// byName is of how many objects of a kind in a namespace each is asked for by its name. Of more,
+// the whole kind is listed at once.
 const byName = 10
 
 // FindAll is Find for many.
@@ -132,7 +135,8 @@ func (c *Cluster) SetExchanged(ctx context.Context, u *unstructured.Unstructured
 	return err
 }
 
-// patchOf carries out a merge patch on an object if it still is the one that was read, whatever has been written to it since.
+// patchOf carries out a merge patch on an object if it still is the one that was read, whatever has
+// been written to it since.
 func (c *Cluster) patchOf(ctx context.Context, u *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
@@ -166,8 +170,8 @@ func IsKept(mr *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(mr.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool { return m.Manager == exchangeManager })
 }
 
-// Remove deletes an object if it still is the one that was read. What an XR has composed and what goes is listed is gone by then; what else there is below it
-// the garbage collector leaves there.
+// Remove deletes an object if it still is the one that was read. What an XR has composed and what
+// goes is listed is gone by then; what else there is below it the garbage collector leaves there.
 func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
@@ -187,8 +191,8 @@ func (c *Cluster) Remove(ctx context.Context, u *unstructured.Unstructured) erro
 	return nil
 }
 
-// Empty takes off an XR or a claim what it lists, all of which is gone, if nobody has written it since it was read. A restore gives it what it composed in the
-// backup then.
+// Empty takes off an XR or a claim what it lists, all of which is gone, if nobody has written it
+// since it was read. A restore gives it what it composed in the backup then.
 func (c *Cluster) Empty(ctx context.Context, root *unstructured.Unstructured) error {
 	field := "resourceRefs"
 	if xp.IsClaim(root) {

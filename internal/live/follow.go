@@ -26,13 +26,16 @@ type listing struct {
 	followed bool
 }
 
-// follow has the API server tell what becomes of what was listed, from then on. What is composed is told of if a Plan can depend on it, since there are ten
-// timesText as many of that: an API server that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it stays as it was until the
-// next poll, since a tenant can have named any kind; if anything else can't, all is listed again.
+// follow has the API server tell what becomes of what was listed, from then on. What is composed is
+// told of if a Plan can depend on it, since there are ten timesText as many of that: an API server
+// that has much to do takes seconds longer to tell all. If it can't be watched, or no longer, it
+// stays as it was until the next poll, since a tenant can have named any kind; if anything else
+// can't, all is listed again.
 //
-// It costs a request for each kind, where to list again would cost the transfer of everything. What is decided on is not less true for that. It began with
-// a list that the API server vouches for, and is no older than a list of thousands when that has arrived; a step is refused if its object has changed; and
-// of what an XR composes a list, too, only says what it was.
+// It costs a request for each kind, where to list again would cost the transfer of everything. What
+// is decided on is not less true for that. It began with a list that the API server vouches for,
+// and is no older than a list of thousands when that has arrived; a step is refused if its object
+// has changed; and of what an XR composes a list, too, only says what it was.
 func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	below := o.snapshot.LooksAtComposed()
 	on := map[schema.GroupVersionKind]bool{}
@@ -44,7 +47,8 @@ func (o *observer) follow(ctx context.Context, plans map[xp.ID]adoption.Plan) {
 	o.followAll(ctx, o.unfollowed(func(l *listing) bool { return below || on[l.GroupVersionKind] || o.isAlwaysFollowed(l) }))
 }
 
-// unfollowed returns what was listed and is not followed yet, as far as the function says that it is to be.
+// unfollowed returns what was listed and is not followed yet, as far as the function says that it
+// is to be.
 func (o *observer) unfollowed(isDue func(l *listing) bool) []*listing {
 	var due []*listing
 	for _, l := range o.listings {
@@ -64,8 +68,9 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 	return o.vital[l.GroupVersionKind] || xp.IsCrossplaneGroup(l.Group)
 }
 
-// followEarly follows what takes long to list as of its first page, and reports whether it is to be followed: the API server keeps what happens for little more
-// than a minute (kubernetes cacher, eventFreshDuration), and may have much to do.
+// followEarly follows what takes long to list as of its first page, and reports whether it is to be
+// followed: the API server keeps what happens for little more than a minute (kubernetes cacher,
+// eventFreshDuration), and may have much to do.
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
 	o.adding.Lock()
 	defer o.adding.Unlock()
@@ -105,14 +110,17 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 }
 
 const (
-	// uselessWatch is after which time a watch that has told nothing was of no use, and a list is long.
+	// uselessWatch is after which time a watch that has told nothing was of no use, and a list is
+	// long.
 	uselessWatch = time.Second
 	// relistFactor is how often what is followed is listed again.
 	relistFactor = 3
 )
 
-// watch begins to put what becomes of what was listed into the feed. Watches end: this client's after half a minute, and those that are read slowly when an API
-// server has much to do. It goes on after the last that was told, or with a new list if the API server does not know any more what came then.
+// watch begins to put what becomes of what was listed into the feed. Watches end: this client's
+// after half a minute, and those that are read slowly when an API server has much to do. It goes on
+// after the last that was told, or with a new list if the API server does not know any more what
+// came then.
 func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 	options := l.options
 	w, err := o.watcher(ctx, l.collection, options)
@@ -144,7 +152,8 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 // errEmptyWatch is the end of a watch that has told nothing.
 var errEmptyWatch = errors.New("the watch has ended at once")
 
-// isExpired reports whether the API server does not know any more what happened since what was asked for.
+// isExpired reports whether the API server does not know any more what happened since what was
+// asked for.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // relist puts what is now of what was listed into the feed, and returns as of when that is.
@@ -163,7 +172,8 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	return version, err
 }
 
-// forgetAllBut forgets what a list had of what is not there any more. What has only lost the label that was asked for is found among all.
+// forgetAllBut forgets what a list had of what is not there any more. What has only lost the label
+// that was asked for is found among all.
 func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 	if o.isCovered(l, l.namespace) {
 		return
@@ -179,7 +189,8 @@ func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
 	}
 }
 
-// relay puts what is told into the feed until there is no more. It returns as of when that was, "" if it told nothing, and an error if something is missing.
+// relay puts what is told into the feed until there is no more. It returns as of when that was, ""
+// if it told nothing, and an error if something is missing.
 func (o *observer) relay(w watch.Interface, l *listing) (version string, err error) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -219,8 +230,8 @@ func (o *observer) unfollow() {
 	}
 }
 
-// catchUp takes over what was told since it was last called, and reports whether anything of that was not known; ok is false if it may not be all, so that
-// everything has to be listed anew.
+// catchUp takes over what was told since it was last called, and reports whether anything of that
+// was not known; ok is false if it may not be all, so that everything has to be listed anew.
 func (o *observer) catchUp() (changed, ok bool) {
 	notices, there, ok := o.events.take()
 	changed = len(there) > 0
@@ -237,7 +248,8 @@ func (o *observer) catchUp() (changed, ok bool) {
 		case watch.Added, watch.Modified:
 			o.take(u)
 		case watch.Deleted:
-			// It is gone, or has lost the label that was asked for, and then it is found among all. Secrets are listed by two properties, and can have the other.
+			// It is gone, or has lost the label that was asked for, and then it is found among all.
+			// Secrets are listed by two properties, and can have the other.
 			o.snapshot.Remove(u)
 			ok = ok && h.in.GroupVersionKind != kindSecret
 		}
@@ -253,8 +265,9 @@ func (o *observer) isCurrent() bool {
 	return ok
 }
 
-// isCovered reports whether all in a namespace was listed since that was which carries the restore's label. Then what happens to what has the label says nothing
-// that the other does not say better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
+// isCovered reports whether all in a namespace was listed since that was which carries the
+// restore's label. Then what happens to what has the label says nothing that the other does not say
+// better: what has lost it is not gone, and Crossplane v1 gives an XR the labels of its claim.
 func (o *observer) isCovered(l *listing, namespace string) bool {
 	return l.options.LabelSelector == o.selector && o.selector != "" && isListed(o.whole, l.GroupVersionKind, namespace) && l.GroupVersionKind != kindSecret
 }

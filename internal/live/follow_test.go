@@ -29,13 +29,16 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
 	cases := map[string]struct {
 		reason string
-		// refuse are watches that are refused, deaf those that end at once, silent those that are not answered, and forgetful those that begin too late.
+		// refuse are watches that are refused, deaf those that end at once, silent those that are
+		// not answered, and forgetful those that begin too late.
 		refuse, deaf, silent, forgetful string
-		// short says that watches end after what they tell first, and ending that they do after a while.
+		// short says that watches end after what they tell first, and ending that they do after a
+		// while.
 		short, ending bool
 		// happens is what becomes of the cluster meanwhile.
 		happens func(s *apiServer)
-		// lists is how often XRs are listed at most, and done says that the XR is adopted in the first poll.
+		// lists is how often XRs are listed at most, and done says that the XR is adopted in the
+		// first poll.
 		lists int
 		done  bool
 		want  string
@@ -140,7 +143,8 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	}
 }
 
-// What is followed and forgotten is listed again, unless that could not be taken for all that there is.
+// What is followed and forgotten is listed again, unless that could not be taken for all that there
+// is.
 func TestExpiredWatches(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -247,8 +251,9 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 	}
 }
 
-// Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it. To whoever watches that label it is deleted then. What is
-// there must not be taken for gone: an operation that says so has failed for good.
+// Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it.
+// To whoever watches that label it is deleted then. What is there must not be taken for gone: an
+// operation that says so has failed for good.
 func TestLosingALabelIsNotToBeGone(t *testing.T) {
 	x := xptest.XR("x")
 	y := xptest.With(x, xptest.Field("y", "metadata", "name"))
@@ -288,7 +293,8 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 	}
 }
 
-// What XRs of several kinds share is read once in a poll, though Velero asks for one operation after the other.
+// What XRs of several kinds share is read once in a poll, though Velero asks for one operation
+// after the other.
 func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	s := newAPIServer(t)
 	s.controllers = atWork

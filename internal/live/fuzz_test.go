@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// FuzzAdopt polls a cluster in which a tenant has written anything into one object, beside what is somebody else's and held.
+// FuzzAdopt polls a cluster in which a tenant has written anything into one object, beside what is
+// somebody else's and held.
 func FuzzAdopt(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) { f.Add(animal, patch) })
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte) {
@@ -67,8 +68,9 @@ func FuzzAdopt(f *testing.F) {
 	})
 }
 
-// FuzzAdoptForged polls a cluster in which marks are signed, while a tenant who may write anything into one XR, claim or MR has a forged mark on it, or puts back
-// a genuine one that they have kept each time somebody looks.
+// FuzzAdoptForged polls a cluster in which marks are signed, while a tenant who may write anything
+// into one XR, claim or MR has a forged mark on it, or puts back a genuine one that they have kept
+// each time somebody looks.
 func FuzzAdoptForged(f *testing.F) {
 	xptest.Seeds(func(animal uint8, patch []byte) {
 		f.Add(animal, patch, false)
@@ -133,7 +135,8 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// tenants returns an object that a tenant has written and that the server has a kind for; ok is false if there can't be such.
+// tenants returns an object that a tenant has written and that the server has a kind for; ok is
+// false if there can't be such.
 func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
 	u, ok = xptest.Patched(animal, patch)
 	if !ok || xp.CheckMetadata(u) != nil {
@@ -152,7 +155,8 @@ func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr sche
 	return u, gvr, true
 }
 
-// checkPatches fails if anything was patched but the XR of somebody else, which is adopted, and, if the tenant puts back a genuine mark, what that is on.
+// checkPatches fails if anything was patched but the XR of somebody else, which is adopted, and, if
+// the tenant puts back a genuine mark, what that is on.
 func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay bool) {
 	t.Helper()
 	own := 0
@@ -177,7 +181,8 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 	}
 }
 
-// reconcile has Crossplane react to each list of XRs, as if it had reconciled one of them since the last.
+// reconcile has Crossplane react to each list of XRs, as if it had reconciled one of them since the
+// last.
 func reconcile(s *server, name string) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		obj, err := s.Tracker().Get(xorders, "", name)
@@ -197,7 +202,8 @@ func reconcile(s *server, name string) {
 	})
 }
 
-// FuzzInstallation finds out which Crossplane runs, and which settings there are, from what may say anything.
+// FuzzInstallation finds out which Crossplane runs, and which settings there are, from what may say
+// anything.
 func FuzzInstallation(f *testing.F) {
 	deployment := -1
 	for n, u := range xptest.Zoo() {

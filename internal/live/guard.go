@@ -18,7 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// guardKinds are the kinds of the guard's objects, in the order in which they are taken away: what makes a policy count comes before the policy.
+// guardKinds are the kinds of the guard's objects, in the order in which they are taken away: what
+// makes a policy count comes before the policy.
 var guardKinds = []string{ //nolint:gochecknoglobals // It is a constant list.
 	guard.KindMutatingBinding, guard.KindMutating, guard.KindValidatingBinding, guard.KindValidating,
 }
@@ -41,7 +42,8 @@ type GuardState struct {
 	Changed []string
 }
 
-// Guard returns what of the guard is there. It fails if the API server has no such policies, and if an object that is called like the guard's is not its own.
+// Guard returns what of the guard is there. It fails if the API server has no such policies, and if
+// an object that is called like the guard's is not its own.
 func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	objects := map[string]*unstructured.Unstructured{}
 	for _, kind := range guardKinds {
@@ -81,7 +83,8 @@ func (c *Cluster) Guard(ctx context.Context) (GuardState, error) {
 	return s, nil
 }
 
-// GuardUp returns what the guard was asked for if it is up. It takes the right to get its policy, and not those that it takes to change it.
+// GuardUp returns what the guard was asked for if it is up. It takes the right to get its policy,
+// and not those that it takes to change it.
 func (c *Cluster) GuardUp(ctx context.Context) (GuardState, error) {
 	policy, err := c.Get(ctx, GuardPolicy())
 	if isUnserved(err) || err == nil && !guard.IsOwn(policy) {
@@ -104,7 +107,8 @@ func stateOf(policy *unstructured.Unstructured) GuardState {
 var errNoPolicies = errors.New("cannot guard this cluster: its API server serves no ValidatingAdmissionPolicy in " + guard.Group +
 	"/v1, as Kubernetes v1.30 and later do; suspend what applies claims and XRs instead (docs/gitops.md)")
 
-// GuardObjects returns the objects of the guard as this API server takes them. It fails if the guard needs what is not served here.
+// GuardObjects returns the objects of the guard as this API server takes them. It fails if the
+// guard needs what is not served here.
 func (c *Cluster) GuardObjects(g guard.Guard) ([]*unstructured.Unstructured, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -121,7 +125,8 @@ func (c *Cluster) GuardObjects(g guard.Guard) ([]*unstructured.Unstructured, err
 	return g.Objects(gvk.Version), nil
 }
 
-// PutGuard makes the guard be as it is asked for, over the one that is there, which nobody may have changed since it was read.
+// PutGuard makes the guard be as it is asked for, over the one that is there, which nobody may have
+// changed since it was read.
 func (c *Cluster) PutGuard(ctx context.Context, s GuardState, objects []*unstructured.Unstructured) error {
 	wanted := map[string]bool{}
 	for _, u := range objects {
@@ -197,8 +202,9 @@ const (
 	Paused   Probe = "paused"
 )
 
-// Probe finds out what the guard does now. An API server needs about a second until it enforces a policy, and there is no other way to know when it does. It
-// creates, for the API server to say what would come of it and no more, an Event that the guard knows by its name.
+// Probe finds out what the guard does now. An API server needs about a second until it enforces a
+// policy, and there is no other way to know when it does. It creates, for the API server to say
+// what would come of it and no more, an Event that the guard knows by its name.
 func (c *Cluster) Probe(ctx context.Context) (Probe, error) {
 	event := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Event",
@@ -220,7 +226,8 @@ func (c *Cluster) Probe(ctx context.Context) (Probe, error) {
 	}
 }
 
-// NeitherClaimsNorXRs returns those of the kinds that are served and are something else, with *.GROUP for a group that has something else.
+// NeitherClaimsNorXRs returns those of the kinds that are served and are something else, with
+// *.GROUP for a group that has something else.
 func (c *Cluster) NeitherClaimsNorXRs(kinds []schema.GroupResource) ([]schema.GroupResource, error) {
 	groups, err := c.groupList()
 	if err != nil {
@@ -244,7 +251,8 @@ func (c *Cluster) NeitherClaimsNorXRs(kinds []schema.GroupResource) ([]schema.Gr
 	return others, nil
 }
 
-// isOther reports whether a resource is of a name, if that is not *, and is neither one of claims nor one of XRs.
+// isOther reports whether a resource is of a name, if that is not *, and is neither one of claims
+// nor one of XRs.
 func isOther(r metav1.APIResource, name string) bool {
 	return !strings.Contains(r.Name, "/") && (name == "*" || name == r.Name) &&
 		!slices.Contains(r.Categories, xp.CategoryClaim) && !slices.Contains(r.Categories, xp.CategoryComposite)
@@ -260,8 +268,9 @@ func (c *Cluster) Definitions(ctx context.Context) ([]*unstructured.Unstructured
 	return xrds, err
 }
 
-// Accounts returns the users that Velero and Crossplane are, and of which of the two that had to be guessed since no Deployment says it. Only Deployments in
-// the two namespaces count: anybody could say of theirs that it is Crossplane.
+// Accounts returns the users that Velero and Crossplane are, and of which of the two that had to be
+// guessed since no Deployment says it. Only Deployments in the two namespaces count: anybody could
+// say of theirs that it is Crossplane.
 func (c *Cluster) Accounts(ctx context.Context, velero, crossplane string) (users, guessed []string) {
 	of := func(program, namespace string, is func(*unstructured.Unstructured) bool, usual ...string) {
 		found, _ := c.List(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, namespace, metav1.ListOptions{})

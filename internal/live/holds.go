@@ -50,7 +50,8 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 	}
 }
 
-// needs is what plans for the objects need, but for Secrets: whether one is to be taken over only matters to whoever carries the plan out.
+// needs is what plans for the objects need, but for Secrets: whether one is to be taken over only
+// matters to whoever carries the plan out.
 func (s *surveyor) needs(held ...xp.Ref) []xp.Ref {
 	return slices.DeleteFunc(s.snapshot.Needs(held), func(r xp.Ref) bool { return r.GroupVersionKind().GroupKind() == kindSecret.GroupKind() })
 }
@@ -93,8 +94,8 @@ func (s *surveyor) plans(ctx context.Context) map[xp.ID]adoption.Plan {
 	return plans
 }
 
-// readRestores reads the Restores in Velero's namespace, and in those in which holds say that theirs is. The phase of one that could not be read is
-// diagnosis.PhaseUnread.
+// readRestores reads the Restores in Velero's namespace, and in those in which holds say that
+// theirs is. The phase of one that could not be read is diagnosis.PhaseUnread.
 func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report.Restore, phases map[string]string, unread error) {
 	namespaces, named := map[string]bool{s.scope.Velero: true}, map[string]bool{}
 	for _, r := range s.held() {
@@ -106,7 +107,8 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 	restores, phases = map[string]report.Restore{}, map[string]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		if namespace != s.scope.Velero && len(namespaces) > fewNamespaces {
-			// Whoever can write marks can name any number of namespaces, and there are never that many Veleros.
+			// Whoever can write marks can name any number of namespaces, and there are never that
+			// many Veleros.
 			markUnread(phases, named, namespace)
 
 			continue

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A tag can be anything. Of a Crossplane whose version is not known only what holds for each is said.
+// A tag can be anything. Of a Crossplane whose version is not known only what holds for each is
+// said.
 func TestVersionOf(t *testing.T) {
 	const old, breaks, unsure = "stops watching", "drops events", "runs and says nothing"
 	cases := map[string]struct {
@@ -69,7 +70,8 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// A tenant can label a Deployment as Crossplane's, and what is said of it would be said of Crossplane.
+// A tenant can label a Deployment as Crossplane's, and what is said of it would be said of
+// Crossplane.
 func TestInstallationOfATenant(t *testing.T) {
 	of := func(namespace string, ready int64) *unstructured.Unstructured {
 		return xptest.Object("apps/v1", "Deployment", namespace, "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"), xptest.Field(ready, "status", "readyReplicas"))

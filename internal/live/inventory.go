@@ -26,28 +26,32 @@ type inventory struct {
 	named map[string][]xp.Managing
 }
 
-// Exists reports whether the object that r names was there when it was first asked about the kind, which it lists once.
+// Exists reports whether the object that r names was there when it was first asked about the kind,
+// which it lists once.
 func (c *Cluster) Exists(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.objects[r.ID()], err
 }
 
-// Deleting reports whether the object that r names was being deleted when it was first asked about the kind, which it lists once.
+// Deleting reports whether the object that r names was being deleted when it was first asked about
+// the kind, which it lists once.
 func (c *Cluster) Deleting(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.deleting[r.ID()], err
 }
 
-// CanTakeOver reports whether the XR or claim that r names had composed nothing and was nobody's when it was first asked about the kind, which it lists once.
+// CanTakeOver reports whether the XR or claim that r names had composed nothing and was nobody's
+// when it was first asked about the kind, which it lists once.
 func (c *Cluster) CanTakeOver(ctx context.Context, r xp.Ref) (bool, error) {
 	i, err := c.inventoryOf(ctx, r.GroupVersionKind())
 
 	return i.takeable[r.ID()], err
 }
 
-// Named returns the MRs of a kind that had the external-name when it was first asked about the kind, which it lists once.
+// Named returns the MRs of a kind that had the external-name when it was first asked about the
+// kind, which it lists once.
 func (c *Cluster) Named(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	i, err := c.inventoryOf(ctx, gvk)
 
@@ -98,8 +102,8 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	return i, nil
 }
 
-// List returns what the options select of a kind, in the namespace or, if that is "" or the kind is cluster-scoped, in all of them. Errors are
-// those of Resource and of the API server.
+// List returns what the options select of a kind, in the namespace or, if that is "" or the kind is
+// cluster-scoped, in all of them. Errors are those of Resource and of the API server.
 func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	err := c.Each(ctx, gvk, namespace, options, func(u *unstructured.Unstructured) { all = append(all, u) })
@@ -107,9 +111,10 @@ func (c *Cluster) List(ctx context.Context, gvk schema.GroupVersionKind, namespa
 	return all, err
 }
 
-// Each calls the function with every object of a kind that the options select, in the namespace or, if that is "", in all of them. It reads them in parts, so
-// that what the function does not keep takes no memory. All Secrets there are have no more than their metadata. Errors are those of Resource and of the API
-// server.
+// Each calls the function with every object of a kind that the options select, in the namespace or,
+// if that is "", in all of them. It reads them in parts, so that what the function does not keep
+// takes no memory. All Secrets there are have no more than their metadata. Errors are those of
+// Resource and of the API server.
 func (c *Cluster) Each(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, do func(*unstructured.Unstructured),
 ) error {
@@ -126,8 +131,9 @@ func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
 	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
 }
 
-// eachTrying is Each with requests that are tried as the given function does. It returns the version as of which the list is, and calls a function with it, if
-// there is one, after each page but the last.
+// eachTrying is Each with requests that are tried as the given function does. It returns the
+// version as of which the list is, and calls a function with it, if there is one, after each page
+// but the last.
 func (c *Cluster) eachTrying(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
 	do func(*unstructured.Unstructured), turn func(version string),
@@ -166,7 +172,8 @@ func (c *Cluster) eachTrying(
 	}
 }
 
-// isUnserved reports whether there can be no objects of a kind: it is not served, or can only be created, such as a TokenReview.
+// isUnserved reports whether there can be no objects of a kind: it is not served, or can only be
+// created, such as a TokenReview.
 func isUnserved(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
 }

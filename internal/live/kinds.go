@@ -12,9 +12,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Kinds returns the kinds that the API server serves in one of the categories and that can be listed, each in the version that its group prefers, or
-// else the first that has it. A group that could not be asked for, such as one of an extension API server that is down, is named by its group and version
-// with the reason.
+// Kinds returns the kinds that the API server serves in one of the categories and that can be
+// listed, each in the version that its group prefers, or else the first that has it. A group that
+// could not be asked for, such as one of an extension API server that is down, is named by its
+// group and version with the reason.
 func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.GroupVersionKind, map[string]string, error) {
 	groups, err := c.groupList()
 	if err != nil {
@@ -48,14 +49,16 @@ func (c *Cluster) Kinds(ctx context.Context, categories ...string) ([]schema.Gro
 	return kinds, unread, nil
 }
 
-// IsReconciled reports whether Crossplane or a provider reconciles a kind, as its categories say. Nobody reconciles what is not served.
+// IsReconciled reports whether Crossplane or a provider reconciles a kind, as its categories say.
+// Nobody reconciles what is not served.
 func (c *Cluster) IsReconciled(_ context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 
 	return xp.AreReconciled(categories), err
 }
 
-// IsClaimKind reports whether claims are of a kind, as its categories say; of none that is not served.
+// IsClaimKind reports whether claims are of a kind, as its categories say; of none that is not
+// served.
 func (c *Cluster) IsClaimKind(gvk schema.GroupVersionKind) (bool, error) {
 	categories, err := c.categoriesOf(gvk)
 

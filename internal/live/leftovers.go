@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// leftovers are the Usages that XRs have left behind, as far as one look at the adopted XRs shows them.
+// leftovers are the Usages that XRs have left behind, as far as one look at the adopted XRs shows
+// them.
 type leftovers struct {
 	cluster *Cluster
 	// adopted are the XRs that are now, and unfinished those that were not at some time.
@@ -41,8 +42,9 @@ func (l *leftovers) see(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
 	}
 }
 
-// report adds what was found to the Plans, and writes an Event about each XR that it concerns, when that has just been adopted. It asks for Usages
-// once, and for the XRs only if there are any that an XR composed. What can't be found out now is not worth failing an adoption that is over.
+// report adds what was found to the Plans, and writes an Event about each XR that it concerns, when
+// that has just been adopted. It asks for Usages once, and for the XRs only if there are any that
+// an XR composed. What can't be found out now is not worth failing an adoption that is over.
 func (l *leftovers) report(ctx context.Context, a *Adopter, o *observer, plans map[xp.ID]adoption.Plan) {
 	if len(l.adopted) == 0 {
 		return
@@ -105,8 +107,9 @@ func (l *leftovers) reportUsages(ctx context.Context, o *observer, usages []*uns
 	return nil
 }
 
-// namespaces returns where the adopted XRs can have left anything behind: an XR in a namespace composes nothing outside of it. It is everywhere ("") if one of
-// them is in no namespace, or if there are many.
+// namespaces returns where the adopted XRs can have left anything behind: an XR in a namespace
+// composes nothing outside of it. It is everywhere ("") if one of them is in no namespace, or if
+// there are many.
 func (l *leftovers) namespaces() []string {
 	in := map[string]bool{}
 	for id := range l.adopted {

@@ -52,7 +52,8 @@ func xrd(o ...xptest.Option) *unstructured.Unstructured {
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)}, o...)...)
 }
 
-// What an XR left behind is told when it is adopted, with an Event, and whenever somebody asks again.
+// What an XR left behind is told when it is adopted, with an Event, and whenever somebody asks
+// again.
 func TestAdoptReportsLeftovers(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	usage := func(name string, o ...xptest.Option) *unstructured.Unstructured {

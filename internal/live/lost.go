@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// investigate has what is not held be judged that operations are asked for, unless this Adopter has lifted its hold.
+// investigate has what is not held be judged that operations are asked for, unless this Adopter has
+// lifted its hold.
 func (p *poll) investigate(o *observer) {
 	if o.by.Restore == "" {
 		return
@@ -25,7 +26,8 @@ func (p *poll) investigate(o *observer) {
 		},
 		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
 		Released: func(uid types.UID) bool {
-			// Crossplane may have been reconciling it when its hold was put on again, which then is for what it was about to make.
+			// Crossplane may have been reconciling it when its hold was put on again, which then is
+			// for what it was about to make.
 			return p.hasTaken(uid, lifted) && !p.hasTaken(uid, adoption.StepAgain)
 		},
 		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
@@ -49,7 +51,8 @@ func (p *poll) keepLosses() {
 	}
 }
 
-// reportLost tells once of each object that operations are asked for and that has lost something since somebody has taken its hold off.
+// reportLost tells once of each object that operations are asked for and that has lost something
+// since somebody has taken its hold off.
 func (p *poll) reportLost(ctx context.Context, o *observer) {
 	for _, n := range adoption.Losses(o.snapshot, p.plans) {
 		if !o.isAsked(xp.RefTo(n.Target).ID()) {

@@ -81,7 +81,8 @@ func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 	}
 }
 
-// What was made anew looks adopted. That it is not is told once in the log and in an Event, and by the operation.
+// What was made anew looks adopted. That it is not is told once in the log and in an Event, and by
+// the operation.
 func TestAdoptTellsOfLosses(t *testing.T) {
 	objects, xr := lostTree()
 	s := newServer(objects...)
@@ -241,7 +242,8 @@ func TestAdoptTellsOfMRs(t *testing.T) {
 	}
 }
 
-// A policy can take a mark off whenever it is written. Then the pause of the hold is left, and who manages that says whose it is.
+// A policy can take a mark off whenever it is written. Then the pause of the hold is left, and who
+// manages that says whose it is.
 func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 	x := xptest.XR("x")
 	paused := unheld(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused(), xptest.JSON(`{"metadata":{"managedFields":[
@@ -310,7 +312,8 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	}
 }
 
-// What has lost something fails also when nothing of its hold is left on it, whoever has taken that off.
+// What has lost something fails also when nothing of its hold is left on it, whoever has taken that
+// off.
 func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 	objects, x := lostTree()
 	back, anew := objects[0], objects[1]

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// provider reacts to each list of MRs as if it had done its work since the last, and fails the test if it would make anything.
+// provider reacts to each list of MRs as if it had done its work since the last, and fails the test
+// if it would make anything.
 func provider(t *testing.T, s *server, exists map[string]bool) {
 	t.Helper()
 	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -55,7 +56,8 @@ func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unst
 	return u
 }
 
-// An MR that observes first is unpaused, observed twice and given its own back, and its XR follows, all in one poll.
+// An MR that observes first is unpaused, observed twice and given its own back, and its XR follows,
+// all in one poll.
 func TestAdoptObservesFirst(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
@@ -78,7 +80,8 @@ func TestAdoptObservesFirst(t *testing.T) {
 	}
 }
 
-// An MR whose external resource is gone is not made anew before a person says so; then its XR goes on.
+// An MR whose external resource is gone is not made anew before a person says so; then its XR goes
+// on.
 func TestAdoptMakesNothingByItself(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
@@ -105,7 +108,8 @@ func TestAdoptMakesNothingByItself(t *testing.T) {
 	}
 }
 
-// An MR without a name stays held, with its XR, until a person has named it; then both go on by themselves.
+// An MR without a name stays held, with its XR, until a person has named it; then both go on by
+// themselves.
 func TestAdoptWaitsForAName(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))

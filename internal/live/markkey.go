@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// MarkKeySecret is the Secret in Velero's namespace that has the key with which the marks of holds are signed. Whoever can read it can write marks.
+// MarkKeySecret is the Secret in Velero's namespace that has the key with which the marks of holds
+// are signed. Whoever can read it can write marks.
 const MarkKeySecret = FieldManager + "-mark-key"
 
 const (
@@ -24,8 +25,9 @@ const (
 	labelExclude = "velero.io/exclude-from-backup"
 )
 
-// MarkKey returns the key with which the marks of holds are signed. It is read once, from a Secret in Velero's namespace, which is made if there is none.
-// Backups leave it out: a restore must not bring back another than the one that has signed what is held by then.
+// MarkKey returns the key with which the marks of holds are signed. It is read once, from a Secret
+// in Velero's namespace, which is made if there is none. Backups leave it out: a restore must not
+// bring back another than the one that has signed what is held by then.
 func (c *Cluster) MarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
 	key, err := c.ReadMarkKey(ctx, namespace)
 	if !apierrors.IsNotFound(err) {
@@ -67,7 +69,8 @@ func (c *Cluster) keepMarkKey(namespace string, key adoption.Key) {
 	c.markKeys[namespace] = key
 }
 
-// ReadMarkKey is MarkKey for those who sign only what is signed already: it fails with an error that apierrors.IsNotFound knows if there is no key.
+// ReadMarkKey is MarkKey for those who sign only what is signed already: it fails with an error
+// that apierrors.IsNotFound knows if there is no key.
 func (c *Cluster) ReadMarkKey(ctx context.Context, namespace string) (adoption.Key, error) {
 	c.mu.Lock()
 	key := c.markKeys[namespace]

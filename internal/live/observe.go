@@ -20,10 +20,12 @@ import (
 
 const pageSize = 250
 
-// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and linked kinds, and everything that planning for them
-// needs. Marks count in it if they were signed with the key. It lists each kind once: those objects that carry the label selector, which is how Velero marks
-// what a restore created. Only when one that is needed is not among them, because it was there before the restore, it lists the rest too. A kind that can't be
-// read and that is only composed is the Snapshot's to tell of; any other is an error.
+// Observe returns a Snapshot with the XRs that refs name, the other XRs of the same and linked
+// kinds, and everything that planning for them needs. Marks count in it if they were signed with
+// the key. It lists each kind once: those objects that carry the label selector, which is how
+// Velero marks what a restore created. Only when one that is needed is not among them, because it
+// was there before the restore, it lists the rest too. A kind that can't be read and that is only
+// composed is the Snapshot's to tell of; any other is an error.
 func (c *Cluster) Observe(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (*adoption.Snapshot, error) {
 	o := newObserver(c, key, selector, refs)
 
@@ -38,36 +40,44 @@ type observer struct {
 	by       adoption.Requester
 	refs     []xp.Ref
 	snapshot *adoption.Snapshot
-	// labelled and whole are where that was listed which carries the selector's label, and all there is.
+	// labelled and whole are where that was listed which carries the selector's label, and all
+	// there is.
 	labelled map[collection]bool
 	whole    map[collection]bool
 	// vital are the kinds without which nothing is known, and unread why others could not be read.
 	vital  map[schema.GroupVersionKind]bool
 	unread map[schema.GroupVersionKind]error
-	// discovered says that all kinds were looked for since it began, and unanswered why it is not known what some groups and versions serve.
+	// discovered says that all kinds were looked for since it began, and unanswered why it is not
+	// known what some groups and versions serve.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
-	// idleFactor are the versions in which kinds are served that are not in the version that was asked for; empty if there are none.
+	// idleFactor are the versions in which kinds are served that are not in the version that was
+	// asked for; empty if there are none.
 	others map[schema.GroupVersionKind]schema.GroupVersionKind
-	// label is what a restore writes on what it creates, whichever restore it was: a second one adopts what the first has left.
+	// label is what a restore writes on what it creates, whichever restore it was: a second one
+	// adopts what the first has left.
 	label string
-	// usages are those that an XR composed once, and usagesRead the namespaces in which they were read; nil if they were not.
+	// usages are those that an XR composed once, and usagesRead the namespaces in which they were
+	// read; nil if they were not.
 	usages     []*unstructured.Unstructured
 	usagesRead []string
-	// listings are what was listed, feed is what has become of it since, and following is until when that is told.
+	// listings are what was listed, feed is what has become of it since, and following is until
+	// when that is told.
 	listings  []*listing
 	events    *eventQueue
 	following context.Context //nolint:containedctx // It is that of many calls.
 	// watches says that it may be told.
 	watches bool
-	// prefetched is what has come of lists that were asked for side by side, and adding is held while what they have, or what was written, is added.
+	// prefetched is what has come of lists that were asked for side by side, and adding is held
+	// while what they have, or what was written, is added.
 	prefetched map[collection]prefetchResult
 	adding     sync.Mutex
 	// expected are the versions of objects as they were written.
 	expected map[xp.ID]string
 }
 
-// newObserver returns an observer of what refs name, and of what belongs to it, that has seen nothing yet.
+// newObserver returns an observer of what refs name, and of what belongs to it, that has seen
+// nothing yet.
 func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *observer {
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
@@ -175,17 +185,20 @@ func (o *observer) list(ctx context.Context, p collection, selector string) erro
 	return nil
 }
 
-// unlisted takes note of why a kind could not be listed, or returns that if nothing is known without the kind.
+// unlisted takes note of why a kind could not be listed, or returns that if nothing is known
+// without the kind.
 func (o *observer) unlisted(ctx context.Context, p collection, err error) error {
 	gvk := p.GroupVersionKind
 	switch {
 	case isUnserved(err):
 		o.snapshot.AddUnserved(gvk.GroupKind())
 	case gvk == kindSecret && apierrors.IsForbidden(err):
-		// Who may not read Secrets can do all but give back control of one that was there before the restore, which Crossplane then says is missing.
+		// Who may not read Secrets can do all but give back control of one that was there before
+		// the restore, which Crossplane then says is missing.
 		o.snapshot.AddUnreadable(gvk, err.Error())
 	case gvk != kindSecret && !o.vital[gvk] && isUnreadable(ctx, err), xp.IsConversion(err):
-		// A tenant can list any kind as composed, such as one whose server is down, and a provider can have no Pod. Only who needs the kind waits for it.
+		// A tenant can list any kind as composed, such as one whose server is down, and a provider
+		// can have no Pod. Only who needs the kind waits for it.
 		o.unread[gvk] = err
 		o.snapshot.AddUnreadable(gvk, err.Error())
 	default:
@@ -196,7 +209,8 @@ func (o *observer) unlisted(ctx context.Context, p collection, err error) error 
 	return nil
 }
 
-// discover looks for all kinds at once if one is not known, since a tenant can name thousands that do not exist.
+// discover looks for all kinds at once if one is not known, since a tenant can name thousands that
+// do not exist.
 func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	if o.discovered || o.cluster.isKnown(gvk) {
 		return nil
@@ -209,7 +223,8 @@ func (o *observer) discover(gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// read lists what the options select. What is not vital is not waited for as long as a restart of the API server takes: all others wait with it.
+// read lists what the options select. What is not vital is not waited for as long as a restart of
+// the API server takes: all others wait with it.
 func (o *observer) read(ctx context.Context, p collection, options metav1.ListOptions) error {
 	gvk := p.GroupVersionKind
 	if !o.cluster.isKnown(gvk) {

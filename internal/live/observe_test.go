@@ -268,7 +268,8 @@ func TestObserveGivesItemsTheirKind(t *testing.T) {
 	}
 }
 
-// A reference can have a version of a kind that is not served any more. The object is the same in each.
+// A reference can have a version of a kind that is not served any more. The object is the same in
+// each.
 func TestObserveFindsWhatIsNamedInAnotherVersion(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	old := xptest.With(bucket, xptest.Field("cloud.example.org/v1alpha0", "apiVersion"))

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What cannot be read and is composed by one only keeps that one waiting; whatever all are planned by keeps all.
+// What cannot be read and is composed by one only keeps that one waiting; whatever all are planned
+// by keeps all.
 func TestObserveWhatCannotBeRead(t *testing.T) {
 	c := xptest.Object("v1", "ConfigMap", "infra", "c", xptest.ControlledBy(xptest.XR("y")))
 	theirs := xptest.With(restored(xptest.XR("y", xptest.Refs(c))), xptest.SeenPaused())
@@ -34,7 +35,8 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		object *unstructured.Unstructured
-		// fails is the resource that can't be listed, all of it or, with whole, what no restore has made.
+		// fails is the resource that can't be listed, all of it or, with whole, what no restore has
+		// made.
 		fails string
 		whole bool
 		with  error
@@ -116,7 +118,8 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The fourth is of all Buckets: those that are asked for in versions that there are not are looked for in the one that there is.
+		// The fourth is of all Buckets: those that are asked for in versions that there are not are
+		// looked for in the one that there is.
 		if len(s.requests("list")) != 4 || w.Get(xp.RefTo(bucket)) == nil {
 			t.Errorf("what there is was observed with the lists %v", s.requests("list"))
 		}

@@ -36,8 +36,9 @@ func (a *Adopter) hasTaken(uid types.UID, step string) bool {
 	return taken
 }
 
-// dropTaken returns the Plan without the steps that were taken already. Somebody undoes them, who can do that as often as this plugin can repeat them: so a hold
-// that is on again after it was lifted fails, and any other step waits for the next poll.
+// dropTaken returns the Plan without the steps that were taken already. Somebody undoes them, who
+// can do that as often as this plugin can repeat them: so a hold that is on again after it was
+// lifted fails, and any other step waits for the next poll.
 func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	all := append(slices.Clone(plan.Also), plan.Change)
 	plan.Also, plan.Change = nil, adoption.Change{}

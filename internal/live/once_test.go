@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Somebody who may write an object can put a genuine mark back as often as it is taken off. Others wait for each poll, and read each Event.
+// Somebody who may write an object can put a genuine mark back as often as it is taken off. Others
+// wait for each poll, and read each Event.
 func TestAdoptTakesAStepOnce(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())

@@ -13,8 +13,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Owner finds the live object that an owner reference of an object in the namespace means, by group, kind and name: its UID is whatever it is
-// now. It asks once for each owner that is there. What it returns is the caller's own, and has no status and no managedFields. Errors are those of Get.
+// Owner finds the live object that an owner reference of an object in the namespace means, by
+// group, kind and name: its UID is whatever it is now. It asks once for each owner that is there.
+// What it returns is the caller's own, and has no status and no managedFields. Errors are those of
+// Get.
 func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, error) {
 	r := xp.Ref{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}
 	if _, namespaced, err := c.Resource(r.GroupVersionKind()); err != nil {

@@ -43,7 +43,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// A restore asks for its operations when all that has owners is restored, and they may be thousands.
+// A restore asks for its operations when all that has owners is restored, and they may be
+// thousands.
 func TestOperationsForgetOwners(t *testing.T) {
 	xr := xptest.XR("x")
 	s := newServer(xr)

@@ -18,13 +18,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A page is a part of a list: all pages of one are as of the same version, and the last has no next.
+// A page is a part of a list: all pages of one are as of the same version, and the last has no
+// next.
 type page struct {
 	objects       []*unstructured.Unstructured
 	version, next string
 }
 
-// A pager returns the page that the options ask for of a resource, in the namespace or, if that is "", in all of them. Errors are those of the API server.
+// A pager returns the page that the options ask for of a resource, in the namespace or, if that is
+// "", in all of them. Errors are those of the API server.
 type pager func(ctx context.Context, gvr schema.GroupVersionResource, namespace string, options metav1.ListOptions) (page, error)
 
 // pagesOf returns pages as the dynamic client decodes them.
@@ -43,8 +45,8 @@ func pagesOf(client dynamic.Interface) pager {
 	}
 }
 
-// pagesFrom returns pages that are decoded in one go. The dynamic client goes through each object several times, which was a third of the processor time of a
-// poll of thousands.
+// pagesFrom returns pages that are decoded in one go. The dynamic client goes through each object
+// several times, which was a third of the processor time of a poll of thousands.
 func pagesFrom(config *rest.Config) (pager, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // It decodes errors.
@@ -68,7 +70,8 @@ func pagesFrom(config *rest.Config) (pager, error) {
 				return decodePage(b)
 			}
 			delay, suggested := apierrors.SuggestsClientDelay(err)
-			// Of a kind that can't be converted it suggests 30 s, and the client would wait for that ten times.
+			// Of a kind that can't be converted it suggests 30 s, and the client would wait for
+			// that ten times.
 			if !suggested || retries == mostRetries || xp.IsConversion(err) {
 				return page{}, err //nolint:wrapcheck // Whoever asks for a page names what it lists.
 			}
@@ -79,10 +82,12 @@ func pagesFrom(config *rest.Config) (pager, error) {
 	}, nil
 }
 
-// mostRetries is how often a list is asked for again when the API server suggests that, as client-go does by itself.
+// mostRetries is how often a list is asked for again when the API server suggests that, as
+// client-go does by itself.
 const mostRetries = 10
 
-// decodePage reads a list as an API server encodes it. It fails for anything else: that is no empty list.
+// decodePage reads a list as an API server encodes it. It fails for anything else: that is no empty
+// list.
 func decodePage(b []byte) (page, error) {
 	list := struct {
 		metav1.TypeMeta `json:",inline"`

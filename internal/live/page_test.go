@@ -151,7 +151,8 @@ func FuzzDecodePage(f *testing.F) {
 	})
 }
 
-// An API server suggests to ask again in 30 s for a kind that can't be converted, for which client-go waits ten times.
+// An API server suggests to ask again in 30 s for a kind that can't be converted, for which
+// client-go waits ten times.
 func TestPagesAreAskedForAgain(t *testing.T) {
 	initializing := apierrors.NewTooManyRequests("storage is (re)initializing: failed to list cloud.example.org/v1, Kind=Bucket: conversion webhook for "+
 		"cloud.example.org/v1beta1, Kind=Bucket failed: EOF", 30)

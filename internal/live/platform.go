@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// observePlatform lists what XRs of all kinds share, as far as it matters for those that were observed. Whoever has XRs has few of these.
+// observePlatform lists what XRs of all kinds share, as far as it matters for those that were
+// observed. Whoever has XRs has few of these.
 func (o *observer) observePlatform(ctx context.Context) error {
 	for _, gvk := range o.snapshot.PlatformNeeds() {
 		everywhere := collection{GroupVersionKind: gvk}

@@ -17,17 +17,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// parallelWrites is how many objects are written at a time. Crossplane reconciles a hundred XRs at once, and of an API server that has much to do everybody gets as
-// much as they ask for at a time.
+// parallelWrites is how many objects are written at a time. Crossplane reconciles a hundred XRs at
+// once, and of an API server that has much to do everybody gets as much as they ask for at a time.
 const parallelWrites = 32
 
 // manyWrites is how many are many.
 const manyWrites = parallelWrites
 
-// maxSequential is how many are written one after the other if there are no more, so that whoever looks on can follow.
+// maxSequential is how many are written one after the other if there are no more, so that whoever
+// looks on can follow.
 const maxSequential = 5
 
-// A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be taken then.
+// A poll is one call of an Adopter: looks at the cluster, each followed by the steps that can be
+// taken then.
 type poll struct {
 	*Adopter
 
@@ -35,7 +37,8 @@ type poll struct {
 	began, moved, until time.Time
 	// patience is for how long it looks on after the last that has moved.
 	patience time.Duration
-	// observed is how long the latest look took at what was known, and thought how long the plans took to make.
+	// observed is how long the latest look took at what was known, and thought how long the plans
+	// took to make.
 	observed, planned time.Duration
 	// last sums up the latest plans, and steps is how many were taken in the latest pass.
 	last  string
@@ -43,11 +46,13 @@ type poll struct {
 	plans map[xp.ID]adoption.Plan
 	// first says what each waited for at the first look.
 	first map[xp.ID]string
-	// requested says that Crossplane was asked to look at something, and heard that something has moved since it was asked last.
+	// requested says that Crossplane was asked to look at something, and heard that something has
+	// moved since it was asked last.
 	requested, answered bool
 	// lost says that once it was not told what happens.
 	lost bool
-	// failed are the plans of what has lost something: when nothing of a hold is left on it, it looks adopted.
+	// failed are the plans of what has lost something: when nothing of a hold is left on it, it
+	// looks adopted.
 	failed map[xp.ID]adoption.Plan
 	// held and free are what is still to be told of what has arrived and of what was released.
 	held, free []adoption.Notice
@@ -88,7 +93,8 @@ func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
 	}
 }
 
-// fewRetries tells an observer how to look: not at what nothing can come of while no Crossplane runs, unless somebody wants to be told all.
+// fewRetries tells an observer how to look: not at what nothing can come of while no Crossplane
+// runs, unless somebody wants to be told all.
 func (p *poll) skipComposed(o *observer) {
 	o.watches = !p.relists
 	p.investigate(o)
@@ -97,11 +103,13 @@ func (p *poll) skipComposed(o *observer) {
 	}
 }
 
-// longestPoll is for how long a poll goes on at most. Velero asks for the operations of other restores after it.
+// longestPoll is for how long a poll goes on at most. Velero asks for the operations of other
+// restores after it.
 const longestPoll = 5 * time.Minute
 
-// pollTimeout returns for how long a poll goes on whose first look took as long as given: the next would begin with the same. Of thousands, on an API server
-// that has much to do, that is more than it takes to release those of which there is word.
+// pollTimeout returns for how long a poll goes on whose first look took as long as given: the next
+// would begin with the same. Of thousands, on an API server that has much to do, that is more than
+// it takes to release those of which there is word.
 func (p *poll) pollTimeout(look time.Duration) time.Duration {
 	return max(p.limit, min(pollFactor*look, longestPoll))
 }
@@ -109,7 +117,8 @@ func (p *poll) pollTimeout(look time.Duration) time.Duration {
 // pollFactor is how many times as long as its first look a poll goes on.
 const pollFactor = 4
 
-// continues reports whether there is anything more to see in this poll, if a look takes as long as given.
+// continues reports whether there is anything more to see in this poll, if a look takes as long as
+// given.
 func (p *poll) continues(look time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
@@ -138,7 +147,8 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	p.left.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns what did not wait for the same when the poll began, or is under way, and has not failed: nobody has to be told of what passes by itself.
+// passing returns what did not wait for the same when the poll began, or is under way, and has not
+// failed: nobody has to be told of what passes by itself.
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
@@ -148,8 +158,9 @@ func (p *poll) passing() map[xp.ID]bool {
 	return passing
 }
 
-// isUnderWay reports whether a Plan waits for nothing but that Crossplane reconciles what it was let reconcile not long ago. It may have a thousand others to
-// reconcile, and would do it once more for each that is told on it.
+// isUnderWay reports whether a Plan waits for nothing but that Crossplane reconciles what it was
+// let reconcile not long ago. It may have a thousand others to reconcile, and would do it once more
+// for each that is told on it.
 func (p *poll) isUnderWay(plan adoption.Plan) bool {
 	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {
 		return false
@@ -179,10 +190,12 @@ type task struct {
 	adoption.Change
 
 	ref xp.Ref
-	// toldFree says that it is told if the step takes the hold off the target, and news what is to be told.
+	// toldFree says that it is told if the step takes the hold off the target, and news what is to
+	// be told.
 	toldFree bool
 	news     *adoption.Notice
-	// taken says that the step was taken. If it was not, the target was another than the one that was planned for; refusal is any other reason.
+	// taken says that the step was taken. If it was not, the target was another than the one that
+	// was planned for; refusal is any other reason.
 	taken   bool
 	refusal error
 }
@@ -198,16 +211,19 @@ func (t *task) plan(change adoption.Change) {
 // carriedOut says in a Plan that it had changes, which nobody needs any more.
 func carriedOut() map[string]any { return map[string]any{} }
 
-// attempts is how often a step is planned anew at once whose target has changed meanwhile, as one does that Crossplane is at work on.
+// attempts is how often a step is planned anew at once whose target has changed meanwhile, as one
+// does that Crossplane is at work on.
 const attempts = 3
 
-// take plans for what refs name, and takes one step for each that has one to take. All is planned for what was seen, before anything is changed.
+// take plans for what refs name, and takes one step for each that has one to take. All is planned
+// for what was seen, before anything is changed.
 func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
 	plans, tasks := p.plan(o.snapshot, refs)
 	p.planned = time.Since(began)
 	if len(tasks) > manyWrites && !p.relists {
-		// Of a watch that begins with the news of thousands of writes the API server makes an end at once.
+		// Of a watch that begins with the news of thousands of writes the API server makes an end
+		// at once.
 		o.followAll(ctx, o.unfollowed(o.isAlwaysFollowed))
 	}
 	for due, n := tasks, 0; len(due) > 0 && n < attempts; n++ {
@@ -236,8 +252,9 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 // unlimited is more than there are.
 const unlimited = math.MaxInt
 
-// plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays so as long as the poll lasts: there are many looks at
-// thousands, and each is to take no longer than what has moved since the last.
+// plan plans for what refs name, and returns what is to be done of that now. Who is adopted stays
+// so as long as the poll lasts: there are many looks at thousands, and each is to take no longer
+// than what has moved since the last.
 func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, tasks []*task) {
 	plans = make(map[xp.ID]adoption.Plan, len(refs))
 	changed := map[xp.ID]bool{}
@@ -272,7 +289,8 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 	return plans, tasks
 }
 
-// underWay counts the XRs of which nothing but Crossplane's word is waited for. A claim has the plan of its XR.
+// underWay counts the XRs of which nothing but Crossplane's word is waited for. A claim has the
+// plan of its XR.
 func (p *poll) underWay() int {
 	on := map[types.UID]bool{}
 	for _, plan := range p.plans {
@@ -284,8 +302,9 @@ func (p *poll) underWay() int {
 	return len(on)
 }
 
-// reportBudget returns of how many there is time to tell: of none while many have just been let reconcile and Crossplane has something to say of them, and of a few
-// withResourceVersion a time as long as it has of anybody.
+// reportBudget returns of how many there is time to tell: of none while many have just been let
+// reconcile and Crossplane has something to say of them, and of a few withResourceVersion a time as
+// long as it has of anybody.
 func (p *poll) reportBudget() int {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
 		return unlimited
@@ -333,7 +352,8 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 	return again
 }
 
-// inParallel does n things, some of them at a time, and returns when all are done. If there are only a few it does them in their order.
+// inParallel does n things, some of them at a time, and returns when all are done. If there are
+// only a few it does them in their order.
 func (a *Adopter) inParallel(n int, do func(n int)) {
 	if n <= maxSequential {
 		for i := range n {

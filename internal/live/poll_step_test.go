@@ -43,7 +43,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Nobody is told of what passes by itself. An operation that has failed is not asked for again, so that this must be told at once.
+// Nobody is told of what passes by itself. An operation that has failed is not asked for again, so
+// that this must be told at once.
 func TestPassing(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
 	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}

@@ -34,7 +34,8 @@ func TestWorthwhile(t *testing.T) {
 	}
 }
 
-// A poll in which nothing moves looks once and writes nothing, however much is held. What it asks Crossplane for is not more if more is held.
+// A poll in which nothing moves looks once and writes nothing, however much is held. What it asks
+// Crossplane for is not more if more is held.
 func TestPollsInWhichNothingMoves(t *testing.T) {
 	long := time.Now().Add(-5 * time.Minute)
 	cases := map[string]struct {
@@ -85,8 +86,8 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 	}
 }
 
-// An XR costs four writes from the end of the restore to its release, however many there are: that it is held, and that it no longer is, in an Event each, and the
-// two steps between.
+// An XR costs four writes from the end of the restore to its release, however many there are: that
+// it is held, and that it no longer is, in an Event each, and the two steps between.
 func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	for _, xrs := range []int{10, 100} {
 		s := newAPIServer(t)
@@ -108,7 +109,8 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	}
 }
 
-// Each change to an XR has Crossplane reconcile it once more, so while it is at work on one nothing is written that can wait.
+// Each change to an XR has Crossplane reconcile it once more, so while it is at work on one nothing
+// is written that can wait.
 func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 20
@@ -133,7 +135,8 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	}
 }
 
-// Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have been heard.
+// Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have
+// been heard.
 func TestPollsAskForAll(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 3 * maxRequests
@@ -161,13 +164,15 @@ func TestPollsAskForAll(t *testing.T) {
 	}
 }
 
-// While no Crossplane runs, and that was told, XRs are looked at by themselves: what they compose can't help them.
+// While no Crossplane runs, and that was told, XRs are looked at by themselves: what they compose
+// can't help them.
 func TestPollsOfTheStuck(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// fewRetries says that what is composed is not read, and unpaused that the XRs are let reconcile.
+		// fewRetries says that what is composed is not read, and unpaused that the XRs are let
+		// reconcile.
 		brief, unpaused bool
 	}{
 		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
@@ -221,7 +226,8 @@ func TestPollsOfTheStuck(t *testing.T) {
 	}
 }
 
-// A step that is late, since Crossplane has written the status meanwhile, is taken at once if it is the right one still.
+// A step that is late, since Crossplane has written the status meanwhile, is taken at once if it is
+// the right one still.
 func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The kinds that an XR composes are listed side by side, each once: none of them is answered here before all were asked for.
+// The kinds that an XR composes are listed side by side, each once: none of them is answered here
+// before all were asked for.
 func TestKindsAreListedSideBySide(t *testing.T) {
 	s := newAPIServer(t)
 	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
@@ -57,7 +58,8 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 	}
 }
 
-// What becomes of kinds that are listed side by side is told like that of any other, as long as an XR waits for it.
+// What becomes of kinds that are listed side by side is told like that of any other, as long as an
+// XR waits for it.
 func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 	s := newAPIServer(t)
 	s.controllers = atWork

@@ -54,7 +54,8 @@ func TestAdoptLetsAnMRGo(t *testing.T) {
 	}
 }
 
-// A Secret that is in the backup and that could not be restored is waited for: its provider would publish another.
+// A Secret that is in the backup and that could not be restored is waited for: its provider would
+// publish another.
 func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	mr := restored(xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
 	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret, Secret: true}); err != nil {
@@ -131,7 +132,8 @@ func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	}
 }
 
-// A Secret that a provider reads can be of any type and have no labels. It is looked for with one list of metadata where somebody waits for it.
+// A Secret that a provider reads can be of any type and have no labels. It is looked for with one
+// list of metadata where somebody waits for it.
 func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	var mrs []*unstructured.Unstructured
 	for _, name := range []string{"a", "b"} {

@@ -52,7 +52,8 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	}
 }
 
-// What has come back without its hold is in quarantine again after the first poll, which tells of it, also below an XR that stays as it is.
+// What has come back without its hold is in quarantine again after the first poll, which tells of
+// it, also below an XR that stays as it is.
 func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))

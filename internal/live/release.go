@@ -35,7 +35,8 @@ func (c *Cluster) Schedules(ctx context.Context) ([]*unstructured.Unstructured, 
 	return all, nil
 }
 
-// Read returns what there is of what refs name. It lists each kind once, in the namespace or in all, and asks for what is in another namespace by itself.
+// Read returns what there is of what refs name. It lists each kind once, in the namespace or in
+// all, and asks for what is in another namespace by itself.
 func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (map[xp.ID]*unstructured.Unstructured, error) {
 	objects, read := map[xp.ID]*unstructured.Unstructured{}, map[schema.GroupVersionKind]bool{}
 	meant := map[xp.ID]bool{}
@@ -71,7 +72,8 @@ func (c *Cluster) Read(ctx context.Context, refs []xp.Ref, namespace string) (ma
 	return objects, nil
 }
 
-// Consent says that a person wants an object adopted, which stays held until it is. What does not wait for that stays as it is.
+// Consent says that a person wants an object adopted, which stays held until it is. What does not
+// wait for that stays as it is.
 func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
 	_, err := a.change(ctx, u, key.Consent)
 	if isUnserved(err) {
@@ -88,7 +90,8 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 	return nil
 }
 
-// AssessForce returns what it means to lift the holds of what refs name by force. It changes nothing.
+// AssessForce returns what it means to lift the holds of what refs name by force. It changes
+// nothing.
 func (a *Adopter) AssessForce(ctx context.Context, key adoption.Key, selector string, refs []xp.Ref) (map[xp.ID]adoption.ForceAssessment, error) {
 	snapshot, err := a.cluster.Observe(ctx, key, selector, refs)
 	if err != nil {

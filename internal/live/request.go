@@ -15,19 +15,23 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// How often Crossplane is asked again depends on for how long it has been silent: at each poll for the first minutes, and later about once a minute.
+// How often Crossplane is asked again depends on for how long it has been silent: at each poll for
+// the first minutes, and later about once a minute.
 const (
 	requestEachPollFor = 10 * time.Minute
 	requestInterval    = time.Minute
 	pollInterval       = 20 * time.Second // A poll and what it takes.
 )
 
-// maxRequests is how many are asked for at a time. Crossplane may be silent of a thousand because it does not run, or has much to do, and then requests are but more of
-// that; so the next are asked for when one of these has helped.
+// maxRequests is how many are asked for at a time. Crossplane may be silent of a thousand because
+// it does not run, or has much to do, and then requests are but more of that; so the next are asked
+// for when one of these has helped.
 const maxRequests = 10
 
-// prefetch asks Crossplane to look at a few of those that have heard nothing for a while: when nothing moves, and again when that has helped and nothing moves any
-// more. As long as something does, Crossplane is at work, and what it is asked for is only more of that. It reports whether it has asked.
+// prefetch asks Crossplane to look at a few of those that have heard nothing for a while: when
+// nothing moves, and again when that has helped and nothing moves any more. As long as something
+// does, Crossplane is at work, and what it is asked for is only more of that. It reports whether it
+// has asked.
 func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Duration) bool {
 	if p.steps > 0 || p.answered && p.continues(look) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false
@@ -51,7 +55,8 @@ func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Dur
 	return true
 }
 
-// due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A Crossplane that does not run can't be asked.
+// due returns those that Crossplane, or their provider, is to be asked for, in a stable order. A
+// Crossplane that does not run can't be asked.
 func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	found := map[types.UID]adoption.PendingReconcile{}
 	for _, plan := range p.plans {
@@ -72,7 +77,8 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	return due
 }
 
-// explainSilence says in the plans why there probably is no word of Crossplane where one was waited for long enough.
+// explainSilence says in the plans why there probably is no word of Crossplane where one was waited
+// for long enough.
 func (p *poll) explainSilence(w *adoption.Snapshot) {
 	for id, plan := range p.plans {
 		for _, s := range plan.Pending {
@@ -106,8 +112,8 @@ func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
 	}
 }
 
-// requestReconcile asks Crossplane to reconcile an object, by an annotation that is taken back at once: that it was changed is what makes Crossplane look. It returns the
-// object as it is then.
+// requestReconcile asks Crossplane to reconcile an object, by an annotation that is taken back at
+// once: that it was changed is what makes Crossplane look. It returns the object as it is then.
 func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	log := a.log.WithField("object", xp.String(u))
 	asked, err := a.change(ctx, u, func(u *unstructured.Unstructured) (map[string]any, bool) {
@@ -125,7 +131,8 @@ func (a *Adopter) requestReconcile(ctx context.Context, u *unstructured.Unstruct
 	return asked
 }
 
-// applyChange patches an object, if there is something to patch, and returns it as it is then. Only if it has changed since it was seen it reads it again.
+// applyChange patches an object, if there is something to patch, and returns it as it is then. Only
+// if it has changed since it was seen it reads it again.
 func (a *Adopter) change(ctx context.Context, u *unstructured.Unstructured, patch func(*unstructured.Unstructured) (map[string]any, bool)) (
 	*unstructured.Unstructured, error,
 ) {

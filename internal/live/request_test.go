@@ -239,7 +239,8 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// What was released is waited for until Crossplane has reconciled it, whichever restore had brought it, and not what no restore has.
+// What was released is waited for until Crossplane has reconciled it, whichever restore had brought
+// it, and not what no restore has.
 func TestAdoptWaitsAfterTheRelease(t *testing.T) {
 	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
 		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unservedTTL is for how long nobody asks again for a kind that is not served. A CRD may come while a restore waits for it, and whoever writes references can
-// explainSilence any number of kinds.
+// unservedTTL is for how long nobody asks again for a kind that is not served. A CRD may come while
+// a restore waits for it, and whoever writes references can explainSilence any number of kinds.
 const unservedTTL = 250 * time.Millisecond
 
 // served are the groups and versions that an API server has.
@@ -38,9 +38,11 @@ func (k kinds) find(kind string) (metav1.APIResource, bool) {
 	return find(k.list, kind)
 }
 
-// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that meta.IsNoMatchError knows if the API server
-// does not serve the kind. What is served is asked for once for each group and version. A kind that is not found is looked for again after a moment, with one
-// request for all kinds of its group and version, or for all groups: a CRD may have come since, and a tenant can name any number of kinds.
+// Resource returns the resource of a kind and whether it is namespaced. It fails with an error that
+// meta.IsNoMatchError knows if the API server does not serve the kind. What is served is asked for
+// once for each group and version. A kind that is not found is looked for again after a moment,
+// with one request for all kinds of its group and version, or for all groups: a CRD may have come
+// since, and a tenant can name any number of kinds.
 func (c *Cluster) Resource(gvk schema.GroupVersionKind) (schema.GroupVersionResource, bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +77,8 @@ func (c *Cluster) isRecent(read time.Time) bool {
 	return !read.IsZero() && c.now().Sub(read) < unservedTTL
 }
 
-// serves reports whether the API server has a group and version. It asks for the groups again if it is not among those that there were a moment ago.
+// serves reports whether the API server has a group and version. It asks for the groups again if it
+// is not among those that there were a moment ago.
 func (c *Cluster) serves(gv schema.GroupVersion) (bool, error) {
 	if gv.Group == "" {
 		return gv.Version == "v1", nil // Every API server has it.
@@ -115,8 +118,8 @@ func (c *Cluster) setGroups(groups *metav1.APIGroupList) {
 	}
 }
 
-// Served returns the version, the one that the group prefers if that has the kind, in which the API server served a kind when it was first asked
-// about the group; ok is false if it didn't serve it.
+// Served returns the version, the one that the group prefers if that has the kind, in which the API
+// server served a kind when it was first asked about the group; ok is false if it didn't serve it.
 func (c *Cluster) Served(gk schema.GroupKind) (gvk schema.GroupVersionKind, ok bool, err error) {
 	versions := []string{"v1"}
 	if gk.Group != "" {
@@ -154,7 +157,8 @@ func versionsOf(groups *metav1.APIGroupList, group string) []string {
 	return versions
 }
 
-// kindsOf returns what a group and version, which is among those that are served, served when it was first asked for: nothing if it has gone since.
+// kindsOf returns what a group and version, which is among those that are served, served when it
+// was first asked for: nothing if it has gone since.
 func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,7 +172,8 @@ func (c *Cluster) kindsOf(gv schema.GroupVersion) (*metav1.APIResourceList, erro
 // serverOf names what answers for a group and version.
 func serverOf(gv schema.GroupVersion) string { return "what serves " + gv.String() }
 
-// prefetch asks which kinds a group and version serves, and keeps the answer. Another server than that of the others may be the one to answer.
+// prefetch asks which kinds a group and version serves, and keeps the answer. Another server than
+// that of the others may be the one to answer.
 func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceList, err error) {
 	err = c.withRetry(nil, serverOf(gv), func() error {
 		list, err = c.discovery.ServerResourcesForGroupVersion(gv.String())
@@ -186,7 +191,8 @@ func (c *Cluster) readKinds(gv schema.GroupVersion) (list *metav1.APIResourceLis
 	return list, nil
 }
 
-// isValidGroupVersion reports whether an API server can serve the group and version. They go into the path of a request, and a tenant can write any.
+// isValidGroupVersion reports whether an API server can serve the group and version. They go into
+// the path of a request, and a tenant can write any.
 func isValidGroupVersion(gv schema.GroupVersion) bool {
 	return (gv.Group == "" || len(validation.IsDNS1123Subdomain(gv.Group)) == 0) && len(validation.IsDNS1035Label(gv.Version)) == 0
 }

@@ -20,7 +20,8 @@ type restoredIndex struct {
 	named map[string][]xp.Managing
 }
 
-// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name, when it was first asked about the kind, which it lists once.
+// Moved returns the MRs in namespaces of a kind that restores had created, with the external-name,
+// when it was first asked about the kind, which it lists once.
 func (c *Cluster) Moved(ctx context.Context, gvk schema.GroupVersionKind, externalName string) ([]xp.Managing, error) {
 	b, err := c.restoredIndexOf(ctx, gvk)
 

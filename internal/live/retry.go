@@ -17,18 +17,22 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// requestTimeout is for how long an answer is waited for. The API server ends a request itself after a minute, but what is between may not. It waits 30 s for
-// a conversion webhook (apiextensions-apiserver pkg/apiserver/conversion), and then names it.
+// requestTimeout is for how long an answer is waited for. The API server ends a request itself
+// after a minute, but what is between may not. It waits 30 s for a conversion webhook
+// (apiextensions-apiserver pkg/apiserver/conversion), and then names it.
 const requestTimeout = 35 * time.Second
 
-// conversionPatience is for how long what can't be converted is asked for again. There is an answer, and who has to wait for the webhook does so elsewhere.
+// conversionPatience is for how long what can't be converted is asked for again. There is an
+// answer, and who has to wait for the webhook does so elsewhere.
 const conversionPatience = 5 * time.Second
 
 // apiServerName is what answers, but for a group and version.
 const apiServerName = "the API server"
 
-// withRetry does what asks the API server as often as it takes to get an answer, for about as long as it takes to restart one. An item that Velero restores has no
-// second chance. It ends when done is closed, if that is not nil. Of what did not answer last time no more is expected than one failure.
+// withRetry does what asks the API server as often as it takes to get an answer, for about as long
+// as it takes to restart one. An item that Velero restores has no second chance. It ends when done
+// is closed, if that is not nil. Of what did not answer last time no more is expected than one
+// failure.
 func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) error {
 	c.asking.Lock()
 	pauses, silent := c.pauses, c.silent[of]
@@ -86,7 +90,8 @@ func isClosed(done <-chan struct{}) bool {
 // fewRetries is how often more that is tried which is not worth to wait for.
 const fewRetries = 3
 
-// withFewRetries does what asks the API server a few times if need be. It is for what is done at the next poll otherwise, or is not worth to wait for.
+// withFewRetries does what asks the API server a few times if need be. It is for what is done at
+// the next poll otherwise, or is not worth to wait for.
 func (c *Cluster) withFewRetries(do func() error) error {
 	pauses := c.pauses
 	pauses.Steps = min(pauses.Steps, fewRetries)

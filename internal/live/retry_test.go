@@ -89,7 +89,8 @@ func passing() map[string]error {
 	}
 }
 
-// Whatever a restore or a backup asks for, it gets when the API server answers again, and until then nothing is taken for gone.
+// Whatever a restore or a backup asks for, it gets when the API server answers again, and until
+// then nothing is taken for gone.
 func TestFailuresAreNoAnswers(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)

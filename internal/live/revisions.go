@@ -12,11 +12,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// RaiseRevision keeps the newest revision of a live Composition the newest when the revision is restored beside it. Crossplane takes the highest
-// number for the newest and leaves a tie as it is (crossplane internal/controller/apiextensions/composition, LatestRevision), so a restored
-// revision of the same number could become the one that every XR on Automatic follows, now or at any later restart. A higher number for
-// the Composition's own is what Crossplane itself gives it when it finds that it is not the newest. It does nothing for a Composition
-// without live revisions.
+// RaiseRevision keeps the newest revision of a live Composition the newest when the revision is
+// restored beside it. Crossplane takes the highest number for the newest and leaves a tie as it is
+// (crossplane internal/controller/apiextensions/composition, LatestRevision), so a restored
+// revision of the same number could become the one that every XR on Automatic follows, now or at
+// any later restart. A higher number for the Composition's own is what Crossplane itself gives it
+// when it finds that it is not the newest. It does nothing for a Composition without live
+// revisions.
 func (c *Cluster) RaiseRevision(ctx context.Context, revision *unstructured.Unstructured) error {
 	return c.withRetry(ctx.Done(), apiServerName, func() error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error { return c.raiseRevision(ctx, revision) })

@@ -25,11 +25,13 @@ type Roots struct {
 	// Kinds is how many kinds of them were read, and Unread is why others were not.
 	Kinds  int
 	Unread map[schema.GroupVersionKind]error
-	// Unasked are the groups and versions of which nobody knows whether there are any in them, with the reason.
+	// Unasked are the groups and versions of which nobody knows whether there are any in them, with
+	// the reason.
 	Unasked map[string]string
 }
 
-// Roots reads the claims and XRs in the places that the selector selects. It needs no right but to list them there.
+// Roots reads the claims and XRs in the places that the selector selects. It needs no right but to
+// list them there.
 func (c *Cluster) Roots(ctx context.Context, in Places, selector string) (Roots, error) {
 	kinds, unasked, err := c.Kinds(ctx, xp.CategoryClaim, xp.CategoryComposite)
 	if err != nil {

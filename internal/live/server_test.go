@@ -28,7 +28,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A server is an API server with the kinds of package xptest. It refuses a patch of an object that has changed since it was observed.
+// A server is an API server with the kinds of package xptest. It refuses a patch of an object that
+// has changed since it was observed.
 type server struct {
 	*fake.FakeDynamicClient
 
@@ -87,8 +88,8 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 	return s
 }
 
-// refuseWatches makes watches fail: the fake's tell nothing of what has happened between a list and the watch. What follows from that they can is tested with
-// an apiServer.
+// refuseWatches makes watches fail: the fake's tell nothing of what has happened between a list and
+// the watch. What follows from that they can is tested with an apiServer.
 func (s *server) refuseWatches() {
 	s.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("no watches"))
@@ -107,7 +108,8 @@ func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// refuseStale does what an API server does with a patch that has a resourceVersion, and gives the object a new one.
+// refuseStale does what an API server does with a patch that has a resourceVersion, and gives the
+// object a new one.
 func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch, ok := action.(clienttesting.PatchActionImpl)
 	if !ok {

@@ -13,11 +13,13 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// SettingsLabels are the labels of the ConfigMap of settings: the one that all ConfigMaps of Velero's plugins have, and this plugin's.
+// SettingsLabels are the labels of the ConfigMap of settings: the one that all ConfigMaps of
+// Velero's plugins have, and this plugin's.
 const SettingsLabels = "velero.io/plugin-config,velero.crossplane.io/settings"
 
-// Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero; nil if there is none. It fails with a
-// setting.InvalidError if there are several, of which one would not be heard.
+// Settings returns the data of the ConfigMap of settings in the namespace, which is that of Velero;
+// nil if there is none. It fails with a setting.InvalidError if there are several, of which one
+// would not be heard.
 func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]string, error) {
 	found, err := c.SettingsIn(ctx, namespace)
 	switch {
@@ -33,7 +35,8 @@ func (c *Cluster) Settings(ctx context.Context, namespace string) (map[string]st
 	}
 }
 
-// SettingsIn returns all ConfigMaps of settings in the namespace, of which there should be one at most.
+// SettingsIn returns all ConfigMaps of settings in the namespace, of which there should be one at
+// most.
 func (c *Cluster) SettingsIn(ctx context.Context, namespace string) ([]setting.Place, error) {
 	found, err := c.List(ctx, schema.GroupVersionKind{Version: "v1", Kind: setting.KindConfigMap}, namespace, metav1.ListOptions{LabelSelector: SettingsLabels})
 	if err != nil {
@@ -51,7 +54,8 @@ func (c *Cluster) SettingsIn(ctx context.Context, namespace string) ([]setting.P
 	return places, nil
 }
 
-// SettingsOf returns the annotations of a Backup or Restore of Velero's, whichever the kind says, as a place with settings.
+// SettingsOf returns the annotations of a Backup or Restore of Velero's, whichever the kind says,
+// as a place with settings.
 func (c *Cluster) SettingsOf(ctx context.Context, kind, namespace, name string) (setting.Place, error) {
 	u, err := c.Get(ctx, xp.Ref{APIVersion: KindRestore.GroupVersion().String(), Kind: kind, Namespace: namespace, Name: name})
 	if isUnserved(err) {

@@ -14,8 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// ReturnStatus writes those fields of a status that the object which r names is held for and does not have. It does nothing to what does not exist, is not
-// held by a mark that was signed with the key, or was let go on: from then on its status is its controller's.
+// ReturnStatus writes those fields of a status that the object which r names is held for and does
+// not have. It does nothing to what does not exist, is not held by a mark that was signed with the
+// key, or was let go on: from then on its status is its controller's.
 func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, status map[string]any) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		u, err := c.Get(ctx, r)
@@ -59,8 +60,9 @@ func (c *Cluster) ReturnStatus(ctx context.Context, key adoption.Key, r xp.Ref, 
 	})
 }
 
-// ReturnManagers writes back who manages what of an object that a restore has created, if that was stopped before it did: the item is that which Velero would
-// create now, and r what that is called. It lists what restores have brought back of the kind once, and asks only for what needs it.
+// ReturnManagers writes back who manages what of an object that a restore has created, if that was
+// stopped before it did: the item is that which Velero would create now, and r what that is called.
+// It lists what restores have brought back of the kind once, and asks only for what needs it.
 func (c *Cluster) ReturnManagers(ctx context.Context, item *unstructured.Unstructured, r xp.Ref) error {
 	b, err := c.restoredIndexOf(ctx, r.GroupVersionKind())
 	if err != nil || !b.strays[r.ID()] {

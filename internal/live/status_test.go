@@ -86,7 +86,8 @@ func TestReturnStatusWritesOverNothing(t *testing.T) {
 	}
 }
 
-// What a stopped restore has left is found with one list of a kind, and written back with one patch.
+// What a stopped restore has left is found with one list of a kind, and written back with one
+// patch.
 func TestReturnManagers(t *testing.T) {
 	const theirs, veleros = `{"manager":"kubectl","operation":"Update","fieldsV1":{"f:spec":{}}}`, `{"manager":"velero-server","time":"2026-01-02T12:00:00Z"}`
 	managed := func(entries string) xptest.Option {

@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Whoever publishes with a secret store chooses the type of the Secret, and may write in it when its new UID is on it.
+// Whoever publishes with a secret store chooses the type of the Secret, and may write in it when
+// its new UID is on it.
 func TestAdoptWritesTheUIDOnWhatIsInASecretStore(t *testing.T) {
 	mr := restored(xptest.MR("b", xptest.StoresTo("default", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
 	stored := &adoption.Stored{Namespace: "infra", Name: "s", UID: "old"}

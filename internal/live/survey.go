@@ -37,14 +37,16 @@ type Survey struct {
 	*diagnosis.Objects
 
 	State diagnosis.ClusterState
-	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could not be read; nil if they were, or Velero is not there.
+	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could
+	// not be read; nil if they were, or Velero is not there.
 	Restores map[string]report.Restore
 	Unread   error
 
 	surveyor *surveyor
 }
 
-// PlansAfter returns the plans as they would be if a person had said that they want what refs name adopted. Nothing is read for that.
+// PlansAfter returns the plans as they would be if a person had said that they want what refs name
+// adopted. Nothing is read for that.
 func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
 	if len(refs) == 0 {
 		return s.State.Plans
@@ -56,9 +58,11 @@ func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adopti
 	return s.surveyor.plans(ctx)
 }
 
-// Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists each kind once: those that discovery finds in Crossplane's
-// categories, then those of what XRs compose besides; and a second time if something is not among those that carry Crossplane's labels. Of Secrets it reads
-// the metadata only. What can't be read is named in the Objects; it fails if that is everything.
+// Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists
+// each kind once: those that discovery finds in Crossplane's categories, then those of what XRs
+// compose besides; and a second time if something is not among those that carry Crossplane's
+// labels. Of Secrets it reads the metadata only. What can't be read is named in the Objects; it
+// fails if that is everything.
 func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	if err := c.Discover(); err != nil {
 		return nil, err
@@ -147,7 +151,8 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 	}
 }
 
-// first returns the requests for what discovery finds in Crossplane's categories, and for what concerns trees and is in none.
+// first returns the requests for what discovery finds in Crossplane's categories, and for what
+// concerns trees and is in none.
 func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	var requests []request
 	for _, category := range []string{xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged} {
@@ -156,7 +161,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 			return nil, err
 		}
 		for gv, why := range unread {
-			// Extension API servers, of which one is often down, have these groups, and CRDs never do (kubernetes api-approved).
+			// Extension API servers, of which one is often down, have these groups, and CRDs never
+			// do (kubernetes api-approved).
 			if group, _, _ := strings.Cut(gv, "/"); !strings.HasSuffix(group, ".k8s.io") {
 				s.objects.AddBroken(schema.GroupKind{Group: group, Kind: "*"}, why)
 			}
@@ -193,7 +199,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 	gk := gvk.GroupKind()
 	_, namespaced, err := s.cluster.Resource(gvk)
-	// Any cluster-scoped XR can have something in any namespace, and of MRs there are many more than of XRs.
+	// Any cluster-scoped XR can have something in any namespace, and of MRs there are many more
+	// than of XRs.
 	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
 	switch s.made[gk] {
 	case whole:
@@ -338,7 +345,8 @@ func (s *surveyor) add(u *unstructured.Unstructured) {
 	s.observe(u)
 }
 
-// decide adds the cluster-scoped XRs of trees that have something in the namespace, and the others as witnesses of what they list.
+// decide adds the cluster-scoped XRs of trees that have something in the namespace, and the others
+// as witnesses of what they list.
 func (s *surveyor) decide() {
 	byID, linked := map[xp.ID]*unstructured.Unstructured{}, map[xp.ID][]xp.ID{}
 	for _, u := range s.undecided {

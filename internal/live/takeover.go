@@ -14,15 +14,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// pauseTimeout is how long Crossplane is given to say that it has seen a pause, and pauseInterval how often it is asked.
+// pauseTimeout is how long Crossplane is given to say that it has seen a pause, and pauseInterval
+// how often it is asked.
 const (
 	pauseTimeout  = 10 * time.Second
 	pauseInterval = 200 * time.Millisecond
 )
 
-// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds it, if adoption.CanTakeOver. It returns it as Owner does
-// from then on, nil if it is not taken over: since it can't be, or since Crossplane was in the middle of composing something else for it. Then all is as it
-// was. The labels are what Velero writes on what it creates.
+// TakeOver gives the live XR or claim that r names what the item of a backup composed, and holds
+// it, if adoption.CanTakeOver. It returns it as Owner does from then on, nil if it is not taken
+// over: since it can't be, or since Crossplane was in the middle of composing something else for
+// it. Then all is as it was. The labels are what Velero writes on what it creates.
 func (c *Cluster) TakeOver(
 	ctx context.Context, key adoption.Key, item *unstructured.Unstructured, r xp.Ref, of adoption.Hold, labels map[string]string,
 ) (*unstructured.Unstructured, error) {
@@ -98,8 +100,9 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 	})
 }
 
-// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling what that was, and what it composed it wrote with force. If
-// it does not say anything it is probably not running, and what it does all the same the polls find.
+// awaitPause waits until Crossplane has seen that an XR is paused. It can have been reconciling
+// what that was, and what it composed it wrote with force. If it does not say anything it is
+// probably not running, and what it does all the same the polls find.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	lasts := pauseTimeout

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// definitionsLast is for how long a list of XRDs is believed: a restore takes minutes, and somebody may delete one in the meantime.
+// definitionsLast is for how long a list of XRDs is believed: a restore takes minutes, and somebody
+// may delete one in the meantime.
 const definitionsLast = 5 * time.Second
 
 // definitions are the XRDs that are being deleted.
@@ -22,7 +23,8 @@ type definitions struct {
 	read        time.Time
 }
 
-// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is not. It lists the XRDs at most once in a few seconds.
+// Terminating returns the XRD of an XR's or a claim's kind if that is being deleted, nil if it is
+// not. It lists the XRDs at most once in a few seconds.
 func (c *Cluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	d := &c.definitions
 	d.mu.Lock()

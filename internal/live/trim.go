@@ -10,9 +10,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trim returns what planning reads of an object, of which it shares the values: a poll can observe a hundred thousand MRs. Of XRs, claims, what is held, and
-// what Crossplane itself brings, that is all, but of who manages which field only what a hold changes; of what an XR composes it is who it is, whose, and how
-// well. It returns nil for nil.
+// trim returns what planning reads of an object, of which it shares the values: a poll can observe
+// a hundred thousand MRs. Of XRs, claims, what is held, and what Crossplane itself brings, that is
+// all, but of who manages which field only what a hold changes; of what an XR composes it is who it
+// is, whose, and how well. It returns nil for nil.
 func trim(u *unstructured.Unstructured) *unstructured.Unstructured {
 	if u == nil {
 		return nil
@@ -57,7 +58,8 @@ func trimMetadata(u *unstructured.Unstructured, fields map[string]any) map[strin
 	return out
 }
 
-// managers returns who manages what a hold changes, of what can have one, and the data of Secrets that are to get a controller.
+// managers returns who manages what a hold changes, of what can have one, and the data of Secrets
+// that are to get a controller.
 func managers(u *unstructured.Unstructured) []any {
 	if xp.IsComposite(u) || xp.IsClaim(u) || xp.HasAnnotation(u, adoption.AnnotationHold) || adoption.NeedsManagers(u) {
 		return adoption.Managers(u)

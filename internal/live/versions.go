@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Versions returns what the CRD of a kind says of its versions, and asks once for each kind. It is the zero value if there is no CRD of the kind, or it may
-// not be read.
+// Versions returns what the CRD of a kind says of its versions, and asks once for each kind. It is
+// the zero value if there is no CRD of the kind, or it may not be read.
 func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Versions, error) {
 	c.mu.Lock()
 	v, known := c.versions[gk]
@@ -47,8 +47,9 @@ func (c *Cluster) Versions(ctx context.Context, gk schema.GroupKind) (xp.Version
 	return v, nil
 }
 
-// Convert has the API server convert an object to the version in which it stores the kind, as if it were created in the namespace, and creates nothing. It
-// fails if that can't be done, and not for other reasons for which the object may not be created.
+// Convert has the API server convert an object to the version in which it stores the kind, as if it
+// were created in the namespace, and creates nothing. It fails if that can't be done, and not for
+// other reasons for which the object may not be created.
 func (c *Cluster) Convert(ctx context.Context, u *unstructured.Unstructured, namespace string) error {
 	gvr, namespaced, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
@@ -87,8 +88,8 @@ func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Uns
 	return b
 }
 
-// unconvertedFor is for how long nobody lists a kind again that could not be converted: there may be thousands of it to restore, and a webhook may take 30 s to
-// give no answer.
+// unconvertedFor is for how long nobody lists a kind again that could not be converted: there may
+// be thousands of it to restore, and a webhook may take 30 s to give no answer.
 const unconvertedFor = 10 * time.Second
 
 // An unreadableKind kind is one that could not be converted when it was listed.

@@ -66,7 +66,8 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 	}
 }
 
-// One kind that can't be converted says nothing of others, and is not waited for as a restart of the API server is.
+// One kind that can't be converted says nothing of others, and is not waited for as a restart of
+// the API server is.
 func TestConversionIsNotOutage(t *testing.T) {
 	s := newServer(xptest.MR("b"))
 	asked := 0

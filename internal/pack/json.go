@@ -13,8 +13,9 @@ import (
 // deepest is how deep values are nested at most. Objects of Kubernetes are far from that.
 const deepest = 100
 
-// JSON packs an object from its JSON: what decoding it as Kubernetes does and taking fields off gives. It takes what an API server writes, and ok is false for
-// anything that it is not sure to read as Kubernetes does, be it wrong or only unusual.
+// JSON packs an object from its JSON: what decoding it as Kubernetes does and taking fields off
+// gives. It takes what an API server writes, and ok is false for anything that it is not sure to
+// read as Kubernetes does, be it wrong or only unusual.
 func (p *Packer) JSON(document []byte, shape *Shape) (o Object, ok bool) {
 	p.begin()
 	p.source.Reset(document)

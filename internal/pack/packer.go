@@ -11,7 +11,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Tags are what each value begins with. From tagWord on, a tag is the first byte of the number of a word.
+// Tags are what each value begins with. From tagWord on, a tag is the first byte of the number of a
+// word.
 const (
 	tagNull = iota
 	tagFalse
@@ -30,7 +31,8 @@ const (
 	maxWords = (math.MaxUint8 + 1 - tagWord) << 8
 	// maxWord is how long a word may be.
 	maxWord = 128
-	// often is how many times a value must come up before it is a word: a word takes more memory than a few copies.
+	// often is how many times a value must come up before it is a word: a word takes more memory
+	// than a few copies.
 	often = 4
 	// recent is how many of the values that came up last are counted.
 	recent = 1 << 16
@@ -38,7 +40,8 @@ const (
 	chunk = 1 << 20
 )
 
-// A Packer packs objects. What it has packed can be unpacked by many at a time, but not while it packs.
+// A Packer packs objects. What it has packed can be unpacked by many at a time, but not while it
+// packs.
 type Packer struct {
 	words  *words
 	chunk  strings.Builder
@@ -59,7 +62,8 @@ type sighting struct {
 	times uint8
 }
 
-// words are the strings that objects have in common: the names of fields, and the values that come up often.
+// words are the strings that objects have in common: the names of fields, and the values that come
+// up often.
 type words struct {
 	numbers map[string]int
 	// values are boxed, so that to unpack one takes no memory.
@@ -77,11 +81,13 @@ type Object struct {
 	data  string
 }
 
-// Clone returns the same object in memory of its own. What a Packer returns is in memory with those that it has packed before and after, which is there as
-// long as anybody has one of them, or a string of one.
+// Clone returns the same object in memory of its own. What a Packer returns is in memory with those
+// that it has packed before and after, which is there as long as anybody has one of them, or a
+// string of one.
 func (o Object) Clone() Object { return Object{words: o.words, data: strings.Clone(o.data)} }
 
-// Pack packs an object as JSON is decoded; it does not keep it. Like DeepCopyJSON of Kubernetes, it panics if anything else is in it.
+// Pack packs an object as JSON is decoded; it does not keep it. Like DeepCopyJSON of Kubernetes, it
+// panics if anything else is in it.
 func (p *Packer) Pack(object map[string]any) Object {
 	p.begin()
 	p.value(object)
@@ -94,7 +100,8 @@ func (p *Packer) Weight() int64 { return p.weight }
 
 func (p *Packer) begin() { p.buffer, p.weight = p.buffer[:0], 0 }
 
-// end moves what was packed to where it stays: a string of a Builder that has room for it is part of what that has, and no copy.
+// end moves what was packed to where it stays: a string of a Builder that has room for it is part
+// of what that has, and no copy.
 func (p *Packer) end() Object {
 	if p.chunk.Len()+len(p.buffer) > p.chunk.Cap() {
 		p.chunk = strings.Builder{}
@@ -138,7 +145,8 @@ func (p *Packer) value(v any) {
 	}
 }
 
-// What a value takes when it is not packed, about: an interface, a map, and what a map has for each of its fields.
+// What a value takes when it is not packed, about: an interface, a map, and what a map has for each
+// of its fields.
 const (
 	weightValue  = 16
 	weightObject = 48
@@ -179,7 +187,8 @@ func (p *Packer) open(tag byte) int {
 	return len(p.buffer)
 }
 
-// head is what a list or an object begins with: how many entries it has and how many bytes these take, as far as one byte and two can say.
+// head is what a list or an object begins with: how many entries it has and how many bytes these
+// take, as far as one byte and two can say.
 const head = 3
 
 func (p *Packer) close(at, entries int) {

@@ -41,7 +41,8 @@ func (o Object) IsObject(name string) bool {
 	return !o.IsNone() && u.find(name) && u.data[0] == tagObject
 }
 
-// unpacking is where somebody is in what was packed. Only a Packer makes an Object, so there is always what a tag says.
+// unpacking is where somebody is in what was packed. Only a Packer makes an Object, so there is
+// always what a tag says.
 type unpacking struct {
 	words *words
 	data  string
@@ -65,7 +66,8 @@ func (u *unpacking) uvarint() uint64 {
 	}
 }
 
-// head returns how many entries a list or an object has, and how many bytes these take, or the most that it can say.
+// head returns how many entries a list or an object has, and how many bytes these take, or the most
+// that it can say.
 func (u *unpacking) head() (entries, length int) {
 	s := u.bytes(head)
 
@@ -155,7 +157,8 @@ func (u *unpacking) object(shape *Shape) map[string]any {
 	}
 }
 
-// find goes to a field of the object that comes next, and reports whether there is one. Of fields of one name the last counts.
+// find goes to a field of the object that comes next, and reports whether there is one. Of fields
+// of one name the last counts.
 func (u *unpacking) find(name string) bool {
 	if u.byte() != tagObject {
 		return false

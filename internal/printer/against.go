@@ -70,8 +70,8 @@ func itemResult(f report.ItemResult) string {
 // about returns what is said of an object that has been named.
 func about(r xp.Ref, said string) string { return strings.TrimPrefix(said, r.String()+": ") }
 
-// isExpected reports whether an outcome needs no explanation. A hold needs none: XRs and claims are always held at first, and an MR that is held has a
-// problem that says why.
+// isExpected reports whether an outcome needs no explanation. A hold needs none: XRs and claims are
+// always held at first, and an MR that is held has a problem that says why.
 func isExpected(o *report.Outcome) bool {
 	return o == nil || o.Action == report.Keep || o.Reason == "" && o.Action != report.Refuse && o.Action != report.Clone
 }

@@ -78,7 +78,8 @@ func isItself(url string) bool {
 	return strings.HasPrefix(url, "file://") || strings.HasPrefix(url, "data:")
 }
 
-// contrast returns the texts whose contrast with what is behind them is below 4.5 to 1 (WCAG 2, AA).
+// contrast returns the texts whose contrast with what is behind them is below 4.5 to 1 (WCAG 2,
+// AA).
 const contrast = `(() => {
   const ctx = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   const rgba = (colour) => { ctx.clearRect(0, 0, 1, 1); ctx.fillStyle = colour; ctx.fillRect(0, 0, 1, 1); return ctx.getImageData(0, 0, 1, 1).data; };
@@ -139,7 +140,8 @@ func TestBrowserFolds(t *testing.T) {
 	}
 }
 
-// TestBrowserWithoutScript reads a page in a browser that runs none: everything is there, and folds by itself.
+// TestBrowserWithoutScript reads a page in a browser that runs none: everything is there, and folds
+// by itself.
 func TestBrowserWithoutScript(t *testing.T) {
 	b := newBrowser(t)
 	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)

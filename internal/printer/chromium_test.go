@@ -26,7 +26,8 @@ type browser struct {
 	answers chan message
 	last    int
 	session string
-	// console is what the page has written to its console, also by breaking its policy, and requests are what it asked for.
+	// console is what the page has written to its console, also by breaking its policy, and
+	// requests are what it asked for.
 	console, requests []string
 	loaded            bool
 }

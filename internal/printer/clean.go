@@ -14,8 +14,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// cleaned returns a report without anything that a terminal, a browser or a parser would obey rather than show: names and messages are whatever somebody wrote
-// into an object. No field is forgotten. What has nothing of the kind is not copied: a report can be about a hundred thousand objects.
+// cleaned returns a report without anything that a terminal, a browser or a parser would obey
+// rather than show: names and messages are whatever somebody wrote into an object. No field is
+// forgotten. What has nothing of the kind is not copied: a report can be about a hundred thousand
+// objects.
 func cleaned(r *report.Report) *report.Report {
 	v, _ := cleanAll(reflect.ValueOf(r))
 	c, _ := reflect.TypeAssert[*report.Report](v)
@@ -61,7 +63,8 @@ func cleanAll(v reflect.Value) (reflect.Value, bool) {
 	}
 }
 
-// cleanRef is cleanAll for what an object is called. What does not print in it is spelled out, so that no name looks like another.
+// cleanRef is cleanAll for what an object is called. What does not print in it is spelled out, so
+// that no name looks like another.
 func cleanRef(v reflect.Value) (reflect.Value, bool) {
 	r, _ := reflect.TypeAssert[xp.Ref](v)
 	clean := r
@@ -99,7 +102,8 @@ func cleanParts(v reflect.Value, parts int, part func(reflect.Value, int) reflec
 // breaks are what divides lines, with the spaces around it.
 var breaks = regexp.MustCompile(` *\n[ \n]*`)
 
-// Clean returns a string as one line of printable characters. What is not printable stays visible as a replacement character.
+// Clean returns a string as one line of printable characters. What is not printable stays visible
+// as a replacement character.
 func Clean(s string) string {
 	printable := true
 	for n := range len(s) {
@@ -124,8 +128,10 @@ func Clean(s string) string {
 	return breaks.ReplaceAllString(strings.Trim(s, "\n"), " ")
 }
 
-// escaped returns JSON with what is not printable as \u escapes, so that it is the same data and does nothing to a terminal. encoding/json does
-// that for the control characters of ASCII only. With pairs, what is beyond the first plane of Unicode is two escapes, as in JSON, or else one, as in YAML.
+// escaped returns JSON with what is not printable as \u escapes, so that it is the same data and
+// does nothing to a terminal. encoding/json does that for the control characters of ASCII only.
+// With pairs, what is beyond the first plane of Unicode is two escapes, as in JSON, or else one, as
+// in YAML.
 func escaped(b []byte, pairs bool) []byte {
 	var out strings.Builder
 	out.Grow(len(b))

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// minGroup is how many resources without children have to be alike and well to be one line, and minTreeGroup how many with children.
+	// minGroup is how many resources without children have to be alike and well to be one line, and
+	// minTreeGroup how many with children.
 	minGroup     = 3
 	minTreeGroup = 6
 )
@@ -31,7 +32,8 @@ type groupKey struct {
 	leaf          bool
 }
 
-// groups returns the siblings in their order, with those that are alike and well in one line: they are not what a person looks for.
+// groups returns the siblings in their order, with those that are alike and well in one line: they
+// are not what a person looks for.
 func (s *textReport) groups(siblings []*report.Node) []group {
 	count := map[groupKey]int{}
 	if !s.all {
@@ -85,7 +87,8 @@ func statusOf(c *report.Condition) string {
 	return c.Status
 }
 
-// isHealthy reports whether there is nothing to say about a resource and all that it is made of. What is neither an XR nor an MR has no conditions.
+// isHealthy reports whether there is nothing to say about a resource and all that it is made of.
+// What is neither an XR nor an MR has no conditions.
 func isHealthy(n *report.Node) bool {
 	if n == nil || len(n.Problems) > 0 || n.Hold != nil || n.Paused || n.State != report.Adopted && n.State != report.Alone {
 		return false

@@ -18,8 +18,8 @@ type timing struct {
 	began, ended                 time.Time
 }
 
-// timingsOf returns when each restore began and ended, and each XR and claim that is held, or is younger than the first restore; and what the bars are
-// drawn over.
+// timingsOf returns when each restore began and ended, and each XR and claim that is held, or is
+// younger than the first restore; and what the bars are drawn over.
 func timingsOf(r *report.Report) ([]timing, string) {
 	var all, resources []timing
 	var first time.Time
@@ -52,7 +52,8 @@ func timingsOf(r *report.Report) ([]timing, string) {
 	return all, draw(all)
 }
 
-// timingOf returns how long it took until a resource was Ready, or how long it has been held; nothing if it does not say when it began.
+// timingOf returns how long it took until a resource was Ready, or how long it has been held;
+// nothing if it does not say when it began.
 func timingOf(n *report.Node, r *report.Report) []timing {
 	t := timing{Name: n.String(), About: word(r, n.State), Began: stampOf(n.Created), Level: levelHealthy}
 	began, ended := n.Created, (*time.Time)(nil)

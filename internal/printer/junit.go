@@ -12,8 +12,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a problem, and one for each problem with what is in no tree.
-// A warning is a test that passes, with what it says as its output.
+// suites returns a report as JUnit's XML: a test for each tree, which fails if anything in it has a
+// problem, and one for each problem with what is in no tree. A warning is a test that passes, with
+// what it says as its output.
 func suites(r *report.Report) ([]byte, error) {
 	all := junit.Testsuites{Name: r.Kind}
 	trees, problems := junit.Testsuite{Name: "trees", ID: 0}, junit.Testsuite{Name: "problems", ID: 1}
@@ -50,7 +51,8 @@ func suites(r *report.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// treeCase is the test of a tree. About are which of the problems are about an object, and told those that a tree has.
+// treeCase is the test of a tree. About are which of the problems are about an object, and told
+// those that a tree has.
 func treeCase(root *report.Node, problems []report.Problem, about map[xp.ID][]int, told map[int]bool) junit.Testcase {
 	within, found := map[xp.ID]bool{}, []int{}
 	walk([]*report.Node{root}, func(n *report.Node) {

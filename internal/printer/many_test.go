@@ -25,7 +25,8 @@ func longList(long int) *report.Report {
 	return validation([]*report.Node{tree, well(xrRef("other"), report.RoleComposite)}, append(problems, other)...)
 }
 
-// TestLongListsLeaveRoom wants what is printed for a person to be bounded, whatever one XR lists, and to have what is wrong elsewhere.
+// TestLongListsLeaveRoom wants what is printed for a person to be bounded, whatever one XR lists,
+// and to have what is wrong elsewhere.
 func TestLongListsLeaveRoom(t *testing.T) {
 	const long = 15_000
 	r := longList(long)
@@ -54,7 +55,8 @@ func TestLongListsLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestLongListsTakeNotLong prints very many trees with problems, of which none may be looked for among all others.
+// TestLongListsTakeNotLong prints very many trees with problems, of which none may be looked for
+// among all others.
 func TestLongListsTakeNotLong(t *testing.T) {
 	const long = 20_000
 	var trees []*report.Node

@@ -73,7 +73,8 @@ func encode(r *report.Report, f Format, o Options) ([]byte, error) {
 	}
 }
 
-// Encode returns data as YAML, or else as JSON, in which nothing is lost and nothing obeyed by a terminal.
+// Encode returns data as YAML, or else as JSON, in which nothing is lost and nothing obeyed by a
+// terminal.
 func Encode(data any, f Format) ([]byte, error) {
 	if f != YAML {
 		b, err := json.MarshalIndent(data, "", "  ")
@@ -88,8 +89,9 @@ func Encode(data any, f Format) ([]byte, error) {
 	return inParts(b)
 }
 
-// inParts turns JSON into YAML, entry by entry of its lists: what is made of one in between takes many times the memory of what comes out. An entry with
-// what does not print stays JSON, which YAML is too, since its encoder escapes only some of that.
+// inParts turns JSON into YAML, entry by entry of its lists: what is made of one in between takes
+// many times the memory of what comes out. An entry with what does not print stays JSON, which YAML
+// is too, since its encoder escapes only some of that.
 func inParts(document []byte) ([]byte, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(document, &fields); err != nil {

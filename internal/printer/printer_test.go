@@ -33,7 +33,8 @@ func printed(t *testing.T, r *report.Report, f Format, o Options) string {
 	return b.String()
 }
 
-// TestGolden compares what is printed with what somebody has looked at: go test ./internal/printer -update, and read the difference.
+// TestGolden compares what is printed with what somebody has looked at: go test ./internal/printer
+// -update, and read the difference.
 func TestGolden(t *testing.T) {
 	for name, r := range samples() {
 		outputs := map[string]string{

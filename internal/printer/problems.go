@@ -17,14 +17,17 @@ type finding struct {
 	objects []xp.Ref
 }
 
-// stamps are times in reasons. Holds that wait for one thing are one finding, though a restore has put them on one after the other.
+// stamps are times in reasons. Holds that wait for one thing are one finding, though a restore has
+// put them on one after the other.
 var stamps = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
 
-// mostSteps is how many findings differ in nothing but their next step. One XR can list thousands of objects of as many kinds.
+// mostSteps is how many findings differ in nothing but their next step. One XR can list thousands
+// of objects of as many kinds.
 const mostSteps = 100
 
-// findings returns the problems of a report in their order, those that differ only in their object, or in when it was held, as one. Where very many differ
-// only in their next step, the last ones are one too.
+// findings returns the problems of a report in their order, those that differ only in their object,
+// or in when it was held, as one. Where very many differ only in their next step, the last ones are
+// one too.
 func findings(problems []report.Problem) []*finding {
 	var all []*finding
 	same, steps := map[[4]string]*finding{}, map[[3]string]int{}
@@ -110,7 +113,8 @@ func colourOf(severity report.Severity) text.Color {
 // commandAtEnd is what a next step has in its end that can be copied.
 var commandAtEnd = regexp.MustCompile(`: ((?:kubectl|velero|` + regexp.QuoteMeta(xp.Program) + `) .*)$`)
 
-// next returns a next step. On a terminal a command in its end has a line of its own, however long that is: what is broken into lines can't be copied.
+// next returns a next step. On a terminal a command in its end has a line of its own, however long
+// that is: what is broken into lines can't be copied.
 func (s *textReport) next(step string) string {
 	at := commandAtEnd.FindStringSubmatchIndex(step)
 	if s.Width == 0 || at == nil {
@@ -120,7 +124,8 @@ func (s *textReport) next(step string) string {
 	return s.wrapped("Next: "+step[:at[0]+1], "  ") + "\n    " + step[at[2]:at[3]]
 }
 
-// hanging returns a text in lines as wide as the terminal. All but the first are indented as far as the first bytes of that reach.
+// hanging returns a text in lines as wide as the terminal. All but the first are indented as far as
+// the first bytes of that reach.
 func (s *textReport) hanging(t string, first int) string {
 	columns := text.StringWidthWithoutEscSequences(t[:first])
 

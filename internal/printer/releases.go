@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// releases says what became of holds, in the order in which they are lifted. What stays held is a problem and told as one.
+// releases says what became of holds, in the order in which they are lifted. What stays held is a
+// problem and told as one.
 func (s *textReport) releases() string {
 	if len(s.report.Releases) == 0 {
 		return ""
@@ -92,7 +93,8 @@ func (s *textReport) risks(r report.Release) string {
 	return strings.Join(lines, "\n")
 }
 
-// besides is why some were left alone, or are not all as they were, and what to do about them, said once for all that it is said of.
+// besides is why some were left alone, or are not all as they were, and what to do about them, said
+// once for all that it is said of.
 func (s *textReport) besides() []string {
 	var blocks []string
 	for _, result := range []report.Result{report.Released, report.Forced, report.WouldRelease, report.WouldForce, report.LeftAlone} {
@@ -160,7 +162,8 @@ func releaseVerdict(r *report.Report) (what, next string) {
 	return what, next
 }
 
-// unrestored says where to look for what a Restore has not brought back: of what was never there nothing is held.
+// unrestored says where to look for what a Restore has not brought back: of what was never there
+// nothing is held.
 func unrestored(restores []report.Restore) string {
 	for _, r := range restores {
 		if strings.HasSuffix(r.Phase, "Failed") { // Such as WaitingForPluginOperationsPartiallyFailed.

@@ -214,7 +214,8 @@ func codeReport(code report.Code) *report.Report {
 	return validation([]*report.Node{tree}, p)
 }
 
-// samples are reports as there are. Those of testdata are from the real stack: a backup with an MR whose create was in flight, its restore, and after that.
+// samples are reports as there are. Those of testdata are from the real stack: a backup with an MR
+// whose create was in flight, its restore, and after that.
 func samples() map[string]*report.Report {
 	all := map[string]*report.Report{
 		"healthy":  validation([]*report.Node{order("orders", buckets("orders", 2)...), order("shop", buckets("shop", 1)...)}),

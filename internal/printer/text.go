@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A textReport is a report as a person reads it: what is wrong, the trees, what belongs to them, and in the end what to do.
+// A textReport is a report as a person reads it: what is wrong, the trees, what belongs to them,
+// and in the end what to do.
 type textReport struct {
 	Options
 
@@ -91,7 +92,8 @@ type cell struct {
 
 func plain(t string) cell { return cell{text: t} }
 
-// Weights of columns: how soon they are cut. A name is what a person needs, and what is only told in passing is told elsewhere at length.
+// Weights of columns: how soon they are cut. A name is what a person needs, and what is only told
+// in passing is told elsewhere at length.
 const (
 	weightName = iota + 1
 	weightDetail
@@ -162,7 +164,8 @@ func (g *grid) dropEmpty() {
 	}
 }
 
-// widths returns how wide each column is, so that together they are no wider than the terminal if that is possible.
+// widths returns how wide each column is, so that together they are no wider than the terminal if
+// that is possible.
 func (g *grid) widths() []int {
 	widths := make([]int, len(g.columns))
 	total := -gap

@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// trees shows each resource below what it belongs to, in the columns that "crossplane resource trace" has, and then what only a restore knows.
+// trees shows each resource below what it belongs to, in the columns that "crossplane resource
+// trace" has, and then what only a restore knows.
 func (s *textReport) trees() string {
 	if len(s.report.Trees) == 0 {
 		return ""
@@ -53,7 +54,8 @@ func (s *textReport) trees() string {
 	return tree
 }
 
-// descend appends what is below a group to the lines of a tree. It returns all that is shown, itself first.
+// descend appends what is below a group to the lines of a tree. It returns all that is shown,
+// itself first.
 func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	shown := []group{b}
 	if b.count > 1 {
@@ -83,7 +85,8 @@ func (s *textReport) descend(lines list.Writer, b group, names names) []group {
 	return shown
 }
 
-// mostSiblings is how many lines there are below one resource in a table, and mostSiblingsWide in a wide one and on a page: an XR can list anything.
+// mostSiblings is how many lines there are below one resource in a table, and mostSiblingsWide in a
+// wide one and on a page: an XR can list anything.
 const (
 	mostSiblings     = 100
 	mostSiblingsWide = 1000
@@ -202,7 +205,8 @@ func (s *textReport) status(b group) string {
 	}
 }
 
-// complaints are what the conditions of a resource say if they are not True. That a hold pauses it needs no words.
+// complaints are what the conditions of a resource say if they are not True. That a hold pauses it
+// needs no words.
 func complaints(n *report.Node) []string {
 	var words []string
 	for _, c := range []*report.Condition{n.Synced, n.Ready} {
@@ -240,7 +244,8 @@ func (s *textReport) held(n *report.Node) string {
 	return strings.Join(words, ", ")
 }
 
-// names say how resources are called in a tree: by kind, with its group if there are kinds of one name.
+// names say how resources are called in a tree: by kind, with its group if there are kinds of one
+// name.
 type names map[string]map[string]bool
 
 func namesOf(trees []*report.Node) names {
@@ -257,7 +262,8 @@ func namesOf(trees []*report.Node) names {
 
 func groupOf(n *report.Node) string { return schema.FromAPIVersionAndKind(n.APIVersion, n.Kind).Group }
 
-// title is what a group is called below its parent. It has a namespace only if its parent is not in that.
+// title is what a group is called below its parent. It has a namespace only if its parent is not in
+// that.
 func (all names) title(b group, parent *report.Node) string {
 	kind := b.Kind
 	if len(all[b.Kind]) > 1 {

@@ -2,7 +2,8 @@ package report
 
 import "github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 
-// Assemble puts what was found into a Report: it sorts the problems, gives each node the codes of those that are about it, and counts.
+// Assemble puts what was found into a Report: it sorts the problems, gives each node the codes of
+// those that are about it, and counts.
 func (r *Report) Assemble(trees []*Node, problems []Problem) {
 	Sort(problems)
 	r.APIVersion, r.Trees, r.Problems, r.Summary = APIVersion, trees, problems, Summary{}

@@ -43,7 +43,8 @@ const (
 	StillHeld Result = "held"
 	// LeftAlone is that nothing was tried.
 	LeftAlone Result = "left-alone"
-	// WouldRelease and WouldForce are what would be done, and WouldWait is that the hold would stay on for now.
+	// WouldRelease and WouldForce are what would be done, and WouldWait is that the hold would stay
+	// on for now.
 	WouldRelease Result = "would-release"
 	WouldForce   Result = "would-force"
 	WouldWait    Result = "would-wait"

@@ -45,7 +45,8 @@ type Summary struct {
 	Composed int `json:"composed"`
 	// Managed are the MRs, composed or not.
 	Managed int `json:"managed"`
-	// Adopted are the composed resources that their XR lists and controls and that nothing holds; in a backup, those that were.
+	// Adopted are the composed resources that their XR lists and controls and that nothing holds;
+	// in a backup, those that were.
 	Adopted  int `json:"adopted"`
 	Held     int `json:"held"`
 	Problems int `json:"problems"`
@@ -153,7 +154,8 @@ type DryRunResult struct {
 	Cluster string `json:"cluster"`
 	// Counts are how many items each Action is for.
 	Counts map[Action]int `json:"counts"`
-	// Items are those of which somebody wants to know, in the order of the restore: all but what is created as one expects, or exists and is in no tree.
+	// Items are those of which somebody wants to know, in the order of the restore: all but what is
+	// created as one expects, or exists and is in no tree.
 	Items []ItemResult `json:"items,omitempty"`
 }
 

@@ -25,7 +25,8 @@ const (
 	pageFile   = "../../docs/report.md"
 )
 
-// TestSchema compares the schema that is published with the types: go test ./internal/report -update writes it.
+// TestSchema compares the schema that is published with the types: go test ./internal/report
+// -update writes it.
 func TestSchema(t *testing.T) {
 	s := newSchema(t)
 	want, err := json.MarshalIndent(s.of(reflect.TypeFor[Report]()), "", "  ")

@@ -55,7 +55,8 @@ type Definition struct {
 	For []string
 	// Default is its value if nobody sets it.
 	Default string
-	// Values are those that it can have; nil if there are too many, and then Form says which it can have.
+	// Values are those that it can have; nil if there are too many, and then Form says which it can
+	// have.
 	Values []string
 	Form   string
 	// Meaning is what it is about, in one line.
@@ -122,7 +123,8 @@ func (d Definition) by(value string) Definition {
 	return d
 }
 
-// IsFor reports whether something hears the setting: ForBackup or ForRestore; everything does if that is "".
+// IsFor reports whether something hears the setting: ForBackup or ForRestore; everything does if
+// that is "".
 func (d Definition) IsFor(what string) bool { return what == "" || slices.Contains(d.For, what) }
 
 // definitionOf finds a setting. It fails with those that there are.

@@ -17,7 +17,8 @@ const (
 // SourceDefault is where a setting comes from that nobody has set.
 const SourceDefault = "default"
 
-// A Place is where somebody has written settings: the data of a ConfigMap, or the annotations of a Backup or Restore.
+// A Place is where somebody has written settings: the data of a ConfigMap, or the annotations of a
+// Backup or Restore.
 type Place struct {
 	Kind, Namespace, Name string
 	Data                  map[string]string
@@ -26,7 +27,8 @@ type Place struct {
 // String names the place.
 func (p Place) String() string { return p.Kind + " " + p.Namespace + "/" + p.Name }
 
-// purpose returns what settings must be for to be heard of what has them in its annotations; "" for a ConfigMap, which has settings for everything.
+// purpose returns what settings must be for to be heard of what has them in its annotations; "" for
+// a ConfigMap, which has settings for everything.
 func (p Place) purpose() string {
 	switch p.Kind {
 	case KindBackup:
@@ -56,8 +58,8 @@ type Fault struct {
 	Next   string `json:"next"`
 }
 
-// Effect returns the settings that a Backup or Restore hears, by name, or all if that is nil, and all that is wrong with what people have written. Of
-// several ConfigMaps none is heard.
+// Effect returns the settings that a Backup or Restore hears, by name, or all if that is nil, and
+// all that is wrong with what people have written. Of several ConfigMaps none is heard.
 func Effect(configs []Place, of *Place) ([]Effective, []Fault) {
 	var places []Place
 	var faults []Fault
@@ -115,7 +117,8 @@ type entry struct {
 	key, name, value string
 }
 
-// entries returns the settings that are written in a place, in a stable order: all keys of a ConfigMap, and of annotations those that are this plugin's.
+// entries returns the settings that are written in a place, in a stable order: all keys of a
+// ConfigMap, and of annotations those that are this plugin's.
 func entries(p Place) []entry {
 	var all []entry
 	for _, key := range slices.Sorted(maps.Keys(p.Data)) {

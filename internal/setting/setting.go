@@ -1,5 +1,6 @@
-// Package setting says how this plugin is to behave where people may want different things. A ConfigMap holds the settings of a cluster, and the
-// annotations of a Backup or Restore those of that one.
+// Package setting says how this plugin is to behave where people may want different things. A
+// ConfigMap holds the settings of a cluster, and the annotations of a Backup or Restore those of
+// that one.
 package setting
 
 import (
@@ -15,11 +16,13 @@ import (
 // Prefix of the settings as annotations of a Backup or Restore. In the ConfigMap they have none.
 const Prefix = "velero.crossplane.io/"
 
-// DefaultKindTimeout is for how long a restore waits for a kind if nobody says otherwise. Crossplane takes a second or two to have one served, and a provider
-// that is being started most of a minute to answer.
+// DefaultKindTimeout is for how long a restore waits for a kind if nobody says otherwise.
+// Crossplane takes a second or two to have one served, and a provider that is being started most of
+// a minute to answer.
 const DefaultKindTimeout = time.Minute
 
-// A Clone says what becomes of a restored copy of something that is alive in the same cluster: both would manage the same external resources.
+// A Clone says what becomes of a restored copy of something that is alive in the same cluster: both
+// would manage the same external resources.
 type Clone string
 
 // What becomes of a copy.
@@ -50,7 +53,8 @@ type Observing int
 
 // What is observed first.
 const (
-	// ObserveUpjet has those observed that upjet could make a second time though they have an external-name.
+	// ObserveUpjet has those observed that upjet could make a second time though they have an
+	// external-name.
 	ObserveUpjet Observing = iota
 	// ObserveAll has all observed.
 	ObserveAll
@@ -66,13 +70,16 @@ type Settings struct {
 	Credentials bool
 	// ObserveFirst says which restored MRs only observe until they were observed.
 	ObserveFirst Observing
-	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says. NotFromID are those of which that is not to be taken from what
-	// is known of their providers, and NoneKnown says it of all.
+	// FromID are the kinds of MRs whose external-name is what their status.atProvider.id says.
+	// NotFromID are those of which that is not to be taken from what is known of their providers,
+	// and NoneKnown says it of all.
 	FromID, NotFromID []schema.GroupKind
 	NoneKnown         bool
-	// Unnamed are the kinds of MRs that never have an external-name, by which their providers can do without one.
+	// Unnamed are the kinds of MRs that never have an external-name, by which their providers can
+	// do without one.
 	Unnamed []schema.GroupKind
-	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is none.
+	// AdoptionTimeout is after which time an operation fails whose XR is not adopted; 0 if there is
+	// none.
 	AdoptionTimeout time.Duration
 	// KindTimeout is for how long a restore waits for a kind.
 	KindTimeout time.Duration
@@ -82,12 +89,14 @@ type Settings struct {
 	WithoutStatus bool
 }
 
-// A Source has the settings of a cluster in the namespace of Velero. It returns nil if there are none.
+// A Source has the settings of a cluster in the namespace of Velero. It returns nil if there are
+// none.
 type Source interface {
 	Settings(ctx context.Context, namespace string) (map[string]string, error)
 }
 
-// Of returns a function that returns the settings for a Backup or Restore. It asks the source once, and again only if that failed.
+// Of returns a function that returns the settings for a Backup or Restore. It asks the source once,
+// and again only if that failed.
 func Of(source Source) func(of metav1.Object) (Settings, error) {
 	var mu sync.Mutex
 	var read bool
@@ -108,7 +117,8 @@ func Of(source Source) func(of metav1.Object) (Settings, error) {
 	}
 }
 
-// An InvalidError is of settings that are there, and of which nobody knows what they mean. It won't go away by itself.
+// An InvalidError is of settings that are there, and of which nobody knows what they mean. It won't
+// go away by itself.
 type InvalidError struct{ Err error }
 
 func (e InvalidError) Error() string { return e.Err.Error() }
@@ -116,8 +126,9 @@ func (e InvalidError) Error() string { return e.Err.Error() }
 // Unwrap returns what is wrong with them.
 func (e InvalidError) Unwrap() error { return e.Err }
 
-// Parse returns the settings in the data of the ConfigMap, overridden by those among the annotations; either may be nil. It fails with an
-// InvalidError on names and values that it does not know: a setting that is not heard must not look as if it were.
+// Parse returns the settings in the data of the ConfigMap, overridden by those among the
+// annotations; either may be nil. It fails with an InvalidError on names and values that it does
+// not know: a setting that is not heard must not look as if it were.
 func Parse(config, annotations map[string]string) (Settings, error) {
 	s := Settings{Clone: Hold, Hold: HoldUnsafe, KindTimeout: DefaultKindTimeout}
 	for _, e := range entries(Place{Kind: KindConfigMap, Data: config}) {

@@ -208,7 +208,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Whatever people write is understood or refused: nothing in between, and the same wherever it stands.
+// Whatever people write is understood or refused: nothing in between, and the same wherever it
+// stands.
 func FuzzParse(f *testing.F) {
 	for _, d := range Definitions() {
 		for _, value := range append(d.Values, d.Default, "yes") {

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds by which Crossplane v2 serves the kinds of MRs. A provider brings a ManagedResourceDefinition (MRD) of each, which makes its CRD when it is active. If
-// the provider has the capability safe-start, it is active only when a policy or a person says so.
+// Kinds by which Crossplane v2 serves the kinds of MRs. A provider brings a
+// ManagedResourceDefinition (MRD) of each, which makes its CRD when it is active. If the provider
+// has the capability safe-start, it is active only when a policy or a person says so.
 var (
 	KindManagedDefinition = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceDefinition"}
 	KindActivationPolicy  = schema.GroupVersionKind{Group: GroupAPIExtensions, Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
@@ -18,7 +19,8 @@ var (
 	ResourceActivationPolicy  = schema.GroupResource{Group: GroupAPIExtensions, Resource: "managedresourceactivationpolicies"}
 )
 
-// ReasonAwaitingActivation is why nothing runs a provider, from v2.4 on: none of its MRDs is active.
+// ReasonAwaitingActivation is why nothing runs a provider, from v2.4 on: none of its MRDs is
+// active.
 const ReasonAwaitingActivation = "AwaitingActivation"
 
 // IsManagedDefinition reports whether u is an MRD.
@@ -39,14 +41,16 @@ func ManagedKind(mrd *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// IsInactive reports whether an MRD has its kind not served. It is inactive unless it says something else.
+// IsInactive reports whether an MRD has its kind not served. It is inactive unless it says
+// something else.
 func IsInactive(mrd *unstructured.Unstructured) bool {
 	state, _, _ := unstructured.NestedString(mrd.Object, "spec", "state")
 
 	return state != "Active"
 }
 
-// Activates reports whether a policy activates the MRD of a name, as Crossplane does (crossplane apis/apiextensions/v1alpha1, ActivationPolicy).
+// Activates reports whether a policy activates the MRD of a name, as Crossplane does (crossplane
+// apis/apiextensions/v1alpha1, ActivationPolicy).
 func Activates(policy *unstructured.Unstructured, name string) bool {
 	field, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", "activate")
 	patterns, _ := field.([]any)

@@ -19,14 +19,16 @@ var (
 
 const kindServiceAccount = "ServiceAccount"
 
-// Names by which RBAC knows ServiceAccounts: one, and all, or all of a namespace (kubernetes apiserver pkg/authentication/serviceaccount).
+// Names by which RBAC knows ServiceAccounts: one, and all, or all of a namespace (kubernetes
+// apiserver pkg/authentication/serviceaccount).
 const (
 	userOfAccount   = "system:serviceaccount:"
 	groupOfAccounts = "system:serviceaccounts"
 	groupOfAll      = "system:authenticated"
 )
 
-// lengthOfHash is how much of a hash is at the end of the name of a package revision (crossplane-runtime xpkg.FriendlyID).
+// lengthOfHash is how much of a hash is at the end of the name of a package revision
+// (crossplane-runtime xpkg.FriendlyID).
 const lengthOfHash = 12
 
 // A Grant is the role that a RoleBinding or ClusterRoleBinding gives.
@@ -46,7 +48,8 @@ func AccountRef(namespace, name string) Ref {
 	return Ref{APIVersion: "v1", Kind: kindServiceAccount, Namespace: namespace, Name: name}
 }
 
-// GrantOf returns what a person's binding gives; ok is false for anything else, and for what Crossplane's RBAC manager makes.
+// GrantOf returns what a person's binding gives; ok is false for anything else, and for what
+// Crossplane's RBAC manager makes.
 func GrantOf(u *unstructured.Unstructured) (g Grant, ok bool) {
 	if gk := u.GroupVersionKind().GroupKind(); gk != KindRoleBinding.GroupKind() && gk != KindClusterRoleBinding.GroupKind() || madeForPackage(u) != "" {
 		return Grant{}, false
@@ -87,7 +90,8 @@ func (g Grant) IsSameAs(o Grant) bool {
 	return g.Role == o.Role && g.Binding.Namespace == o.Binding.Namespace
 }
 
-// SplitRevisionName takes the name of a package revision apart: what it has of the package's name is followed by a hash. It returns false for any other name.
+// SplitRevisionName takes the name of a package revision apart: what it has of the package's name
+// is followed by a hash. It returns false for any other name.
 func SplitRevisionName(name string) (pkg string, ok bool) {
 	n := strings.LastIndexByte(name, '-')
 	if n < 1 || len(name)-n-1 != lengthOfHash || strings.Trim(name[n+1:], "0123456789abcdef") != "" {
@@ -97,8 +101,9 @@ func SplitRevisionName(name string) (pkg string, ok bool) {
 	return name[:n], true
 }
 
-// RunsAs returns the name of the ServiceAccount that a package revision runs as: the revision's own, unless one of the DeploymentRuntimeConfigs says
-// otherwise (crossplane internal/controller/pkg/runtime).
+// RunsAs returns the name of the ServiceAccount that a package revision runs as: the revision's
+// own, unless one of the DeploymentRuntimeConfigs says otherwise (crossplane
+// internal/controller/pkg/runtime).
 func RunsAs(revision *unstructured.Unstructured, configs []*unstructured.Unstructured) string {
 	name, _, _ := unstructured.NestedString(revision.Object, "spec", "runtimeConfigRef", "name")
 	for _, c := range configs {

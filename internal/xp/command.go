@@ -10,15 +10,17 @@ import (
 // Program is what the program of this plugin is called on a command line.
 const Program = "velero-plugin-for-crossplane"
 
-// A Command is a command line for a person to copy. What objects are called is in it as words of a POSIX shell and nothing else, whatever somebody has
-// written there, and is never taken for an option.
+// A Command is a command line for a person to copy. What objects are called is in it as words of a
+// POSIX shell and nothing else, whatever somebody has written there, and is never taken for an
+// option.
 type Command struct {
 	words []word
 	// refused says why there is no command to copy.
 	refused string
 }
 
-// A word is quoted. An operand is what a program takes for an option if it begins with a dash, unless options have ended before.
+// A word is quoted. An operand is what a program takes for an option if it begins with a dash,
+// unless options have ended before.
 type word struct {
 	text            string
 	operand, dashed bool
@@ -29,7 +31,8 @@ const placeholder = "NAME"
 
 const whyUnprintable = "NAME has characters that do not print, so there is no command to copy"
 
-// NewCommand returns a command of words that no object has a say in: a program, subcommands and options.
+// NewCommand returns a command of words that no object has a say in: a program, subcommands and
+// options.
 func NewCommand(words ...string) Command { return Command{}.Word(words...) }
 
 // Word adds more of such words.
@@ -69,7 +72,8 @@ func (c Command) On(operands ...string) Command {
 	return c
 }
 
-// String returns the command line. If there is none to copy it shows what it would be, and says why there is none.
+// String returns the command line. If there is none to copy it shows what it would be, and says why
+// there is none.
 func (c Command) String() string { return Then(c) }
 
 // Then returns the command lines of which each is carried out if the one before it was.
@@ -85,7 +89,8 @@ func Then(commands ...Command) string {
 	return strings.Join(lines, " && ") + refused
 }
 
-// line returns the words in their order. If an operand begins with a dash, the options come first, and what ends them.
+// line returns the words in their order. If an operand begins with a dash, the options come first,
+// and what ends them.
 func (c Command) line() string {
 	words := c.words
 	if slices.ContainsFunc(words, func(w word) bool { return w.dashed }) {
@@ -101,8 +106,8 @@ func (c Command) line() string {
 	return strings.Join(texts, " ")
 }
 
-// ShellWord returns a string as one word of a POSIX shell, quoted if it needs to be; ok is false if it has what does not print, which a terminal may obey, or
-// which makes it look like another.
+// ShellWord returns a string as one word of a POSIX shell, quoted if it needs to be; ok is false if
+// it has what does not print, which a terminal may obey, or which makes it look like another.
 func ShellWord(s string) (word string, ok bool) {
 	switch {
 	case !IsPrintable(s):
@@ -135,7 +140,8 @@ func ReleaseOf(restore string) Command {
 // ValidateCommand returns the command that says how well what r names is.
 func ValidateCommand(r Ref) Command { return NewCommand(Program, "validate").On(r.Path()) }
 
-// ExchangeCommand returns the command that has what r names exchange what it has composed anew for what it composed in a backup.
+// ExchangeCommand returns the command that has what r names exchange what it has composed anew for
+// what it composed in a backup.
 func ExchangeCommand(r Ref) Command {
 	return NewCommand(Program, "exchange").On(r.Path()).With("--backup", "FILE")
 }
@@ -145,7 +151,8 @@ func DescribeRestore(name string) Command {
 	return NewCommand("velero", "restore", "describe", "--details").On(name)
 }
 
-// Kubectl returns a command of kubectl's about what r names. The labels or annotations that come after it no object has a say in.
+// Kubectl returns a command of kubectl's about what r names. The labels or annotations that come
+// after it no object has a say in.
 func Kubectl(verb string, r Ref, pairs ...string) Command {
 	kind := r.Kind
 	gv := r.GroupVersionKind()
@@ -167,10 +174,12 @@ func Kubectl(verb string, r Ref, pairs ...string) Command {
 	return c.On(pairs...)
 }
 
-// isResource reports whether kubectl takes a word for one resource: several are divided by commas, and one and its name by a slash.
+// isResource reports whether kubectl takes a word for one resource: several are divided by commas,
+// and one and its name by a slash.
 func isResource(kind string) bool {
 	return !strings.ContainsFunc(kind, func(r rune) bool { return isSpecial(r) || strings.ContainsRune("/_:,@", r) }) && !strings.HasPrefix(kind, "-")
 }
 
-// isPair reports whether kubectl takes a word for a label or annotation to be set or removed, rather than for a name.
+// isPair reports whether kubectl takes a word for a label or annotation to be set or removed,
+// rather than for a name.
 func isPair(name string) bool { return strings.Contains(name, "=") || strings.HasSuffix(name, "-") }

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An Instance is a view of an XR or a claim: of what the two have in common, which is a choice of Composition and revision. Crossplane v2
-// keeps it in spec.crossplane; v1, claims and v2's LegacyCluster XRs keep it in spec.
+// An Instance is a view of an XR or a claim: of what the two have in common, which is a choice of
+// Composition and revision. Crossplane v2 keeps it in spec.crossplane; v1, claims and v2's
+// LegacyCluster XRs keep it in spec.
 type Instance struct {
 	*unstructured.Unstructured
 }
@@ -24,7 +25,8 @@ func (i Instance) path(fields ...string) []string {
 	return append([]string{"spec"}, fields...)
 }
 
-// Field returns the patch that sets the named field of those that Crossplane owns, nested as it is in the object.
+// Field returns the patch that sets the named field of those that Crossplane owns, nested as it is
+// in the object.
 func (i Instance) Field(name string, value any) map[string]any {
 	path := i.path(name)
 	patch := map[string]any{path[len(path)-1]: value}
@@ -38,14 +40,16 @@ func (i Instance) Field(name string, value any) map[string]any {
 // UpdatePolicyPath is where the composition update policy is.
 func (i Instance) UpdatePolicyPath() []string { return i.path("compositionUpdatePolicy") }
 
-// UpdatePolicy returns the composition update policy; ok is false if it is not set, which means Automatic.
+// UpdatePolicy returns the composition update policy; ok is false if it is not set, which means
+// Automatic.
 func (i Instance) UpdatePolicy() (string, bool) {
 	s, found, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...)
 
 	return s, found && err == nil
 }
 
-// SetUpdatePolicy sets the composition update policy. It fails if that is something else than a policy, of which nobody could give back what it was.
+// SetUpdatePolicy sets the composition update policy. It fails if that is something else than a
+// policy, of which nobody could give back what it was.
 func (i Instance) SetUpdatePolicy(policy string) error {
 	if _, _, err := unstructured.NestedString(i.Object, i.path("compositionUpdatePolicy")...); err != nil {
 		return fmt.Errorf("cannot set the composition update policy of %s: %w", String(i.Unstructured), err)
@@ -86,8 +90,9 @@ func CompositeFrom(u *unstructured.Unstructured) Composite {
 	return Composite{Instance{u}}
 }
 
-// ResourceRefs returns what the XR composes, in its order; a ref without a namespace means the XR's own. Refs without a name, which
-// Crossplane skips, are left out. It fails if the list is not one of references.
+// ResourceRefs returns what the XR composes, in its order; a ref without a namespace means the XR's
+// own. Refs without a name, which Crossplane skips, are left out. It fails if the list is not one
+// of references.
 func (c Composite) ResourceRefs() ([]Ref, error) {
 	path := c.path("resourceRefs")
 	v, found, err := unstructured.NestedFieldNoCopy(c.Object, path...)
@@ -107,7 +112,8 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 		if r.Name == "" {
 			continue
 		}
-		// A namespaced XR composes in its own namespace only, whatever a ref says (crossplane composition_functions.go).
+		// A namespaced XR composes in its own namespace only, whatever a ref says (crossplane
+		// composition_functions.go).
 		if c.GetNamespace() != "" {
 			r.Namespace = c.GetNamespace()
 		}
@@ -117,8 +123,9 @@ func (c Composite) ResourceRefs() ([]Ref, error) {
 	return refs, nil
 }
 
-// SavedRefs returns what the backup's copy of an XR composes, without what a restore must not wait for. A list of the latter that can't be
-// read is not this plugin's; without it what is missing is waited for, which is safe.
+// SavedRefs returns what the backup's copy of an XR composes, without what a restore must not wait
+// for. A list of the latter that can't be read is not this plugin's; without it what is missing is
+// waited for, which is safe.
 func (c Composite) SavedRefs() ([]Ref, error) {
 	refs, err := c.ResourceRefs()
 	if err != nil {
@@ -138,7 +145,8 @@ func (c Composite) RemoveResourceRefs() {
 	unstructured.RemoveNestedField(c.Object, c.path("resourceRefs")...)
 }
 
-// ClaimRef returns the claim that the XR is bound to; ok is false if there is none, as for all XRs of Crossplane v2's own schema.
+// ClaimRef returns the claim that the XR is bound to; ok is false if there is none, as for all XRs
+// of Crossplane v2's own schema.
 func (c Composite) ClaimRef() (Ref, bool) {
 	r, ok := refAt(c.Unstructured, "spec", "claimRef")
 
@@ -162,7 +170,8 @@ func (c Claim) CompositeRef() (Ref, bool) {
 	return r, ok && r.Name != ""
 }
 
-// Bound reports whether the claim and the XR name each other, which is what makes them belong together.
+// Bound reports whether the claim and the XR name each other, which is what makes them belong
+// together.
 func Bound(claim Claim, xr Composite) bool {
 	to, ok := claim.CompositeRef()
 	if !ok || to.ID() != RefTo(xr.Unstructured).ID() {
@@ -180,8 +189,9 @@ func Controls(owner, u *unstructured.Unstructured) bool {
 	return c != nil && c.UID != "" && c.UID == owner.GetUID()
 }
 
-// Composed reports whether the live object u, which the XR references, is one that it composed: it controls it, or nothing does and u carries the
-// label of the XR's tree. A restore without this plugin leaves it like that until Crossplane reconciles the XR.
+// Composed reports whether the live object u, which the XR references, is one that it composed: it
+// controls it, or nothing does and u carries the label of the XR's tree. A restore without this
+// plugin leaves it like that until Crossplane reconciles the XR.
 func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	if _, ok := Controller(u); ok {
 		return Controls(xr.Unstructured, u)
@@ -198,8 +208,8 @@ func Composed(xr Composite, u *unstructured.Unstructured) bool {
 	return Label(u, LabelComposite) == root
 }
 
-// SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok is false if it publishes none. A
-// namespaced object publishes in its own namespace.
+// SecretRef returns the Secret that u publishes its connection details in: namespace and name; ok
+// is false if it publishes none. A namespaced object publishes in its own namespace.
 func SecretRef(u *unstructured.Unstructured) (Ref, bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "writeConnectionSecretToRef")
 	m, ok := v.(map[string]any)
@@ -222,7 +232,8 @@ type Condition struct {
 	Message string
 	// Since is when the status last changed; zero if it does not say.
 	Since time.Time
-	// Generation is that of the object which this was said of; 0 if it does not say, as with Crossplane v1.
+	// Generation is that of the object which this was said of; 0 if it does not say, as with
+	// Crossplane v1.
 	Generation int64
 }
 
@@ -249,7 +260,8 @@ func ConditionOf(u *unstructured.Unstructured, conditionType string) (Condition,
 	return Condition{}, false
 }
 
-// IsPaused reports whether Crossplane leaves u alone: only the exact value "true" does (crossplane-runtime pkg/meta).
+// IsPaused reports whether Crossplane leaves u alone: only the exact value "true" does
+// (crossplane-runtime pkg/meta).
 func IsPaused(u *unstructured.Unstructured) bool {
 	return Annotation(u, AnnotationPaused) == "true"
 }

@@ -17,7 +17,8 @@ type DefinedKind struct {
 	Since time.Time
 }
 
-// DefinedKinds returns the kinds that an XRD defines and that are served: that of its XRs, and of its claims if it offers any.
+// DefinedKinds returns the kinds that an XRD defines and that are served: that of its XRs, and of
+// its claims if it offers any.
 func DefinedKinds(xrd *unstructured.Unstructured) []DefinedKind {
 	gv := schema.GroupVersion{Version: servedVersion(xrd)}
 	gv.Group, _, _ = unstructured.NestedString(xrd.Object, "spec", "group")

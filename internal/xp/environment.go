@@ -15,7 +15,8 @@ var KindEnvironment = schema.GroupVersionKind{Group: GroupAPIExtensions, Version
 // ResourceEnvironment is what EnvironmentConfigs are called.
 var ResourceEnvironment = schema.GroupResource{Group: GroupAPIExtensions, Resource: "environmentconfigs"}
 
-// PipelineInputs are what the pipeline of a Composition or its revision says that its functions read, beside what an XR composes.
+// PipelineInputs are what the pipeline of a Composition or its revision says that its functions
+// read, beside what an XR composes.
 type PipelineInputs struct {
 	// Environments are the names of EnvironmentConfigs.
 	Environments []string
@@ -23,9 +24,12 @@ type PipelineInputs struct {
 	Others []string
 }
 
-// PipelineInputsOf returns what a pipeline says that its functions read. It knows the fields that inputs have for that, whichever function they are for:
-// environmentConfigs (function-environment-configs) and extraResources (function-extra-resources), and the requirements of a step. What a function asks for
-// when it runs, as a template can have it do, is written nowhere: Crossplane has it in memory only (crossplane internal/controller/apiextensions/composite).
+// PipelineInputsOf returns what a pipeline says that its functions read. It knows the fields that
+// inputs have for that, whichever function they are for: environmentConfigs
+// (function-environment-configs) and extraResources (function-extra-resources), and the
+// requirements of a step. What a function asks for when it runs, as a template can have it do, is
+// written nowhere: Crossplane has it in memory only (crossplane
+// internal/controller/apiextensions/composite).
 func PipelineInputsOf(revision *unstructured.Unstructured) *PipelineInputs {
 	r := &PipelineInputs{}
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
@@ -45,7 +49,8 @@ func PipelineInputsOf(revision *unstructured.Unstructured) *PipelineInputs {
 	return r
 }
 
-// Required names what the steps of a pipeline require of Crossplane, such as requiredSchemas of a step: an older one does not know that, and does not store it.
+// Required names what the steps of a pipeline require of Crossplane, such as requiredSchemas of a
+// step: an older one does not know that, and does not store it.
 func Required(revision *unstructured.Unstructured) []string {
 	field, _, _ := unstructured.NestedFieldNoCopy(revision.Object, "spec", "pipeline")
 	pipeline, _ := field.([]any)
@@ -86,7 +91,8 @@ func (r *PipelineInputs) input(step string, v any) {
 	}
 }
 
-// entries reads a list of what a function is to be given. The kind is that of entries that have none.
+// entries reads a list of what a function is to be given. The kind is that of entries that have
+// none.
 func (r *PipelineInputs) entries(step string, v any, gvk schema.GroupVersionKind) {
 	list, _ := v.([]any)
 	for _, entry := range list {
@@ -126,8 +132,9 @@ func (r *PipelineInputs) String() string {
 	return said
 }
 
-// SavedEnvironments returns the names of the EnvironmentConfigs that the backup's copy of an XR says to come before it: those that its pipeline names and that
-// there were when the backup was taken.
+// SavedEnvironments returns the names of the EnvironmentConfigs that the backup's copy of an XR
+// says to come before it: those that its pipeline names and that there were when the backup was
+// taken.
 func SavedEnvironments(xr *unstructured.Unstructured) []string {
 	items, _, err := RestoreFirst(xr)
 	if err != nil {

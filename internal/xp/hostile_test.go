@@ -33,7 +33,8 @@ func TestCanExist(t *testing.T) {
 	}
 }
 
-// A tenant's XR can list as much as etcd takes, and a file can have any number. What is allocated counts, since time depends on what else runs.
+// A tenant's XR can list as much as etcd takes, and a file can have any number. What is allocated
+// counts, since time depends on what else runs.
 func TestManyRefsAreCheap(t *testing.T) {
 	of := func(n int) *unstructured.Unstructured {
 		refs := make([]any, n)

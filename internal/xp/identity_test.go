@@ -112,7 +112,8 @@ func TestIdentityOf(t *testing.T) {
 	}
 }
 
-// A create is in flight exactly if crossplane-runtime refuses to go on (pkg/meta, ExternalCreateIncomplete, which this repeats).
+// A create is in flight exactly if crossplane-runtime refuses to go on (pkg/meta,
+// ExternalCreateIncomplete, which this repeats).
 func TestInFlightAsProvidersSee(t *testing.T) {
 	values := []string{"-", "", "?", before, after, "2026-01-02T04:04:05+01:00"}
 	at := func(s string) time.Time {
@@ -195,7 +196,8 @@ func TestSetExternalName(t *testing.T) {
 	}
 }
 
-// Whatever people and providers write, an MR that may have an external resource is never taken for unborn.
+// Whatever people and providers write, an MR that may have an external resource is never taken for
+// unborn.
 func FuzzIdentityOf(f *testing.F) {
 	f.Add("", "", before, "", "", true, false)
 	f.Add("b", "vpc-1", "", before, after, true, true)

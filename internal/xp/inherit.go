@@ -12,9 +12,11 @@ import (
 // domain is that of the annotations, labels and finalizers that Crossplane reads and writes.
 const domain = "crossplane.io"
 
-// Inherit gives a live XR or claim that somebody has made what it had from Crossplane in a backup: what it composed, its Composition and the revision of that,
-// its finalizer, external-name and labels. What it has already stays, but for a revision that nobody has chosen. Whether it is paused is up to whoever has
-// made it. It fails if the one in the backup composed nothing, or the live one has something else where that belongs.
+// Inherit gives a live XR or claim that somebody has made what it had from Crossplane in a backup:
+// what it composed, its Composition and the revision of that, its finalizer, external-name and
+// labels. What it has already stays, but for a revision that nobody has chosen. Whether it is
+// paused is up to whoever has made it. It fails if the one in the backup composed nothing, or the
+// live one has something else where that belongs.
 func Inherit(live, backup *unstructured.Unstructured) error {
 	from, composed := Instance{backup}, composedBy(backup)
 	policy, _, _ := unstructured.NestedString(live.Object, from.path("compositionUpdatePolicy")...)

@@ -8,10 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InputSecrets returns the Secrets that an MR has its provider read, such as the password of a database: what in its spec is called as providers
-// call references to Secrets, each once and in order. Those of a namespaced MR are in its own namespace, and it can name no other. What provider-kubernetes
-// manages names what that needs, and not what the provider reads. Of a Release of Helm it is also the Secret that provider-helm knows its release by, in
-// whatever namespace that is.
+// InputSecrets returns the Secrets that an MR has its provider read, such as the password of a
+// database: what in its spec is called as providers call references to Secrets, each once and in
+// order. Those of a namespaced MR are in its own namespace, and it can name no other. What
+// provider-kubernetes manages names what that needs, and not what the provider reads. Of a Release
+// of Helm it is also the Secret that provider-helm knows its release by, in whatever namespace that
+// is.
 func InputSecrets(mr *unstructured.Unstructured) []Ref {
 	found := secretNames{in: mr.GetNamespace(), refs: map[Ref]bool{}}
 	for _, field := range []string{"forProvider", "initProvider"} {
@@ -50,7 +52,8 @@ func collectSecrets(v any, into secretNames) {
 	}
 }
 
-// isSecretReference reports whether a field holds references to Secrets: passwordSecretRef, as upjet generates it, secretKeyRef, imagePullSecretRefs.
+// isSecretReference reports whether a field holds references to Secrets: passwordSecretRef, as
+// upjet generates it, secretKeyRef, imagePullSecretRefs.
 func isSecretReference(field string) bool {
 	lower := strings.TrimSuffix(strings.ToLower(field), "s")
 
@@ -83,7 +86,8 @@ type Input struct {
 	Exists, Stored bool
 }
 
-// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its copy of that, as SetRestoreFirst does.
+// SetInputs writes what a backup knows of the Secrets that the provider of an MR reads onto its
+// copy of that, as SetRestoreFirst does.
 func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 	list := make([]any, len(inputs))
 	for i, in := range inputs {
@@ -92,7 +96,8 @@ func SetInputs(u *unstructured.Unstructured, inputs []Input) {
 	setField(u, FieldInputs, list)
 }
 
-// Inputs reads what SetInputs wrote of those Secrets that the MR itself names; ok is false of one if nothing is known of it.
+// Inputs reads what SetInputs wrote of those Secrets that the MR itself names; ok is false of one
+// if nothing is known of it.
 func Inputs(mr *unstructured.Unstructured) func(secret Ref) (in Input, ok bool) {
 	list, _, _ := field(mr, FieldInputs)
 	known := map[ID]Input{}

@@ -58,7 +58,8 @@ func TestInputSecrets(t *testing.T) {
 	}
 }
 
-// Whoever can write to the bucket can write the note, so it counts for what the MR itself names, and anything can be in it.
+// Whoever can write to the bucket can write the note, so it counts for what the MR itself names,
+// and anything can be in it.
 func TestInputs(t *testing.T) {
 	secret := func(name string) xp.Ref {
 		return xp.Ref{APIVersion: "v1", Kind: "Secret", Namespace: "infra", Name: name}

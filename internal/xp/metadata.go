@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Annotation returns an annotation of u as GetAnnotations does, "" if there is none. It copies nothing, which matters where there are thousands.
+// Annotation returns an annotation of u as GetAnnotations does, "" if there is none. It copies
+// nothing, which matters where there are thousands.
 func Annotation(u *unstructured.Unstructured, name string) string {
 	value, _ := stringEntry(u, "annotations", name)
 
@@ -28,7 +29,8 @@ func Label(u *unstructured.Unstructured, name string) string {
 	return value
 }
 
-// stringEntry reads from a map of strings in the metadata of u. One in which there is anything else has nothing.
+// stringEntry reads from a map of strings in the metadata of u. One in which there is anything else
+// has nothing.
 func stringEntry(u *unstructured.Unstructured, field, name string) (value string, ok bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", field)
 	all, _ := v.(map[string]any)
@@ -61,8 +63,9 @@ func hasFinalizer(u *unstructured.Unstructured, name string) bool {
 	return found
 }
 
-// CheckMetadata fails if the metadata of an object is not as Kubernetes has it. Whoever reads such labels or annotations finds none, and takes away all of
-// them by writing one. An API server neither stores nor accepts it, so only who has written to a backup can have made it.
+// CheckMetadata fails if the metadata of an object is not as Kubernetes has it. Whoever reads such
+// labels or annotations finds none, and takes away all of them by writing one. An API server
+// neither stores nor accepts it, so only who has written to a backup can have made it.
 func CheckMetadata(u *unstructured.Unstructured) error {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	if !ok {

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VerifyOwner tells why the live owner is not the one that the item's owner reference means, "" if it is: a reference in a backup
-// proves nothing by itself, since a tenant can write any, so the owner must name the item too (P7).
+// VerifyOwner tells why the live owner is not the one that the item's owner reference means, "" if
+// it is: a reference in a backup proves nothing by itself, since a tenant can write any, so the
+// owner must name the item too (P7).
 //   - An XR lists what it composes in its resourceRefs.
 //   - A Composition's revision carries its name in a label that Crossplane wrote.
 //   - A package's revision carries its name in a label that Crossplane wrote.
@@ -51,8 +52,8 @@ func VerifyOwner(owner, item *unstructured.Unstructured, itemNamespace string) s
 	return ""
 }
 
-// RenameOwners replaces the UIDs of owners in an object's managedFields, which Velero writes back as they were in the backup: old to new,
-// and away with those that have no new one.
+// RenameOwners replaces the UIDs of owners in an object's managedFields, which Velero writes back
+// as they were in the backup: old to new, and away with those that have no new one.
 func RenameOwners(u *unstructured.Unstructured, uids map[types.UID]types.UID) {
 	entries, _, err := unstructured.NestedSlice(u.Object, "metadata", "managedFields")
 	if err != nil || len(entries) == 0 {
@@ -88,7 +89,8 @@ func isEmpty(fields any) bool {
 	return ok && len(m) == 0
 }
 
-// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}. Besides these there is only the list itself, ".".
+// renameKeys renames the keys of an associative list in managedFields, such as k:{"uid":"..."}.
+// Besides these there is only the list itself, ".".
 func renameKeys(fields map[string]any, uids map[types.UID]types.UID) map[string]any {
 	renamed := map[string]any{}
 	for key, value := range fields {

@@ -165,7 +165,8 @@ func TestRenameOwners(t *testing.T) {
 	}
 }
 
-// Whatever an object's managedFields are, no UID that is not in the map is left in any f:ownerReferences, and nothing else changes.
+// Whatever an object's managedFields are, no UID that is not in the map is left in any
+// f:ownerReferences, and nothing else changes.
 func FuzzRenameOwners(f *testing.F) {
 	for _, s := range []string{
 		`[{"fieldsV1":{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"old\"}":{},"k:{\"uid\":\"gone\"}":{"f:uid":{}}}}}}]`,
@@ -202,7 +203,8 @@ func FuzzRenameOwners(f *testing.F) {
 	})
 }
 
-// Whatever two objects hold, asking whether one owns the other does not panic, and nothing is owned by what does not name it.
+// Whatever two objects hold, asking whether one owns the other does not panic, and nothing is owned
+// by what does not name it.
 func FuzzOwnedBothWays(f *testing.F) {
 	f.Add(`{"spec":{"resourceRefs":[{"apiVersion":"v1","kind":"K","name":"n"}]}}`, `{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}`, "")
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[1]}}}`, `{"kind":"K"}`, "a")
@@ -258,7 +260,8 @@ func FuzzResourceRefs(f *testing.F) {
 	})
 }
 
-// decoded is an object as it comes from Velero or the API server: with int64 and float64, and without the types that only Go has.
+// decoded is an object as it comes from Velero or the API server: with int64 and float64, and
+// without the types that only Go has.
 func decoded(t *testing.T, object map[string]any) *unstructured.Unstructured {
 	t.Helper()
 	if object == nil {

@@ -33,7 +33,8 @@ func RefTo(u *unstructured.Unstructured) Ref {
 	return Ref{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// IdentityOnly returns an object that has no more than who it is and as of which version, which is what a patch of it takes, or an Event about it.
+// IdentityOnly returns an object that has no more than who it is and as of which version, which is
+// what a patch of it takes, or an Event about it.
 func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.APIVersion, "kind": r.Kind}}
 	u.SetNamespace(r.Namespace)
@@ -44,7 +45,8 @@ func IdentityOnly(r Ref, uid types.UID, version string) *unstructured.Unstructur
 	return u
 }
 
-// GroupVersionKind of what r names. An API version that can't be parsed gives an empty one, which no server serves.
+// GroupVersionKind of what r names. An API version that can't be parsed gives an empty one, which
+// no server serves.
 func (r Ref) GroupVersionKind() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
 }
@@ -59,9 +61,10 @@ func (r Ref) String() string {
 	return r.Kind + " " + r.Path()
 }
 
-// IsValidName reports whether an API server can have an object with the name in the namespace, or in none. Both become parts of a path, that of a request and
-// that of a file in a backup, and whoever can write a reference can write anything: with "../team-b/password" Velero would read the file of another
-// namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
+// IsValidName reports whether an API server can have an object with the name in the namespace, or
+// in none. Both become parts of a path, that of a request and that of a file in a backup, and
+// whoever can write a reference can write anything: with "../team-b/password" Velero would read the
+// file of another namespace (velero pkg/archive/filesystem.go, GetItemFilePath).
 func IsValidName(namespace, name string) bool {
 	return name != "" && len(path.IsValidPathSegmentName(name)) == 0 && len(path.IsValidPathSegmentName(namespace)) == 0
 }
@@ -95,7 +98,8 @@ func Annotate(u *unstructured.Unstructured, key, value string) {
 	u.SetAnnotations(annotations)
 }
 
-// refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if there is no map with a kind and a name.
+// refAt reads a Ref from the map at the given fields. The Ref may lack a namespace; ok is false if
+// there is no map with a kind and a name.
 func refAt(u *unstructured.Unstructured, fields ...string) (Ref, bool) {
 	v, found, _ := unstructured.NestedFieldNoCopy(u.Object, fields...)
 	if !found {

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Owners returns what the owner references of an object in the namespace name. Those that are namespaced are in the namespace.
+// Owners returns what the owner references of an object in the namespace name. Those that are
+// namespaced are in the namespace.
 func Owners(u *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, o := range u.GetOwnerReferences() {
@@ -16,8 +17,8 @@ func Owners(u *unstructured.Unstructured) []Ref {
 	return refs
 }
 
-// Uses returns what a Usage protects and what it protects it for, as far as it names them: it has the names as soon as Crossplane has resolved
-// its selectors.
+// Uses returns what a Usage protects and what it protects it for, as far as it names them: it has
+// the names as soon as Crossplane has resolved its selectors.
 func Uses(usage *unstructured.Unstructured) []Ref {
 	var refs []Ref
 	for _, field := range []string{"of", "by"} {
@@ -29,9 +30,10 @@ func Uses(usage *unstructured.Unstructured) []Ref {
 	return refs
 }
 
-// MapNamespaces rewrites every reference of u into a namespace that is restored to another: in its spec, the namespace of each field whose name
-// ends in Ref or Refs, as Crossplane and its providers name references, and the label that names the claim's namespace. What a
-// provider-kubernetes Object manages stays where it is: it is the Object's external resource.
+// MapNamespaces rewrites every reference of u into a namespace that is restored to another: in its
+// spec, the namespace of each field whose name ends in Ref or Refs, as Crossplane and its providers
+// name references, and the label that names the claim's namespace. What a provider-kubernetes
+// Object manages stays where it is: it is the Object's external resource.
 func MapNamespaces(u *unstructured.Unstructured, mapping map[string]string) {
 	labels := u.GetLabels()
 	if to, ok := mapping[labels[LabelClaimNamespace]]; ok && labels[LabelClaimNamespace] != "" {
@@ -76,8 +78,8 @@ func mapFields(fields map[string]any, mapping map[string]string) {
 	}
 }
 
-// isReference reports whether a field holds a reference. Selectors of Usages name a namespace too, and two fields of
-// provider-kubernetes are references by another name.
+// isReference reports whether a field holds a reference. Selectors of Usages name a namespace too,
+// and two fields of provider-kubernetes are references by another name.
 func isReference(field string) bool {
 	return strings.HasSuffix(field, "Ref") || strings.HasSuffix(field, "Refs") || field == "dependsOn" || field == "patchesFrom" || field == "resourceSelector"
 }

@@ -137,7 +137,8 @@ func TestMapNamespaces(t *testing.T) {
 	}
 }
 
-// Whatever an object holds, mapping its namespaces does not panic, and changes nothing but namespaces that are mapped.
+// Whatever an object holds, mapping its namespaces does not panic, and changes nothing but
+// namespaces that are mapped.
 func FuzzMapNamespaces(f *testing.F) {
 	f.Add(`{"metadata":{"labels":{"crossplane.io/claim-namespace":"a"},"velero.crossplane.io/dangling":[{"namespace":"a"}]},"spec":{"claimRef":{"namespace":"a"}}}`)
 	f.Add(`{"spec":{"crossplane":{"resourceRefs":[{"namespace":"a"},null,7,[{"namespace":"a"}]]},"forProvider":{"manifest":{"xRef":{"namespace":"a"}}}}}`)
@@ -158,7 +159,8 @@ func FuzzMapNamespaces(f *testing.F) {
 	})
 }
 
-// checkMapped walks through both and fails where they differ in anything but a namespace "a" that became "copy".
+// checkMapped walks through both and fails where they differ in anything but a namespace "a" that
+// became "copy".
 func checkMapped(t *testing.T, before, after any) {
 	t.Helper()
 	switch b := before.(type) {

@@ -12,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// What a released version has written onto what it has backed up is read by each later one, for ever (docs/formats.md).
+// What a released version has written onto what it has backed up is read by each later one, for
+// ever (docs/formats.md).
 func TestReleasedNotes(t *testing.T) {
 	versions, err := filepath.Glob("testdata/released/v*.json")
 	if err != nil || len(versions) == 0 {

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// IsComposite reports whether u is an XR: by the finalizer that Crossplane gives to each, or by its fields if it was never reconciled.
-// There may be no XRD to ask: a restore can start before there is one.
+// IsComposite reports whether u is an XR: by the finalizer that Crossplane gives to each, or by its
+// fields if it was never reconciled. There may be no XRD to ask: a restore can start before there
+// is one.
 func IsComposite(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerComposite) {
 		return true
@@ -49,7 +50,8 @@ func AreReconciled(categories []string) bool {
 	return slices.ContainsFunc(categories, func(c string) bool { return c == CategoryClaim || c == CategoryComposite || c == CategoryManaged })
 }
 
-// IsManaged reports whether u is an MR, which a provider reconciles with something outside of the cluster.
+// IsManaged reports whether u is an MR, which a provider reconciles with something outside of the
+// cluster.
 func IsManaged(u *unstructured.Unstructured) bool {
 	if hasFinalizer(u, FinalizerManaged) {
 		return true
@@ -66,12 +68,14 @@ func Publishes(u *unstructured.Unstructured) bool {
 	return ok && IsManaged(u) && !IsComposite(u) && !IsClaim(u)
 }
 
-// IsComposed reports whether u says that an XR composed it. Only its controller reference and that XR's resourceRefs together prove it.
+// IsComposed reports whether u says that an XR composed it. Only its controller reference and that
+// XR's resourceRefs together prove it.
 func IsComposed(u *unstructured.Unstructured) bool {
 	return Label(u, LabelComposite) != "" && (HasAnnotation(u, AnnotationResourceName) || metav1.GetControllerOfNoCopy(u) != nil)
 }
 
-// IsConnectionSecret reports whether u is a Secret that Crossplane or a provider published connection details in.
+// IsConnectionSecret reports whether u is a Secret that Crossplane or a provider published
+// connection details in.
 func IsConnectionSecret(u *unstructured.Unstructured) bool {
 	t, _, _ := unstructured.NestedString(u.Object, "type")
 
@@ -95,17 +99,20 @@ func IsUsage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsProviderConfig reports whether u says how a provider authenticates, or where it or Crossplane publishes, which many MRs share.
+// IsProviderConfig reports whether u says how a provider authenticates, or where it or Crossplane
+// publishes, which many MRs share.
 func IsProviderConfig(u *unstructured.Unstructured) bool {
 	return IsProviderConfigKind(u.GetKind()) && IsCustomGroup(u.GroupVersionKind().Group)
 }
 
-// IsProviderConfigKind reports whether providers name what they authenticate with, or publish with, like that.
+// IsProviderConfigKind reports whether providers name what they authenticate with, or publish with,
+// like that.
 func IsProviderConfigKind(kind string) bool {
 	return kind == "ProviderConfig" || kind == "ClusterProviderConfig" || kind == KindStoreConfig
 }
 
-// IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations by itself.
+// IsSchedule reports whether u is a CronOperation or WatchOperation, which starts Operations by
+// itself.
 func IsSchedule(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == GroupOperations && (u.GetKind() == "CronOperation" || u.GetKind() == "WatchOperation")
 }
@@ -115,7 +122,8 @@ func ScheduleKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: GroupOperations, Kind: "CronOperation"}, {Group: GroupOperations, Kind: "WatchOperation"}}
 }
 
-// IsPackageRevision reports whether u is a revision of a package: of a provider, a function or a configuration.
+// IsPackageRevision reports whether u is a revision of a package: of a provider, a function or a
+// configuration.
 func IsPackageRevision(u *unstructured.Unstructured) bool {
 	return isPackageRevisionKind(u.GroupVersionKind())
 }
@@ -134,7 +142,8 @@ func IsPackage(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsPlatform reports whether u is an XRD, a Composition or a CompositionRevision, which all XRs of a kind share.
+// IsPlatform reports whether u is an XRD, a Composition or a CompositionRevision, which all XRs of
+// a kind share.
 func IsPlatform(u *unstructured.Unstructured) bool { return IsPlatformKind(u.GroupVersionKind()) }
 
 // IsPlatformKind reports whether XRDs, Compositions or CompositionRevisions are of a kind.
@@ -147,7 +156,8 @@ func IsPlatformKind(gvk schema.GroupVersionKind) bool {
 	}
 }
 
-// IsCrossplaneGroup reports whether a group is one of Crossplane's own, rather than a provider's or of people's XRDs.
+// IsCrossplaneGroup reports whether a group is one of Crossplane's own, rather than a provider's or
+// of people's XRDs.
 func IsCrossplaneGroup(group string) bool {
 	switch group {
 	case GroupAPIExtensions, GroupPackage, GroupOperations, GroupProtection:
@@ -161,15 +171,17 @@ func isCore(u *unstructured.Unstructured, kind string) bool {
 	return u.GetAPIVersion() == "v1" && u.GetKind() == kind
 }
 
-// hasV2Schema reports whether u has the schema of Crossplane v2. A spec.crossplane alone proves nothing: the author of any CRD can have one (that of
-// Upbound's ControlPlane says which version of Crossplane to run), and the author of a v1 XRD too.
+// hasV2Schema reports whether u has the schema of Crossplane v2. A spec.crossplane alone proves
+// nothing: the author of any CRD can have one (that of Upbound's ControlPlane says which version of
+// Crossplane to run), and the author of a v1 XRD too.
 func hasV2Schema(u *unstructured.Unstructured) bool {
 	_, refs, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "crossplane", "resourceRefs")
 
 	return refs || selectsComposition(u, "crossplane")
 }
 
-// NeedsV2 reports whether u is something that Crossplane v1 does not know: an XR or XRD of v2's schema, or a kind of a group that came with v2.
+// NeedsV2 reports whether u is something that Crossplane v1 does not know: an XR or XRD of v2's
+// schema, or a kind of a group that came with v2.
 func NeedsV2(u *unstructured.Unstructured) bool {
 	switch group := u.GroupVersionKind().Group; {
 	case group == GroupProtection, group == GroupOperations:
@@ -181,7 +193,8 @@ func NeedsV2(u *unstructured.Unstructured) bool {
 	}
 }
 
-// IsNative reports whether u is a Composition or a revision of one that composes without a pipeline, which Crossplane does only up to v1.
+// IsNative reports whether u is a Composition or a revision of one that composes without a
+// pipeline, which Crossplane does only up to v1.
 func IsNative(u *unstructured.Unstructured) bool {
 	if kind := u.GetKind(); !IsPlatform(u) || kind != "Composition" && kind != "CompositionRevision" {
 		return false

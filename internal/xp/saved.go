@@ -37,7 +37,8 @@ func parseItem(s string) (Item, error) {
 	return Item{GroupResource: resource, Namespace: parts[1], Name: parts[2]}, nil
 }
 
-// SetRestoreFirst writes what must come back before u onto the backup's copy of it, in place of what is there.
+// SetRestoreFirst writes what must come back before u onto the backup's copy of it, in place of
+// what is there.
 func SetRestoreFirst(u *unstructured.Unstructured, items []Item) {
 	list := make([]any, len(items))
 	for i, item := range items {
@@ -64,7 +65,8 @@ func RestoreFirst(u *unstructured.Unstructured) (items []Item, ok bool, err erro
 	return items, true, nil
 }
 
-// SetUnresolvedRefs writes refs that a restore must not wait for onto the backup's copy of an XR, as SetRestoreFirst does.
+// SetUnresolvedRefs writes refs that a restore must not wait for onto the backup's copy of an XR,
+// as SetRestoreFirst does.
 func SetUnresolvedRefs(u *unstructured.Unstructured, refs []Ref) {
 	list := make([]any, len(refs))
 	for i, r := range refs {
@@ -95,7 +97,8 @@ func UnresolvedRefs(u *unstructured.Unstructured) ([]Ref, error) {
 	return refs, nil
 }
 
-// SetPublished writes onto the backup's copy of an object whether the backup has its connection secret, as SetRestoreFirst does.
+// SetPublished writes onto the backup's copy of an object whether the backup has its connection
+// secret, as SetRestoreFirst does.
 func SetPublished(u *unstructured.Unstructured, published bool) {
 	metadata, ok := u.Object["metadata"].(map[string]any)
 	switch {
@@ -114,10 +117,12 @@ func Published(u *unstructured.Unstructured) bool {
 	return published
 }
 
-// Format is the newest format of notes that this version of the plugin reads, and the one that it writes, without saying so: it is the first (docs/formats.md).
+// Format is the newest format of notes that this version of the plugin reads, and the one that it
+// writes, without saying so: it is the first (docs/formats.md).
 const Format = 1
 
-// CheckFormat fails if a newer version of this plugin has written what only the backup's copy of u has: nobody knows what it says.
+// CheckFormat fails if a newer version of this plugin has written what only the backup's copy of u
+// has: nobody knows what it says.
 func CheckFormat(u *unstructured.Unstructured) error {
 	metadata, _ := u.Object["metadata"].(map[string]any)
 	format, ok := metadata[FieldFormat]
@@ -138,8 +143,8 @@ func SetMustInclude(u *unstructured.Unstructured) {
 //nolint:gochecknoglobals // It is a constant list.
 var backupMetadata = []string{FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted}
 
-// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters say. Velero 1.18.3 takes it off before it creates u;
-// 1.18.1 knows nothing of it.
+// SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters
+// say. Velero 1.18.3 takes it off before it creates u; 1.18.1 knows nothing of it.
 func SetMustRestore(u *unstructured.Unstructured) {
 	Annotate(u, AnnotationMustRestore, "true")
 }

@@ -137,7 +137,8 @@ func TestDangling(t *testing.T) {
 	}
 }
 
-// Nothing of what a backup notes on its copy of an object gets into a cluster, and nothing else is taken off.
+// Nothing of what a backup notes on its copy of an object gets into a cluster, and nothing else is
+// taken off.
 func TestNotes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		note xptest.Option
@@ -190,7 +191,8 @@ func FuzzTreeRoundTrip(f *testing.F) {
 	})
 }
 
-// Whatever is in the place of the notes is read or refused, what is read is written and read as the same, and all of it is taken off.
+// Whatever is in the place of the notes is read or refused, what is read is written and read as the
+// same, and all of it is taken off.
 func FuzzNotes(f *testing.F) {
 	for _, s := range []string{`["r.g/ns/n"]`, `[]`, `null`, `{}`, `["/","//","a//b"]`, `[1]`, `"x"`, `[{"apiVersion":"a/b","kind":"K","name":"n"}]`, `[null]`, `[{"name":1}]`} {
 		f.Add(s)

@@ -51,7 +51,8 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// What a package runs is left out by its kind; a kind that the action is not asked about would come back.
+// What a package runs is left out by its kind; a kind that the action is not asked about would come
+// back.
 func TestRuntime(t *testing.T) {
 	runtime := xp.RuntimeResources()
 	for _, kind := range []string{"deployments.apps", "services", "serviceaccounts", "clusterroles.", "clusterrolebindings."} {

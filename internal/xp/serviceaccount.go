@@ -9,15 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Managers that Crossplane's package manager writes ServiceAccounts with (crossplane internal/controller/pkg/runtime): by the name of its program, and from
-// v2.4 on by one of its own.
+// Managers that Crossplane's package manager writes ServiceAccounts with (crossplane
+// internal/controller/pkg/runtime): by the name of its program, and from v2.4 on by one of its own.
 const (
 	managerCrossplane = "crossplane"
 	managerRuntime    = "pkg.crossplane.io/runtime"
 )
 
-// AddedSettings names what others than Crossplane have put on the ServiceAccount that a package runs with, such as the role that its provider has in a cloud;
-// none for anything else. Crossplane leaves it there, and does not make it again.
+// AddedSettings names what others than Crossplane have put on the ServiceAccount that a package
+// runs with, such as the role that its provider has in a cloud; none for anything else. Crossplane
+// leaves it there, and does not make it again.
 func AddedSettings(u *unstructured.Unstructured) []string {
 	if c, _ := Controller(u); !isCore(u, "ServiceAccount") || !isPackageRevisionKind(schema.FromAPIVersionAndKind(c.APIVersion, c.Kind)) {
 		return nil
@@ -49,15 +50,17 @@ func AddedSettings(u *unstructured.Unstructured) []string {
 	return added
 }
 
-// IsNamedAfterRevision reports whether the ServiceAccount of a package is called as its revision, which is what Crossplane calls it unless a
-// DeploymentRuntimeConfig has a name for it: that of another revision is called otherwise then.
+// IsNamedAfterRevision reports whether the ServiceAccount of a package is called as its revision,
+// which is what Crossplane calls it unless a DeploymentRuntimeConfig has a name for it: that of
+// another revision is called otherwise then.
 func IsNamedAfterRevision(serviceAccount *unstructured.Unstructured) bool {
 	c, ok := Controller(serviceAccount)
 
 	return ok && c.Name == serviceAccount.GetName()
 }
 
-// isToolKey reports whether a label or annotation is of Crossplane, Velero or kubectl, which keep their own records in it.
+// isToolKey reports whether a label or annotation is of Crossplane, Velero or kubectl, which keep
+// their own records in it.
 func isToolKey(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	for _, tool := range []string{"crossplane.io", "velero.io", "kubectl.kubernetes.io"} {
@@ -69,7 +72,8 @@ func isToolKey(key string) bool {
 	return false
 }
 
-// isWrittenByCrossplane reports whether Crossplane has written an entry of the metadata, as it does what a DeploymentRuntimeConfig has.
+// isWrittenByCrossplane reports whether Crossplane has written an entry of the metadata, as it does
+// what a DeploymentRuntimeConfig has.
 func isWrittenByCrossplane(u *unstructured.Unstructured, field, key string) bool {
 	v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
 	entries, _ := v.([]any)

@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// SkipReason reports whether u, as it was backed up, is something that the control plane makes anew by itself and that does harm when it is
-// restored. It returns the reason for a person, "" for anything else. A package revision is rebuilt only if its package says so, see
-// ActivatesManually.
+// SkipReason reports whether u, as it was backed up, is something that the control plane makes anew
+// by itself and that does harm when it is restored. It returns the reason for a person, "" for
+// anything else. A package revision is rebuilt only if its package says so, see ActivatesManually.
 func SkipReason(u *unstructured.Unstructured) string {
 	group, kind := u.GroupVersionKind().Group, u.GetKind()
 	switch {
@@ -25,8 +25,9 @@ func SkipReason(u *unstructured.Unstructured) string {
 	}
 }
 
-// madeForPackage reports whether a Kubernetes object is what runs a package, or RBAC for a package or an XRD. What of Crossplane's a package
-// brings, such as XRDs and Compositions, is taken over by the package when it is installed.
+// madeForPackage reports whether a Kubernetes object is what runs a package, or RBAC for a package
+// or an XRD. What of Crossplane's a package brings, such as XRDs and Compositions, is taken over by
+// the package when it is installed.
 func madeForPackage(u *unstructured.Unstructured) string {
 	owner := &unstructured.Unstructured{}
 	c, _ := Controller(u)
@@ -48,8 +49,8 @@ func madeForPackage(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// ActivatesManually reports whether a package's revisions are activated by a person: what the package manager makes anew stays inactive then, so the
-// revisions must come back as they were.
+// ActivatesManually reports whether a package's revisions are activated by a person: what the
+// package manager makes anew stays inactive then, so the revisions must come back as they were.
 func ActivatesManually(pkg *unstructured.Unstructured) bool {
 	s, _, _ := unstructured.NestedString(pkg.Object, "spec", "revisionActivationPolicy")
 

@@ -12,10 +12,12 @@ import (
 // UnknownConditions is the TrueConditions of what a backup says nothing of.
 const UnknownConditions TrueConditions = "?"
 
-// A TrueConditions names the conditions of a composed resource that were True when it was backed up, such as "Ready,Synced".
+// A TrueConditions names the conditions of a composed resource that were True when it was backed
+// up, such as "Ready,Synced".
 type TrueConditions string
 
-// TrueConditionsOf returns the conditions of u that are True, of those that say how Crossplane and functions find it.
+// TrueConditionsOf returns the conditions of u that are True, of those that say how Crossplane and
+// functions find it.
 func TrueConditionsOf(u *unstructured.Unstructured) TrueConditions {
 	var well []string
 	for _, t := range []string{ConditionReady, ConditionSynced} {
@@ -40,7 +42,8 @@ func (w TrueConditions) Missing(u *unstructured.Unstructured) []string {
 	})
 }
 
-// SetSavedConditions writes how well each composed resource is onto the backup's copy of an XR, as SetRestoreFirst does.
+// SetSavedConditions writes how well each composed resource is onto the backup's copy of an XR, as
+// SetRestoreFirst does.
 func SetSavedConditions(u *unstructured.Unstructured, composed []*unstructured.Unstructured) {
 	list := make([]any, len(composed))
 	for i, c := range composed {
@@ -53,7 +56,8 @@ func SetSavedConditions(u *unstructured.Unstructured, composed []*unstructured.U
 	setField(u, FieldConditions, list)
 }
 
-// SavedConditions returns how well each of the refs was, in their order, from what SetSavedConditions wrote; nil if there is nothing that can be read.
+// SavedConditions returns how well each of the refs was, in their order, from what
+// SetSavedConditions wrote; nil if there is nothing that can be read.
 func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions {
 	list, ok, err := field(u, FieldConditions)
 	if err != nil || !ok {
@@ -83,9 +87,10 @@ func SavedConditions(u *unstructured.Unstructured, refs []Ref) []TrueConditions 
 	return found
 }
 
-// NeededStatus returns the fields of the status of u, as it was backed up, that nothing writes anew before somebody reads them: those that
-// functions have written on an XR, and may read at the next reconcile, all of what an XR composed if its provider or Crossplane had not
-// reconciled it, and where upjet finds the external resource of an MR.
+// NeededStatus returns the fields of the status of u, as it was backed up, that nothing writes anew
+// before somebody reads them: those that functions have written on an XR, and may read at the next
+// reconcile, all of what an XR composed if its provider or Crossplane had not reconciled it, and
+// where upjet finds the external resource of an MR.
 func NeededStatus(u *unstructured.Unstructured) []string {
 	status, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
 	fields, _ := status.(map[string]any)
@@ -101,7 +106,8 @@ func NeededStatus(u *unstructured.Unstructured) []string {
 	return slices.DeleteFunc(names, isCrossplaneStatus)
 }
 
-// isCrossplaneStatus reports whether Crossplane itself writes a field of the status of XRs (crossplane-runtime pkg/xcrd/schemas.go).
+// isCrossplaneStatus reports whether Crossplane itself writes a field of the status of XRs
+// (crossplane-runtime pkg/xcrd/schemas.go).
 func isCrossplaneStatus(name string) bool {
 	switch name {
 	case "conditions", "connectionDetails", "claimConditionTypes", "lastHandledReconcileAt", "crossplane":

@@ -8,7 +8,8 @@ import (
 // Used returns what a Usage protects; ok is false if its selector has found nothing yet.
 func Used(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "of") }
 
-// User returns what a Usage protects something for; ok is false if that is nothing, or its selector has found nothing yet.
+// User returns what a Usage protects something for; ok is false if that is nothing, or its selector
+// has found nothing yet.
 func User(usage *unstructured.Unstructured) (Ref, bool) { return usageRef(usage, "by") }
 
 func usageRef(usage *unstructured.Unstructured, field string) (Ref, bool) {
@@ -38,7 +39,8 @@ func Protected(usage *unstructured.Unstructured) string {
 	return used.String()
 }
 
-// UsageKinds are the kinds of which IsUsage knows objects. No version of Crossplane serves all of them.
+// UsageKinds are the kinds of which IsUsage knows objects. No version of Crossplane serves all of
+// them.
 func UsageKinds() []schema.GroupKind {
 	return []schema.GroupKind{
 		{Group: GroupProtection, Kind: "Usage"},
@@ -47,7 +49,8 @@ func UsageKinds() []schema.GroupKind {
 	}
 }
 
-// Replays reports whether Crossplane deletes what the Usage protects when the Usage goes, if somebody has tried to in the meantime.
+// Replays reports whether Crossplane deletes what the Usage protects when the Usage goes, if
+// somebody has tried to in the meantime.
 func Replays(usage *unstructured.Unstructured) bool {
 	replays, _, _ := unstructured.NestedBool(usage.Object, "spec", "replayDeletion")
 
@@ -59,9 +62,10 @@ func HasDeletionAttempt(u *unstructured.Unstructured) bool {
 	return HasAnnotation(u, AnnotationDeletionAttempt)
 }
 
-// ClearUsage returns the command that takes a Usage away without anything else. As long as it has the label of a composite Crossplane waits for what
-// uses the used object to be gone (crossplane internal/controller/protection/usage), which for a Usage that was left behind is never; and one with
-// replayDeletion would take what it protects with it.
+// ClearUsage returns the command that takes a Usage away without anything else. As long as it has
+// the label of a composite Crossplane waits for what uses the used object to be gone (crossplane
+// internal/controller/protection/usage), which for a Usage that was left behind is never; and one
+// with replayDeletion would take what it protects with it.
 func ClearUsage(usage *unstructured.Unstructured) string {
 	var commands []Command
 	if used, ok := Used(usage); ok && Replays(usage) {

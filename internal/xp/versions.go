@@ -16,10 +16,12 @@ var KindCRD = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v
 // Versions are what a CRD says of the versions of its kind.
 type Versions struct {
 	Kind schema.GroupKind
-	// Stored is the version in which the API server stores new objects, and Served are those in which it has any.
+	// Stored is the version in which the API server stores new objects, and Served are those in
+	// which it has any.
 	Stored string
 	Served []string
-	// Webhook names what converts between them: the Service or the URL; "" if nothing has to be asked for that.
+	// Webhook names what converts between them: the Service or the URL; "" if nothing has to be
+	// asked for that.
 	Webhook string
 	// Provider names what the CRD belongs to, which serves the webhook; "" if nothing says so.
 	Provider string
@@ -56,7 +58,8 @@ func VersionsFrom(crd *unstructured.Unstructured) Versions {
 	return v
 }
 
-// providerOf names the package or XRD that a CRD belongs to. A package owns it beside the revision that controls it.
+// providerOf names the package or XRD that a CRD belongs to. A package owns it beside the revision
+// that controls it.
 func providerOf(crd *unstructured.Unstructured) string {
 	owners := crd.GetOwnerReferences()
 	for _, kind := range []string{"Provider", "Configuration", "ProviderRevision", "ConfigurationRevision", "CompositeResourceDefinition"} {
@@ -81,8 +84,9 @@ func (v Versions) Server() string {
 	return cmp.Or(v.Provider, fmt.Sprintf("what installs the CRD of %s", v.Kind))
 }
 
-// IsConversion reports whether an error says that objects could not be converted between the versions of their kind (apiextensions-apiserver
-// pkg/apiserver/conversion/webhook_converter.go). It says nothing of whether there are any.
+// IsConversion reports whether an error says that objects could not be converted between the
+// versions of their kind (apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go).
+// It says nothing of whether there are any.
 func IsConversion(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "conversion webhook for ")
 }

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Backup returns a backup of the objects as Velero writes it: a gzip'd tarball with each of them twice, once below its version.
+// Backup returns a backup of the objects as Velero writes it: a gzip'd tarball with each of them
+// twice, once below its version.
 func Backup(objects ...*unstructured.Unstructured) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

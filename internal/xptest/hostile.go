@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// Zoo returns one of each kind of object that means something to this plugin, as they are in a cluster in which all belong together.
+// Zoo returns one of each kind of object that means something to this plugin, as they are in a
+// cluster in which all belong together.
 func Zoo() []*unstructured.Unstructured {
 	const hold = "velero.crossplane.x-k8s.io/hold"
 	const mark = `{"restore":"velero/monday","since":"2026-01-02T03:04:05Z","reason":"r","paused":"false","pinned":true,"compositionUpdatePolicy":"Automatic",` +
@@ -66,7 +67,8 @@ func Zoo() []*unstructured.Unstructured {
 	}
 }
 
-// Hostile returns JSON merge patches that make of an object what somebody may hope to break this plugin with.
+// Hostile returns JSON merge patches that make of an object what somebody may hope to break this
+// plugin with.
 func Hostile() []string {
 	ref := func(namespace, name string) string {
 		return `{"apiVersion":"cloud.example.org/v1alpha1","kind":"Bucket","namespace":"` + namespace + `","name":"` + name + `"}`
@@ -114,7 +116,8 @@ func Hostile() []string {
 // beings are a claim, XRs and MRs of the Zoo, which come first there.
 func beings() []*unstructured.Unstructured { return Zoo()[:5] }
 
-// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its own claim, XR and owner and composes itself.
+// selfish returns a JSON merge patch that makes of u a claim, an XR and an MR at once, which is its
+// own claim, XR and owner and composes itself.
 func selfish(u *unstructured.Unstructured) string {
 	of := ref(u, true)
 	owner := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "name": u.GetName(), "uid": string(u.GetUID()), "controller": true}
@@ -132,7 +135,8 @@ func selfish(u *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// Patched returns one of the Zoo with a JSON merge patch applied, as it is decoded from JSON; ok is false if that is no object of Kubernetes' any more.
+// Patched returns one of the Zoo with a JSON merge patch applied, as it is decoded from JSON; ok is
+// false if that is no object of Kubernetes' any more.
 func Patched(animal uint8, patch []byte) (u *unstructured.Unstructured, ok bool) {
 	var p map[string]any
 	if err := json.Unmarshal(patch, &p); err != nil {
@@ -150,7 +154,8 @@ func Patched(animal uint8, patch []byte) (u *unstructured.Unstructured, ok bool)
 	return u, ok
 }
 
-// Seeds calls the function with each of Hostile and some of the Zoo for it, so that each of the Zoo has its share, and with those that refer to themselves.
+// Seeds calls the function with each of Hostile and some of the Zoo for it, so that each of the Zoo
+// has its share, and with those that refer to themselves.
 func Seeds(add func(animal uint8, patch []byte)) {
 	zoo := len(Zoo())
 	for n, patch := range Hostile() {

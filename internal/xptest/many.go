@@ -19,10 +19,11 @@ const (
 	noise        = 30 // CRDs of other people.
 )
 
-// Many writes a backup with so many objects, at least 100, as Velero writes it: XRs of both schemas, half of them with claims, each with ten MRs, their
-// connection Secrets, ConfigMaps and Events, and the XRDs, Compositions, CompositionRevisions and CRDs of all of these. Objects are as long as those of a
-// real cluster, with managedFields and status. In one tree of fifty an MR has no external-name, and in one of seventy an MR is missing. The same number gives
-// the same backup.
+// Many writes a backup with so many objects, at least 100, as Velero writes it: XRs of both
+// schemas, half of them with claims, each with ten MRs, their connection Secrets, ConfigMaps and
+// Events, and the XRDs, Compositions, CompositionRevisions and CRDs of all of these. Objects are as
+// long as those of a real cluster, with managedFields and status. In one tree of fifty an MR has no
+// external-name, and in one of seventy an MR is missing. The same number gives the same backup.
 func Many(to io.Writer, objects int) error {
 	z := gzip.NewWriter(to)
 	m := &many{tar: tar.NewWriter(z), left: objects}
@@ -157,7 +158,8 @@ func replacer(tree int, namespace, kind, apiVersion string) *strings.Replacer {
 		"$revision", strconv.Itoa(tree/perRevision))
 }
 
-// tree writes an XR and what belongs to it: every other one has the schema of Crossplane v1 and a claim.
+// tree writes an XR and what belongs to it: every other one has the schema of Crossplane v1 and a
+// claim.
 func (m *many) tree(n int) {
 	namespace := "team-" + strconv.Itoa(n/perNamespace)
 	claimed := n%2 == 1

@@ -1,6 +1,7 @@
 package xptest
 
-// What Many writes, as an API server returns it and this plugin's backup leaves it. Words with a dollar are filled in.
+// What Many writes, as an API server returns it and this plugin's backup leaves it. Words with a
+// dollar are filled in.
 const (
 	manyFieldsComposed = `"managedFields":[{"apiVersion":"$group/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":` +
 		`{"f:crossplane.io/composition-resource-name":{}},"f:generateName":{},"f:labels":{"f:crossplane.io/composite":{}},"f:ownerReferences":` +

@@ -1,5 +1,6 @@
-// Package xptest builds Crossplane's objects for tests, as the API server returns them: what is decoded from JSON and nothing else. Every
-// object has a UID of its own unless it is given one. Nothing but tests imports it.
+// Package xptest builds Crossplane's objects for tests, as the API server returns them: what is
+// decoded from JSON and nothing else. Every object has a UID of its own unless it is given one.
+// Nothing but tests imports it.
 package xptest
 
 import (
@@ -43,7 +44,8 @@ func Object(apiVersion, kind, namespace, name string, o ...Option) *unstructured
 	return u
 }
 
-// XR returns an XR with the schema of Crossplane v1, which v2 calls LegacyCluster. Crossplane has reconciled it.
+// XR returns an XR with the schema of Crossplane v1, which v2 calls LegacyCluster. Crossplane has
+// reconciled it.
 func XR(name string, o ...Option) *unstructured.Unstructured {
 	return Object(LegacyVersion, LegacyKind, "", name, append([]Option{
 		Finalizers(xp.FinalizerComposite),
@@ -110,7 +112,8 @@ func compositeType(xr *unstructured.Unstructured) Option {
 	return Field(map[string]any{"apiVersion": xr.GetAPIVersion(), "kind": xr.GetKind()}, "spec", "compositeTypeRef")
 }
 
-// ManagedDefinition returns the ManagedResourceDefinition of an MR's kind, of which the resource is called plural. It is active.
+// ManagedDefinition returns the ManagedResourceDefinition of an MR's kind, of which the resource is
+// called plural. It is active.
 func ManagedDefinition(plural string, mr *unstructured.Unstructured, o ...Option) *unstructured.Unstructured {
 	gvk := mr.GroupVersionKind()
 

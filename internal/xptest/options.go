@@ -87,7 +87,8 @@ func Deleting() Option {
 	return Field("2026-01-02T03:04:05Z", "metadata", "deletionTimestamp")
 }
 
-// Tree sets the list of what must come back before the object, as the backup's copy of it has it: "resource.group/namespace/name" each.
+// Tree sets the list of what must come back before the object, as the backup's copy of it has it:
+// "resource.group/namespace/name" each.
 func Tree(items ...string) Option {
 	list := make([]any, 0, len(items))
 	for _, i := range items {
@@ -97,7 +98,8 @@ func Tree(items ...string) Option {
 	return Field(list, "metadata", xp.FieldRestoreFirst)
 }
 
-// Published says that the backup has the connection secret of the object, as the backup's copy of it does.
+// Published says that the backup has the connection secret of the object, as the backup's copy of
+// it does.
 func Published() Option { return Field(true, "metadata", xp.FieldPublished) }
 
 // Dangling sets the refs that a restore must not wait for, as the backup's copy of an XR has them.
@@ -144,7 +146,8 @@ func OfXR(xr *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) { Field(ref(xr, false), "spec", "resourceRef")(u) }
 }
 
-// ControlledBy makes the owner the object's controller, and the object a composed one of it if it is an XR.
+// ControlledBy makes the owner the object's controller, and the object a composed one of it if it
+// is an XR.
 func ControlledBy(owner *unstructured.Unstructured) Option {
 	return func(u *unstructured.Unstructured) {
 		OwnedBy(metav1.OwnerReference{
@@ -172,12 +175,14 @@ func PublishesTo(namespace, name string) Option {
 	return Field(m, "spec", "writeConnectionSecretToRef")
 }
 
-// StoresTo has the object publish its connection details under a name with the StoreConfig of another.
+// StoresTo has the object publish its connection details under a name with the StoreConfig of
+// another.
 func StoresTo(config, name string) Option {
 	return Field(map[string]any{"name": name, "configRef": map[string]any{"name": config}}, "spec", "publishConnectionDetailsTo")
 }
 
-// Stored says which Secret of the backup the object has published with a secret store, as the backup's copy of it does.
+// Stored says which Secret of the backup the object has published with a secret store, as the
+// backup's copy of it does.
 func Stored(namespace, name string) Option {
 	return Field(map[string]any{"namespace": namespace, "name": name}, "metadata", xp.FieldStored)
 }

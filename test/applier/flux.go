@@ -37,7 +37,8 @@ func (f *flux) apply(ctx context.Context, manifest, _ *unstructured.Unstructured
 	return err //nolint:wrapcheck // Whoever calls says what can't be applied.
 }
 
-// prune deletes as the garbage collection of kustomize-controller does (kustomization_controller.go, prune).
+// prune deletes as the garbage collection of kustomize-controller does
+// (kustomization_controller.go, prune).
 func (f *flux) prune(ctx context.Context, live *unstructured.Unstructured) error {
 	_, err := f.manager.DeleteAll(ctx, []*unstructured.Unstructured{live}, ssa.DeleteOptions{
 		PropagationPolicy: metav1.DeletePropagationBackground,
@@ -48,7 +49,8 @@ func (f *flux) prune(ctx context.Context, live *unstructured.Unstructured) error
 	return err //nolint:wrapcheck // Whoever calls says what can't be pruned.
 }
 
-// fluxOptions are those of kustomize-controller (fluxcd/kustomize-controller internal/controller/kustomization_controller.go, apply).
+// fluxOptions are those of kustomize-controller (fluxcd/kustomize-controller
+// internal/controller/kustomization_controller.go, apply).
 func fluxOptions() ssa.ApplyOptions {
 	options := ssa.DefaultApplyOptions()
 	options.ExclusionSelector = map[string]string{fluxGroup + "/reconcile": "disabled", fluxGroup + "/ssa": "ignore"}

@@ -1,5 +1,6 @@
-// The applier command applies manifests again and again, as whoever has them in Git does: Flux and Argo CD with their own code, and kubectl as the command that
-// it is. It prints a line for each object that it has applied: "free" or "held", after what it found on it, and the object's name.
+// The applier command applies manifests again and again, as whoever has them in Git does: Flux and
+// Argo CD with their own code, and kubectl as the command that it is. It prints a line for each
+// object that it has applied: "free" or "held", after what it found on it, and the object's name.
 package main
 
 import (
@@ -61,7 +62,8 @@ type applier interface {
 	apply(ctx context.Context, manifest, live *unstructured.Unstructured) error
 }
 
-// A pruner deletes what is live and was applied before, and is not in Git any more. It does not wait until that is gone.
+// A pruner deletes what is live and was applied before, and is not in Git any more. It does not
+// wait until that is gone.
 type pruner interface {
 	prune(ctx context.Context, live *unstructured.Unstructured) error
 }

@@ -9,7 +9,8 @@ import (
 // A Figure is something that was measured, and what it is to be.
 type Figure struct {
 	Name string
-	// Target as a person reads it, "" if there is none; what was measured meets it if it is not more than Limit.
+	// Target as a person reads it, "" if there is none; what was measured meets it if it is not
+	// more than Limit.
 	Target string
 	Limit  float64
 	Unit   string

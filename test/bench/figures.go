@@ -11,13 +11,15 @@ import (
 const (
 	megabyte = 1 << 20
 
-	// flat is how much more memory something that does not grow may take at the larger size, since a garbage collector is never quite the same.
+	// flat is how much more memory something that does not grow may take at the larger size, since
+	// a garbage collector is never quite the same.
 	flat = 1.25
 	// slack is how much more than in proportion the cost may grow.
 	slack = 1.1
 )
 
-// Figures are all that there is a target for, in the order of the issue that set them, and what else tells something, whether they were measured or not.
+// Figures are all that there is a target for, in the order of the issue that set them, and what
+// else tells something, whether they were measured or not.
 func (r *Results) Figures(s Sizes) []Figure {
 	trees := fmt.Sprintf("%d XRs x %d MRs", s.XRs, s.MRs)
 

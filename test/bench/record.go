@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/bench/chart"
 )
 
-// A Record has each figure as it was measured last, so that a run which measures some of them leaves the others as they are.
+// A Record has each figure as it was measured last, so that a run which measures some of them
+// leaves the others as they are.
 type Record struct {
 	Sizes Sizes `json:"sizes"`
 	Rows  []Row `json:"figures"`
@@ -38,7 +39,8 @@ type Origin struct {
 	Machine string `json:"machine"`
 }
 
-// ReadRecord reads the Record of these sizes. It is empty if there is none in the file, or one of other sizes.
+// ReadRecord reads the Record of these sizes. It is empty if there is none in the file, or one of
+// other sizes.
 func ReadRecord(path string, s Sizes) (*Record, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

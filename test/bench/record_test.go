@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What one run has measured stays when the next measures something else, each with where it comes from.
+// What one run has measured stays when the next measures something else, each with where it comes
+// from.
 func TestRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "performance.json")
 	runs := []struct {

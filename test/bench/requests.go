@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Requests says who has asked the API server for what while items were restored, once with the plugin and once without, as a table for docs/performance.md.
+// Requests says who has asked the API server for what while items were restored, once with the
+// plugin and once without, as a table for docs/performance.md.
 func (r *Results) Requests() string {
 	if len(r.Restores) == 0 {
 		return ""

@@ -11,7 +11,8 @@ type Restores struct {
 	Alone  *lab.Restore `json:"alone"`
 }
 
-// Inspections are two of the same file: by inspect, and by a program that reads and decodes it and does nothing else.
+// Inspections are two of the same file: by inspect, and by a program that reads and decodes it and
+// does nothing else.
 type Inspections struct {
 	Inspect *meter.Run `json:"inspect"`
 	Decode  *meter.Run `json:"decode"`
@@ -31,7 +32,8 @@ type Growth struct {
 	Grown *lab.Grown
 }
 
-// Peak is the most memory that a process of the plugin has had, in bytes; zero if nothing was measured.
+// Peak is the most memory that a process of the plugin has had, in bytes; zero if nothing was
+// measured.
 func (g Growth) Peak() float64 {
 	var most int64
 	if g.Held != nil {

@@ -28,7 +28,8 @@ type Runner struct {
 	Ledger *ledger.Ledger
 	// Of is the plugin that is measured.
 	Of string
-	// Plugin and Self are the paths of the plugin and of this program, which decodes a file if its first argument is DecodeCommand.
+	// Plugin and Self are the paths of the plugin and of this program, which decodes a file if its
+	// first argument is DecodeCommand.
 	Plugin, Self string
 	// Open starts the Lab. It is called when something is to be measured that needs one.
 	Open func(ctx context.Context) (*lab.Lab, error)
@@ -39,10 +40,12 @@ type Runner struct {
 	results Results
 }
 
-// DecodeCommand is the first argument with which the program that measures is the one that inspect is compared with.
+// DecodeCommand is the first argument with which the program that measures is the one that inspect
+// is compared with.
 const DecodeCommand = "decode"
 
-// Run measures the stages that are named, or all, and returns all results, also those of other stages that are kept from before.
+// Run measures the stages that are named, or all, and returns all results, also those of other
+// stages that are kept from before.
 func (r *Runner) Run(ctx context.Context, only []string) (*Results, error) {
 	for _, name := range only {
 		if !slices.Contains(Names(), name) {

@@ -1,5 +1,5 @@
-// Package bench measures what the plugin costs, on the real stack, and compares that with what it may cost. Each figure has a function that takes it from
-// what was measured.
+// Package bench measures what the plugin costs, on the real stack, and compares that with what it
+// may cost. Each figure has a function that takes it from what was measured.
 package bench
 
 import (
@@ -9,7 +9,8 @@ import (
 
 // Sizes say how much is measured.
 type Sizes struct {
-	// XRs is how many composite resources there are, and MRs how many managed resources each of them composes.
+	// XRs is how many composite resources there are, and MRs how many managed resources each of
+	// them composes.
 	XRs int `json:"xrs"`
 	MRs int `json:"mrs"`
 	// Pairs is how often each two things are measured that are compared.

@@ -28,7 +28,8 @@ func numbered(name string, n int) []string {
 	return names
 }
 
-// about is how long it takes to restore that many objects at Velero's limit of 100 requests per second, and to get ready for that.
+// about is how long it takes to restore that many objects at Velero's limit of 100 requests per
+// second, and to get ready for that.
 func about(items, calls int) time.Duration {
 	const ready = 20 * time.Second
 

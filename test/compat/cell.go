@@ -1,4 +1,5 @@
-// Package compat loses and restores a cluster with each combination of versions that there is, and writes down what came of it.
+// Package compat loses and restores a cluster with each combination of versions that there is, and
+// writes down what came of it.
 package compat
 
 import (
@@ -11,7 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A Cell is a combination of minor versions. No minor is one of two programs, so a minor alone says whose it is.
+// A Cell is a combination of minor versions. No minor is one of two programs, so a minor alone says
+// whose it is.
 type Cell struct {
 	Velero, Crossplane, Kubernetes string
 }

@@ -12,7 +12,8 @@ import (
 // tolerance is how long a control waits for what may never come.
 const tolerance = time.Minute
 
-// control restores each scene with Velero alone and counts what became of it. What is never Ready, or not there, is part of the damage.
+// control restores each scene with Velero alone and counts what became of it. What is never Ready,
+// or not there, is part of the damage.
 func (u *upgrade) control(ctx context.Context, c *stack.Cluster) (*drill.Recovery, error) {
 	began := time.Now()
 	for _, s := range u.scenes {

@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Side is the minor versions of Velero, Crossplane and Kubernetes on one side of a restore. Without a Kubernetes it has that of all other tests.
+// A Side is the minor versions of Velero, Crossplane and Kubernetes on one side of a restore.
+// Without a Kubernetes it has that of all other tests.
 type Side struct {
 	Velero, Crossplane, Kubernetes string
 }
@@ -22,7 +23,8 @@ type Pair struct {
 	Alone bool
 }
 
-// Pairs are those that an upgrade of Crossplane, Velero or Kubernetes can make, and one step back between minors of Crossplane v2. All else is the newest.
+// Pairs are those that an upgrade of Crossplane, Velero or Kubernetes can make, and one step back
+// between minors of Crossplane v2. All else is the newest.
 func Pairs() []Pair {
 	var pairs []Pair
 	vs, xs := minors(veleros()), minors(crossplanes())
@@ -61,8 +63,8 @@ func Controls() []Pair {
 	return controls
 }
 
-// OnlyPairs are those that are named by the two minors that differ, such as v1.20-v2.3, or v1.20-v2.4-alone for a control; all if none is named. It fails
-// if one is no pair.
+// OnlyPairs are those that are named by the two minors that differ, such as v1.20-v2.3, or
+// v1.20-v2.4-alone for a control; all if none is named. It fails if one is no pair.
 func OnlyPairs(names []string) ([]Pair, error) {
 	all := append(Pairs(), Controls()...)
 	if len(names) == 0 {

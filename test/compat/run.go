@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// instances is how many there are in each cluster: more than one, so that one could be mistaken for another.
+// instances is how many there are in each cluster: more than one, so that one could be mistaken for
+// another.
 const instances = 3
 
 // A Result is what came of a cell or a pair.
@@ -41,10 +42,12 @@ type Case interface {
 	judge(r *drill.Recovery) error
 }
 
-// A Runner runs cells or pairs, and keeps the results of those that are as they should be. Others are run again the next time.
+// A Runner runs cells or pairs, and keeps the results of those that are as they should be. Others
+// are run again the next time.
 type Runner[C Case] struct {
 	Ledger *ledger.Ledger
-	// Source is what the plugin is built from. What was run with another is run again if it is wanted, and else shows with its commit.
+	// Source is what the plugin is built from. What was run with another is run again if it is
+	// wanted, and else shows with its commit.
 	Source string
 	// Commit is the one that is checked out.
 	Commit string
@@ -55,7 +58,8 @@ type Runner[C Case] struct {
 	Play func(ctx context.Context, c C, out io.Writer) (*drill.Recovery, error)
 }
 
-// Run runs the wanted ones of which there is no result with this plugin, and returns the results of all that have one of the same versions.
+// Run runs the wanted ones of which there is no result with this plugin, and returns the results of
+// all that have one of the same versions.
 func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
 	results := map[C]Result{}
 	for i, c := range wanted {
@@ -92,7 +96,8 @@ func (r *Runner[C]) Run(ctx context.Context, wanted []C) (map[C]Result, error) {
 	return results, nil
 }
 
-// Missing are those of the wanted ones of which there is no result of the same versions, with whatever plugin.
+// Missing are those of the wanted ones of which there is no result of the same versions, with
+// whatever plugin.
 func (r *Runner[C]) Missing(wanted []C) ([]C, error) {
 	var missing []C
 	for _, c := range wanted {
@@ -147,7 +152,8 @@ func judge(r *drill.Recovery) error {
 	return errors.New(strings.Join(append(wrong, r.Wrong...), "; "))
 }
 
-// Play loses a cluster of the cell's versions and restores into another. Programs that are missing are built.
+// Play loses a cluster of the cell's versions and restores into another. Programs that are missing
+// are built.
 func Play(ctx context.Context, c Cell, out io.Writer) (recovery *drill.Recovery, err error) {
 	options := c.Options()
 	set, err := build.Ensure(ctx, out, stack.Programs(options)...)

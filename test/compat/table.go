@@ -38,7 +38,8 @@ func Section(results map[Cell]Result, machine string, now time.Time) string {
 	return b.String()
 }
 
-// PairSection is what is written into docs/compatibility.md of the pairs: a row for each version that is restored into.
+// PairSection is what is written into docs/compatibility.md of the pairs: a row for each version
+// that is restored into.
 func PairSection(results map[Pair]Result, machine string, now time.Time) string {
 	var b strings.Builder
 	sound := 0

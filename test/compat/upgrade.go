@@ -41,7 +41,8 @@ type scene struct {
 	ledger  *drill.Ledger
 }
 
-// PlayPair loses a cluster of a pair's source versions and restores all scenes into one of its target versions. Programs that are missing are built.
+// PlayPair loses a cluster of a pair's source versions and restores all scenes into one of its
+// target versions. Programs that are missing are built.
 func PlayPair(ctx context.Context, p Pair, out io.Writer) (recovery *drill.Recovery, err error) {
 	return PlayScenes(ctx, p, out)
 }
@@ -215,7 +216,8 @@ func (u *upgrade) await(ctx context.Context, c *stack.Cluster, s scene, r *drill
 	return s.AwaitReady(ctx, c)
 }
 
-// judge compares a scene with what it was. Fields that another version has, or manages, are no damage.
+// judge compares a scene with what it was. Fields that another version has, or manages, are no
+// damage.
 func (u *upgrade) judge(ctx context.Context, c *stack.Cluster, s scene, r *drill.Recovery) error {
 	after, err := s.Picture(ctx, c)
 	if err != nil {
@@ -239,7 +241,8 @@ func (u *upgrade) judge(ctx context.Context, c *stack.Cluster, s scene, r *drill
 	return u.count(ctx, s, r)
 }
 
-// inOrder returns the fields of an object with what an XR composes in one order: a pipeline has another than what v1 composed natively.
+// inOrder returns the fields of an object with what an XR composes in one order: a pipeline has
+// another than what v1 composed natively.
 func inOrder(fields any) any {
 	m, _ := fields.(map[string]any)
 	refs, _, _ := unstructured.NestedFieldNoCopy(m, "spec", "resourceRefs")
@@ -281,7 +284,8 @@ func (u *upgrade) count(ctx context.Context, s scene, r *drill.Recovery) error {
 	return nil
 }
 
-// cure wants what was composed natively to be held and to say so, with the next step, and takes that step.
+// cure wants what was composed natively to be held and to say so, with the next step, and takes
+// that step.
 func (u *upgrade) cure(ctx context.Context, c *stack.Cluster, s scene, r *drill.Recovery) error {
 	err := c.Wait(ctx, patience, "the word that "+s.Name+" needs a pipeline", func(ctx context.Context) error {
 		details, err := c.Velero(ctx, "restore", "describe", s.Name, "--details")

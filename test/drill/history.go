@@ -29,7 +29,8 @@ func (h *History) collect(w watch.Interface, prefix string) {
 	}
 }
 
-// Of returns the states of the objects of a kind, by name, each in the order in which they came to be.
+// Of returns the states of the objects of a kind, by name, each in the order in which they came to
+// be.
 func (h *History) Of(kind string) map[string][]*unstructured.Unstructured {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -46,8 +47,8 @@ func (h *History) Of(kind string) map[string][]*unstructured.Unstructured {
 	return states
 }
 
-// Version returns the resource version as a number. etcd counts all changes of a cluster in one row, so versions of two objects tell which
-// change came first.
+// Version returns the resource version as a number. etcd counts all changes of a cluster in one
+// row, so versions of two objects tell which change came first.
 func Version(u *unstructured.Unstructured) int64 {
 	n, err := strconv.ParseInt(u.GetResourceVersion(), 10, 64)
 	if err != nil {

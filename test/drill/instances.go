@@ -59,15 +59,16 @@ func (p Platform) Manifest(i int) *unstructured.Unstructured {
 	return u
 }
 
-// AwaitReady waits until there are n instances, and they, their XRs and what these compose are Ready and Synced. What a person has paused
-// is neither.
+// AwaitReady waits until there are n instances, and they, their XRs and what these compose are
+// Ready and Synced. What a person has paused is neither.
 func (p Platform) AwaitReady(ctx context.Context, c *stack.Cluster, n int) error {
 	return c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
 		return p.ready(ctx, c, n)
 	})
 }
 
-// AwaitMade is AwaitReady in a cluster where nothing was restored. It deletes what is composed twice meanwhile, and returns what that was: see Scene.Prune.
+// AwaitMade is AwaitReady in a cluster where nothing was restored. It deletes what is composed
+// twice meanwhile, and returns what that was: see Scene.Prune.
 func (p Platform) AwaitMade(ctx context.Context, c *stack.Cluster, n int) ([]string, error) {
 	var pruned []string
 	err := c.Wait(ctx, patience, fmt.Sprintf("%d environments in %s to be Ready", n, p.Namespace), func(ctx context.Context) error {
@@ -158,7 +159,8 @@ func (p Platform) Managed(ctx context.Context, c *stack.Cluster) ([]unstructured
 	return all, nil
 }
 
-// mine lists a kind: cluster-scoped objects have names that begin with an instance's, and a label with its namespace.
+// mine lists a kind: cluster-scoped objects have names that begin with an instance's, and a label
+// with its namespace.
 func (p Platform) mine(ctx context.Context, c *stack.Cluster, gvk schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	all, err := list(ctx, c, gvk, p.Namespace, "")
 	if err != nil {
@@ -189,7 +191,8 @@ func Patch(ctx context.Context, c *stack.Cluster, u *unstructured.Unstructured, 
 	return nil
 }
 
-// DeleteNamespace deletes the namespace and waits until it and everything that the instances composed is gone.
+// DeleteNamespace deletes the namespace and waits until it and everything that the instances
+// composed is gone.
 func (p Platform) DeleteNamespace(ctx context.Context, c *stack.Cluster) error {
 	namespaces, err := c.Resource(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, "")
 	if err != nil {

@@ -42,7 +42,8 @@ func (s Scene) Ledger(ctx context.Context, cloud *api.Client) (*Ledger, error) {
 	return l, nil
 }
 
-// caused reports whether a call was made for an object of this scene. The provider says which MR it calls for, as version, kind, name, UID.
+// caused reports whether a call was made for an object of this scene. The provider says which MR it
+// calls for, as version, kind, name, UID.
 func (s Scene) caused(by api.Caller) bool {
 	parts := strings.Split(by.ManagedBy, ", ")
 	if len(parts) != 4 {
@@ -55,8 +56,8 @@ func (s Scene) caused(by api.Caller) bool {
 	return strings.HasPrefix(parts[2], s.Name+"-") || strings.HasPrefix(by.Composite, s.Name+"-")
 }
 
-// Changes returns what was made for the scene, or deleted of it or of the given resources, since the entry of the cloud's journal. Crossplane takes the
-// labels off what it garbage-collects.
+// Changes returns what was made for the scene, or deleted of it or of the given resources, since
+// the entry of the cloud's journal. Crossplane takes the labels off what it garbage-collects.
 func (s Scene) Changes(ctx context.Context, cloud *api.Client, since int64, external map[string]bool) ([]api.Entry, error) {
 	entries, err := cloud.Journal(ctx, since, api.Create, api.Delete)
 	if err != nil {
@@ -68,7 +69,8 @@ func (s Scene) Changes(ctx context.Context, cloud *api.Client, since int64, exte
 	}), nil
 }
 
-// AwaitReads waits until each MR of the scene has been reconciled since the entry of the cloud's journal, so that damage would show.
+// AwaitReads waits until each MR of the scene has been reconciled since the entry of the cloud's
+// journal, so that damage would show.
 func (s Scene) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, since int64) error {
 	all, err := s.objects(ctx, c)
 	if err != nil {

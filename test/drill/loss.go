@@ -13,7 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Loss is one loss of a cluster, etcd and all, and the restore of a namespace of it into another cluster.
+// A Loss is one loss of a cluster, etcd and all, and the restore of a namespace of it into another
+// cluster.
 type Loss struct {
 	Host  *stack.Host
 	Cloud *api.Client
@@ -24,7 +25,8 @@ type Loss struct {
 	Count int
 	// Say tells how far it is.
 	Say func(format string, args ...any)
-	// Follow is called when the restore has begun, and what it returns when all is Ready; nil if nobody follows.
+	// Follow is called when the restore has begun, and what it returns when all is Ready; nil if
+	// nobody follows.
 	Follow func(ctx context.Context, target *stack.Cluster) func()
 }
 
@@ -36,7 +38,8 @@ type Recovery struct {
 	Phase string
 	// Seconds from the start of the restore until all was Ready.
 	Seconds float64
-	// Wrong is what else is not as it was: owners that are not alive, and claims and XRs with other settings.
+	// Wrong is what else is not as it was: owners that are not alive, and claims and XRs with other
+	// settings.
 	Wrong []string
 }
 
@@ -45,8 +48,9 @@ func (r *Recovery) Sound() bool {
 	return r.Outcome.Sound() && r.Phase == "Completed" && len(r.Wrong) == 0
 }
 
-// Recover makes instances, backs them up, loses the cluster, restores them, and judges by what is in the target and in the cloud. It fails if it can't
-// come so far; whatever happens, neither cluster is left.
+// Recover makes instances, backs them up, loses the cluster, restores them, and judges by what is
+// in the target and in the cloud. It fails if it can't come so far; whatever happens, neither
+// cluster is left.
 func (l *Loss) Recover(ctx context.Context) (recovery *Recovery, err error) {
 	source, err := l.cluster(ctx, "source")
 	if err != nil {

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Managers are the entries of an object's managedFields, without their times and their order: of each manager, with its operation, API version and
-// subresource, the paths of the fields that it manages. Whoever has the same Managers gets the same answers to whatever is applied.
+// Managers are the entries of an object's managedFields, without their times and their order: of
+// each manager, with its operation, API version and subresource, the paths of the fields that it
+// manages. Whoever has the same Managers gets the same answers to whatever is applied.
 type Managers map[string][]string
 
-// ManagersOf returns the Managers of an object. Its owners have their kind and name in the paths, in place of the UID that each cluster gives them anew.
+// ManagersOf returns the Managers of an object. Its owners have their kind and name in the paths,
+// in place of the UID that each cluster gives them anew.
 func ManagersOf(u *unstructured.Unstructured) Managers {
 	owners := map[string]string{}
 	for _, o := range u.GetOwnerReferences() {
@@ -50,8 +52,9 @@ func ManagersOf(u *unstructured.Unstructured) Managers {
 
 const conditionsPath = "/status/conditions"
 
-// isCrossplane reports whether an entry is one of those under which Crossplane writes the status of claims and XRs. Crossplane v2 applies the conditions of
-// an XR, and updates them too. Which of the two manages which part of a condition depends on what the other had written, and when.
+// isCrossplane reports whether an entry is one of those under which Crossplane writes the status of
+// claims and XRs. Crossplane v2 applies the conditions of an XR, and updates them too. Which of the
+// two manages which part of a condition depends on what the other had written, and when.
 func isCrossplane(entry map[string]any) bool {
 	manager, _ := entry["manager"].(string)
 
@@ -89,7 +92,8 @@ func describeEntry(entry map[string]any) string {
 	return strings.Join(words, " ")
 }
 
-// flatten adds the path of each field of a set: of one that has nothing in it, and of one that is itself in the set, which "." in it says.
+// flatten adds the path of each field of a set: of one that has nothing in it, and of one that is
+// itself in the set, which "." in it says.
 func flatten(paths map[string]bool, at string, fields map[string]any, owners map[string]string) {
 	for key, value := range fields {
 		path := at
@@ -111,16 +115,18 @@ func flatten(paths map[string]bool, at string, fields map[string]any, owners map
 // itself stands, in a field of a set, for the field.
 const itself = "."
 
-// varies reports whether a field changes hands, or comes, without a restore too. Whoever writes the first condition manages the status and the conditions, and
-// what is restored has none. Crossplane v2 says whether it listens to all events that concern an XR (Responsive) some time after the first ones. A condition
-// has a message as long as something is not well.
+// varies reports whether a field changes hands, or comes, without a restore too. Whoever writes the
+// first condition manages the status and the conditions, and what is restored has none. Crossplane
+// v2 says whether it listens to all events that concern an XR (Responsive) some time after the
+// first ones. A condition has a message as long as something is not well.
 func varies(path string) bool {
 	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`) ||
 		strings.HasPrefix(path, conditionsPath+"/") && strings.HasSuffix(path, "/message")
 }
 
-// withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a claim to its XR, and a provider into the status of what shows
-// an object; and the map that they are in, if it has nothing else.
+// withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a
+// claim to its XR, and a provider into the status of what shows an object; and the map that they
+// are in, if it has nothing else.
 func withoutVeleroFields(fields map[string]any) map[string]any {
 	kept := maps.Clone(fields)
 	maps.DeleteFunc(kept, func(key string, _ any) bool { return strings.HasPrefix(key, "f:velero.io/") })
@@ -131,7 +137,8 @@ func withoutVeleroFields(fields map[string]any) map[string]any {
 	return kept
 }
 
-// ownerNamed returns a key without what says of what sort it is, and with the kind and the name of an owner if it is that of one.
+// ownerNamed returns a key without what says of what sort it is, and with the kind and the name of
+// an owner if it is that of one.
 func ownerNamed(key, at string, owners map[string]string) string {
 	sort, text, _ := strings.Cut(key, ":")
 	if sort != "k" {

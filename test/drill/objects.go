@@ -46,7 +46,8 @@ func (p Platform) Objects(ctx context.Context, c *stack.Cluster) ([]unstructured
 	})...), nil
 }
 
-// Wishes returns what people and Crossplane want of the claims and XRs: their spec, labels and annotations, without Velero's labels, by kind and name.
+// Wishes returns what people and Crossplane want of the claims and XRs: their spec, labels and
+// annotations, without Velero's labels, by kind and name.
 func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any, error) {
 	wishes := map[string]any{}
 	kinds := p.kinds()[:1]
@@ -69,7 +70,8 @@ func (p Platform) Wishes(ctx context.Context, c *stack.Cluster) (map[string]any,
 	return wishes, nil
 }
 
-// Managers returns who manages which fields of the claims, XRs, MRs and connection secrets, by kind and name.
+// Managers returns who manages which fields of the claims, XRs, MRs and connection secrets, by kind
+// and name.
 func (p Platform) Managers(ctx context.Context, c *stack.Cluster) (map[string]Managers, error) {
 	objects, err := p.Objects(ctx, c)
 	if err != nil {
@@ -90,8 +92,8 @@ func withoutVelero(labels map[string]string) map[string]string {
 	return labels
 }
 
-// DeadOwners names the objects that have, or whose managedFields have, an owner which is not there any more, and the connection secrets
-// without an owner.
+// DeadOwners names the objects that have, or whose managedFields have, an owner which is not there
+// any more, and the connection secrets without an owner.
 func (p Platform) DeadOwners(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	objects, err := p.Objects(ctx, c)
 	if err != nil {
@@ -147,7 +149,8 @@ func deadField(entry metav1.ManagedFieldsEntry, alive map[types.UID]bool) types.
 	return ""
 }
 
-// A Print is what tells one state of an object from another; a status that is written again is none.
+// A Print is what tells one state of an object from another; a status that is written again is
+// none.
 type Print struct {
 	UID        types.UID
 	Generation int64
@@ -174,7 +177,8 @@ func (p Platform) Prints(ctx context.Context, c *stack.Cluster) (map[string]Prin
 	return prints, nil
 }
 
-// Watch collects what happens to the namespace's XRs, claims and MRs from now on, until the context is done.
+// Watch collects what happens to the namespace's XRs, claims and MRs from now on, until the context
+// is done.
 func (p Platform) Watch(ctx context.Context, c *stack.Cluster) (*History, error) {
 	h := &History{}
 	for _, kind := range p.kinds() {

@@ -22,7 +22,8 @@ type Outcome struct {
 	Duplicates int
 	// Orphans are external resources from before that no XR reaches any more.
 	Orphans int
-	// Adopted of Total slots have the same composite, MR and external resource as before, and are controlled by the XR as it is now.
+	// Adopted of Total slots have the same composite, MR and external resource as before, and are
+	// controlled by the XR as it is now.
 	Adopted, Total int
 	// Holds are XRs and claims that the plugin still holds.
 	Holds int
@@ -56,7 +57,8 @@ func (p Platform) Compare(ctx context.Context, c *stack.Cluster, cloud *api.Clie
 	if err != nil {
 		return o, fmt.Errorf("cannot read the cloud's journal: %w", err)
 	}
-	// Crossplane takes the labels off what it garbage collects, so a delete is known by its ID only.
+	// Crossplane takes the labels off what it garbage collects, so a delete is known by its ID
+	// only.
 	mine := maps.Clone(before.External)
 	for _, e := range entries {
 		switch {
@@ -119,7 +121,8 @@ func (p Platform) holds(ctx context.Context, c *stack.Cluster) (int, error) {
 	return holds, nil
 }
 
-// Held reports whether an object has a mark of the plugin that is its own. A Composition can copy that of an XR onto what it composes.
+// Held reports whether an object has a mark of the plugin that is its own. A Composition can copy
+// that of an XR onto what it composes.
 func Held(u *unstructured.Unstructured) bool {
 	for annotation, value := range u.GetAnnotations() {
 		if strings.HasPrefix(annotation, "velero.crossplane.") && !isCopied(value, u.GetName()) {
@@ -139,8 +142,8 @@ func isCopied(mark, name string) bool {
 	return json.Unmarshal([]byte(mark), &m) == nil && m.Of != "" && !strings.HasSuffix(m.Of, "/"+name)
 }
 
-// AwaitReads waits until the cloud was asked for every external resource of the record since the given entry of its journal: each MR has
-// been reconciled once more since then.
+// AwaitReads waits until the cloud was asked for every external resource of the record since the
+// given entry of its journal: each MR has been reconciled once more since then.
 func (p Platform) AwaitReads(ctx context.Context, c *stack.Cluster, cloud *api.Client, record *Record, since int64) error {
 	return c.Wait(ctx, patience, "every MR in "+p.Namespace+" to be reconciled once more", func(ctx context.Context) error {
 		entries, err := cloud.Journal(ctx, since, api.Read)

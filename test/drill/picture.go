@@ -20,7 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Picture is what a scene's objects are, without what every cluster makes anew: a restored scene's picture is the same as the original's.
+// A Picture is what a scene's objects are, without what every cluster makes anew: a restored
+// scene's picture is the same as the original's.
 type Picture map[string]Likeness
 
 // A Likeness is what of an object a restore must bring back.
@@ -29,9 +30,11 @@ type Likeness struct {
 	Finalizers          []string
 	// GenerateName is what its name was made from.
 	GenerateName string
-	// Owners are kind and name of each owner, whether it is the controller, and whether it is the one that lives now.
+	// Owners are kind and name of each owner, whether it is the controller, and whether it is the
+	// one that lives now.
 	Owners []string
-	// Fields are all that the object has beside metadata and status; of a Secret's values the digests.
+	// Fields are all that the object has beside metadata and status; of a Secret's values the
+	// digests.
 	Fields any
 	// Dead are owner UIDs in its managedFields that none of its owners has.
 	Dead types.UID

@@ -25,26 +25,30 @@ const (
 	version = "v1alpha1"
 )
 
-// A Platform is what a namespace's instances are made of: the XRD of a Crossplane version, and a Composition of the namespace's own, so that
-// a change to it is nobody else's.
+// A Platform is what a namespace's instances are made of: the XRD of a Crossplane version, and a
+// Composition of the namespace's own, so that a change to it is nobody else's.
 type Platform struct {
 	// Crossplane is the version whose schema is used.
 	Crossplane stack.Version
-	// Native composes with the patch-and-transform that is built into Crossplane v1, rather than with a function.
+	// Native composes with the patch-and-transform that is built into Crossplane v1, rather than
+	// with a function.
 	Native bool
 	// Orphan keeps the external resources when MRs are deleted.
 	Orphan bool
 	// Namespace of the instances.
 	Namespace string
-	// Prefix of the instances' names, if it is not the namespace: what is restored into another one has the names that it had.
+	// Prefix of the instances' names, if it is not the namespace: what is restored into another one
+	// has the names that it had.
 	Prefix string
 	// UpdatePolicy is the composition update policy that the instances ask for; none if it is "".
 	UpdatePolicy string
 	// Without names composed resources that the Composition leaves out.
 	Without []string
-	// Twice names composed resources that the Composition has another one of, under the name and "-2".
+	// Twice names composed resources that the Composition has another one of, under the name and
+	// "-2".
 	Twice []string
-	// Renamed names composed resources that have another name in the Composition: the name and "-renamed".
+	// Renamed names composed resources that have another name in the Composition: the name and
+	// "-renamed".
 	Renamed []string
 }
 
@@ -90,7 +94,8 @@ func (p Platform) managed() []schema.GroupVersionKind {
 	return kinds
 }
 
-// Install makes the XRD and waits until it is Established. Velero must be restarted to see the new kinds at once.
+// Install makes the XRD and waits until it is Established. Velero must be restarted to see the new
+// kinds at once.
 func (p Platform) Install(ctx context.Context, c *stack.Cluster) error {
 	root, err := build.Root()
 	if err != nil {
@@ -242,7 +247,8 @@ func (p Platform) composition() (*unstructured.Unstructured, error) {
 	return u, unstructured.SetNestedSlice(u.Object, steps, "spec", "pipeline")
 }
 
-// edit leaves out what is left out, adds what there is more of and renames what has another name, and keeps external resources if they are to be kept.
+// edit leaves out what is left out, adds what there is more of and renames what has another name,
+// and keeps external resources if they are to be kept.
 func (p Platform) edit(object map[string]any, path ...string) error {
 	resources, _, err := unstructured.NestedSlice(object, path...)
 	if err != nil {

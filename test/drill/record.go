@@ -39,7 +39,8 @@ type Record struct {
 
 var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
 
-// instanceOf returns the name of the instance that an XR belongs to: on v1 an XR has the name of its claim and a random ending.
+// instanceOf returns the name of the instance that an XR belongs to: on v1 an XR has the name of
+// its claim and a random ending.
 func (p Platform) instanceOf(composite string) string {
 	if p.v1() {
 		return generated.ReplaceAllString(composite, "")
@@ -48,7 +49,8 @@ func (p Platform) instanceOf(composite string) string {
 	return composite
 }
 
-// Record records what there is. A slot counts only if the XR references the MR and the MR's controller is the XR as it is now.
+// Record records what there is. A slot counts only if the XR references the MR and the MR's
+// controller is the XR as it is now.
 func (p Platform) Record(ctx context.Context, c *stack.Cluster, cloud *api.Client) (*Record, error) {
 	r := &Record{Slots: map[Slot]Holder{}, External: map[string]bool{}}
 	mrs, err := p.Managed(ctx, c)

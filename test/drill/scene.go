@@ -26,8 +26,9 @@ import (
 //	target.yaml     what of the platform only the target has
 //	cure.yaml       what of the platform a person mends when what is restored waits for it
 //
-// All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store, and ${n} is the number of the instance. Every
-// name must begin with the scene's name and a dash, or be made up from such a name: that is how the cloud's journal is told apart.
+// All but instances.yaml may be missing. In them ${scene} is the scene's name, ${store} is Store,
+// and ${n} is the number of the instance. Every name must begin with the scene's name and a dash,
+// or be made up from such a name: that is how the cloud's journal is told apart.
 type Scene struct {
 	// Name of the scene, and of the namespace of its instances.
 	Name string
@@ -41,14 +42,17 @@ type Scene struct {
 	Namespaces []string
 	// Store is the namespace that XRs publish their connection details to; Name if it is empty.
 	Store string
-	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back up and restore; the namespaces if empty.
+	// BackupArgs and RestoreArgs are the arguments of the velero commands that choose what to back
+	// up and restore; the namespaces if empty.
 	BackupArgs, RestoreArgs []string
-	// Drift says that the target has revisions of its own, so that an XR on Automatic runs on another one than before.
+	// Drift says that the target has revisions of its own, so that an XR on Automatic runs on
+	// another one than before.
 	Drift bool
 }
 
-// Install applies what a cluster has of the platform from the start, and waits until it is there. Velero must be restarted to see the new
-// kinds at once. The extra file is source.yaml or target.yaml.
+// Install applies what a cluster has of the platform from the start, and waits until it is there.
+// Velero must be restarted to see the new kinds at once. The extra file is source.yaml or
+// target.yaml.
 func (s Scene) Install(ctx context.Context, c *stack.Cluster, extra string) error {
 	var all []*unstructured.Unstructured
 	for _, file := range []string{"platform.yaml", extra} {
@@ -82,7 +86,8 @@ func (s Scene) Cure(ctx context.Context, c *stack.Cluster) error {
 	return s.platform(ctx, c, objects)
 }
 
-// platform applies XRDs and Compositions and waits until the XRDs are Established and Crossplane has revisions of the Compositions.
+// platform applies XRDs and Compositions and waits until the XRDs are Established and Crossplane
+// has revisions of the Compositions.
 func (s Scene) platform(ctx context.Context, c *stack.Cluster, objects []*unstructured.Unstructured) error {
 	if err := c.ApplyObjects(ctx, objects...); err != nil {
 		return err
@@ -235,8 +240,8 @@ func (s Scene) read(file string, n int) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// BackUp backs the scene up and waits until the backup is Completed. One after the other: Velero 1.18 at times leaves a second one in its queue
-// for a minute.
+// BackUp backs the scene up and waits until the backup is Completed. One after the other: Velero
+// 1.18 at times leaves a second one in its queue for a minute.
 func (s Scene) BackUp(ctx context.Context, c *stack.Cluster) error {
 	args := s.BackupArgs
 	if len(args) == 0 {
@@ -263,7 +268,8 @@ func (s Scene) StartRestore(ctx context.Context, c *stack.Cluster) error {
 	return startRestore(ctx, c, s.Name, s.Name, s.RestoreArgs...)
 }
 
-// AddOwner makes a named object of a kind an owner, but not the controller, of those of the kind that have a label.
+// AddOwner makes a named object of a kind an owner, but not the controller, of those of the kind
+// that have a label.
 func AddOwner(ctx context.Context, objects dynamic.ResourceInterface, owner, label string) error {
 	u, err := objects.Get(ctx, owner, metav1.GetOptions{})
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Prune deletes what an XR of the scene controls and does not list, and returns what that was. On a machine with much to do, Crossplane v1 composes
-// a resource twice if it reconciles an XR before it has seen its own last write, and then forgets the first. That is no concern of a backup's test.
+// Prune deletes what an XR of the scene controls and does not list, and returns what that was. On a
+// machine with much to do, Crossplane v1 composes a resource twice if it reconciles an XR before it
+// has seen its own last write, and then forgets the first. That is no concern of a backup's test.
 func (s Scene) Prune(ctx context.Context, c *stack.Cluster) ([]string, error) {
 	all, err := s.objects(ctx, c)
 	if err != nil {
@@ -41,7 +42,8 @@ func remove(ctx context.Context, c *stack.Cluster, strays []*unstructured.Unstru
 	return removed, nil
 }
 
-// strays returns what an XR of the platform controls and does not list. What it composes is looked at before it: it is listed before it is created.
+// strays returns what an XR of the platform controls and does not list. What it composes is looked
+// at before it: it is listed before it is created.
 func (p Platform) strays(ctx context.Context, c *stack.Cluster) ([]*unstructured.Unstructured, error) {
 	mrs, err := p.Managed(ctx, c)
 	if err != nil {

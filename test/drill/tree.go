@@ -33,7 +33,8 @@ func idOf(u *unstructured.Unstructured) ID {
 	return ID{Group: u.GroupVersionKind().Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// A ref names an object that another names. A cluster-scoped kind has no namespace, whatever the ref has.
+// A ref names an object that another names. A cluster-scoped kind has no namespace, whatever the
+// ref has.
 type ref struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
@@ -55,8 +56,8 @@ type walk struct {
 	forest
 }
 
-// objects returns what people made, all that can be reached from there, and whatever else of the same kinds is in the scene's namespaces or
-// says that it belongs to them.
+// objects returns what people made, all that can be reached from there, and whatever else of the
+// same kinds is in the scene's namespaces or says that it belongs to them.
 func (s Scene) objects(ctx context.Context, c *stack.Cluster) (*forest, error) {
 	instances, err := s.instances()
 	if err != nil {
@@ -125,7 +126,8 @@ func (w *walk) list(ctx context.Context, kind schema.GroupVersionKind, namespace
 	return all, err
 }
 
-// children returns what an object names as its own: a claim its XR, an XR what it composes, and each its connection secret.
+// children returns what an object names as its own: a claim its XR, an XR what it composes, and
+// each its connection secret.
 func children(u *unstructured.Unstructured) []ref {
 	var all []ref
 	if m, ok, _ := unstructured.NestedMap(u.Object, "spec", "resourceRef"); ok {
@@ -160,7 +162,8 @@ func refFrom(m map[string]any, namespace string) ref {
 	return ref{kind: schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")), namespace: namespace, name: text("name")}
 }
 
-// sweep adds what is of a kind that was found, and belongs to the scene though nothing names it: that is what damage looks like.
+// sweep adds what is of a kind that was found, and belongs to the scene though nothing names it:
+// that is what damage looks like.
 func (w *walk) sweep(ctx context.Context) error {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, u := range w.objects {
@@ -191,8 +194,8 @@ func (s Scene) has(u *unstructured.Unstructured) bool {
 	return slices.Contains(s.namespaces(), u.GetLabels()[claimNamespaceLabel]) || strings.HasPrefix(u.GetName(), s.Name+"-")
 }
 
-// AwaitReady waits until the scene is complete: all that is named is there, no hold is left, XRs, claims, MRs and Usages are Synced and Ready, and every XR
-// runs on the revision that it should.
+// AwaitReady waits until the scene is complete: all that is named is there, no hold is left, XRs,
+// claims, MRs and Usages are Synced and Ready, and every XR runs on the revision that it should.
 func (s Scene) AwaitReady(ctx context.Context, c *stack.Cluster) error {
 	return c.Wait(ctx, patience, "scene "+s.Name+" to be Ready", func(ctx context.Context) error {
 		all, err := s.objects(ctx, c)
@@ -245,7 +248,8 @@ func conditions(u *unstructured.Unstructured) []string {
 	}
 }
 
-// isComposite tells an XR by what it references. One that composes nothing is none that matters here.
+// isComposite tells an XR by what it references. One that composes nothing is none that matters
+// here.
 func isComposite(u *unstructured.Unstructured) bool {
 	refs, _ := choice(u, "resourceRefs").([]any)
 
@@ -256,7 +260,8 @@ func isManual(u *unstructured.Unstructured) bool {
 	return choice(u, "compositionUpdatePolicy") == "Manual"
 }
 
-// choice returns a field that Crossplane owns: in spec.crossplane of the modern schema, else in spec.
+// choice returns a field that Crossplane owns: in spec.crossplane of the modern schema, else in
+// spec.
 func choice(u *unstructured.Unstructured, path ...string) any {
 	for _, at := range [][]string{{"spec", "crossplane"}, {"spec"}} {
 		if v, ok, err := unstructured.NestedFieldNoCopy(u.Object, append(at, path...)...); ok && err == nil {

@@ -34,7 +34,8 @@ func (p Platform) Backup(ctx context.Context, c *stack.Cluster, name string) err
 	return nil
 }
 
-// StartRestore waits until the backup is known to the cluster and starts to restore it. More arguments go to the velero command.
+// StartRestore waits until the backup is known to the cluster and starts to restore it. More
+// arguments go to the velero command.
 func (p Platform) StartRestore(ctx context.Context, c *stack.Cluster, name, backup string, args ...string) error {
 	return startRestore(ctx, c, name, backup, args...)
 }

@@ -19,7 +19,8 @@ var (
 	policyKind = schema.GroupVersionKind{Group: "apiextensions.crossplane.io", Version: "v1alpha1", Kind: "ManagedResourceActivationPolicy"}
 )
 
-// Scenes of which the target's provider has the capability safe-start, and a kind that is not active.
+// Scenes of which the target's provider has the capability safe-start, and a kind that is not
+// active.
 const (
 	inactive  = "inactive"
 	asleep    = "asleep"
@@ -45,7 +46,8 @@ func activationScenes() map[string]*shape {
 
 func TestActivationV2(t *testing.T) { testActivation(t, stack.V2) }
 
-// testActivation loses a cluster, and restores in one whose provider has all of its kinds defined and none of them active, as one with the capability safe-start.
+// testActivation loses a cluster, and restores in one whose provider has all of its kinds defined
+// and none of them active, as one with the capability safe-start.
 func testActivation(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

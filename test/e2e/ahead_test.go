@@ -27,8 +27,9 @@ func TestAheadV2(t *testing.T) { testAhead(t, stack.V2, "v2", scenesInDoubt()) }
 
 func TestAheadV1(t *testing.T) { testAhead(t, stack.V1, "v1.20", nil) }
 
-// testAhead loses a cluster in which provider-kubernetes manages Deployments that are in the backup too, and that somebody else has scaled. A provider that comes
-// to its Object before Velero comes to the Deployment makes another. It has more scenes, of what the provider was creating.
+// testAhead loses a cluster in which provider-kubernetes manages Deployments that are in the backup
+// too, and that somebody else has scaled. A provider that comes to its Object before Velero comes
+// to the Deployment makes another. It has more scenes, of what the provider was creating.
 func testAhead(t *testing.T, version stack.Version, dir string, more map[string]*shape) {
 	t.Helper()
 	t.Parallel()
@@ -106,7 +107,8 @@ func (s *suite) deployments(t *testing.T, n *shape) []deployed {
 	return found
 }
 
-// made wants the provider to have made a Deployment for each Object of a scene that there is, or nothing if there is none.
+// made wants the provider to have made a Deployment for each Object of a scene that there is, or
+// nothing if there is none.
 func (s *suite) made(ctx context.Context, n *shape) error {
 	objects, err := list(ctx, s.target, kindObject, "", "")
 	if err != nil {
@@ -125,7 +127,8 @@ func (s *suite) made(ctx context.Context, n *shape) error {
 	return nil
 }
 
-// testReversed is the control: Velero alone restores the Objects before the Deployments, as somebody can have it do, and what people have set is lost.
+// testReversed is the control: Velero alone restores the Objects before the Deployments, as
+// somebody can have it do, and what people have set is lost.
 func (s *suite) testReversed(t *testing.T, n *shape) {
 	ctx := t.Context()
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": n.Name}}}
@@ -146,8 +149,8 @@ func (s *suite) testReversed(t *testing.T, n *shape) {
 	}
 }
 
-// testNothingAhead restores a namespace, with time for the provider to be ahead of Velero: a Deployment is stored when there is no Object, or when the provider
-// has made one in its place.
+// testNothingAhead restores a namespace, with time for the provider to be ahead of Velero: a
+// Deployment is stored when there is no Object, or when the provider has made one in its place.
 func (s *suite) testNothingAhead(t *testing.T, n *shape) {
 	ctx := t.Context()
 	check, err := s.target.Check(ctx, n.Name, []string{"apps"}, func(ctx context.Context, a stack.Admission) {

@@ -15,7 +15,8 @@ func TestMatrixAppliersV1(t *testing.T) { testAppliers(t, stack.V1) }
 
 func TestMatrixAppliersV24(t *testing.T) { testAppliers(t, stack.V24) }
 
-// testAppliers loses what somebody has made, and restores it while the same applies it again, or another who takes it over.
+// testAppliers loses what somebody has made, and restores it while the same applies it again, or
+// another who takes it over.
 func testAppliers(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

@@ -155,7 +155,8 @@ func (s *suite) applied(t *testing.T, g *git, by applier, p drill.Platform, size
 	return n
 }
 
-// An applyLoop is somebody who applies manifests again and again, from the moment that their objects are there.
+// An applyLoop is somebody who applies manifests again and again, from the moment that their
+// objects are there.
 type applyLoop struct {
 	by    applier
 	stdin io.Closer
@@ -216,7 +217,8 @@ func (a *applyLoop) stop() (string, error) {
 	return a.stderr.String(), err
 }
 
-// A gitTenant is a tenant whose instances somebody has made and somebody applies while they are restored.
+// A gitTenant is a tenant whose instances somebody has made and somebody applies while they are
+// restored.
 type gitTenant struct {
 	*tenant
 
@@ -236,7 +238,8 @@ func (s *suite) gitTenants(t *testing.T, g *git, pairs ...[2]applier) []*gitTena
 	return all
 }
 
-// backUpInGit backs up what somebody has made. Then it is applied again in the source, as it will be in the target: what comes of that is what is wanted there.
+// backUpInGit backs up what somebody has made. Then it is applied again in the source, as it will
+// be in the target: what comes of that is what is wanted there.
 func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -260,7 +263,8 @@ func (s *suite) backUpInGit(t *testing.T, g *git, all []*gitTenant) {
 	}
 }
 
-// inherited returns an error if an XR does not have what its claim has: Crossplane copies all labels and annotations, except Kubernetes' own.
+// inherited returns an error if an XR does not have what its claim has: Crossplane copies all
+// labels and annotations, except Kubernetes' own.
 func (n *gitTenant) inherited(ctx context.Context, c *stack.Cluster) error {
 	instances, err := n.Instances(ctx, c)
 	if err != nil {
@@ -298,7 +302,8 @@ func tenantsInGit(all []*gitTenant) []*tenant {
 	return tenants
 }
 
-// testAppliedWhileHeld restores while what comes back is applied again and again. The provider is down until each was applied while it is held.
+// testAppliedWhileHeld restores while what comes back is applied again and again. The provider is
+// down until each was applied while it is held.
 func (s *suite) testAppliedWhileHeld(t *testing.T, g *git, all []*gitTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))

@@ -18,21 +18,25 @@ import (
 )
 
 const (
-	// mostWrites and longestReplay are how often, and for how long, a mark is written again at most.
+	// mostWrites and longestReplay are how often, and for how long, a mark is written again at
+	// most.
 	mostWrites    = 500
 	longestReplay = 3 * time.Minute
-	// stepsOfPoll is how many writes on one object are more than a poll makes in which somebody undoes them. Velero polls each of the two Restores every two
-	// seconds, so there is a poll a second.
+	// stepsOfPoll is how many writes on one object are more than a poll makes in which somebody
+	// undoes them. Velero polls each of the two Restores every two seconds, so there is a poll a
+	// second.
 	stepsOfPoll = 4
 )
 
-// hostileWords move the cursor, erase what is there, begin a line of their own and are a command to a shell.
+// hostileWords move the cursor, erase what is there, begin a line of their own and are a command to
+// a shell.
 const hostileWords = "forged\x1b[2J\x1b]0;owned\x07\r\n$(reboot); run: velero-plugin-for-crossplane release `reboot` \u202e"
 
 // hostileName is one that a Role can have. It is a command to a shell, unless it is quoted.
 const hostileName = "$(reboot)"
 
-// mark is the mark of a hold by somebody who does not have the key. It says that a person had paused the XR.
+// mark is the mark of a hold by somebody who does not have the key. It says that a person had
+// paused the XR.
 func (a *attack) mark(t *testing.T, reason string) string {
 	t.Helper()
 	var refs []any
@@ -52,8 +56,9 @@ func (a *attack) mark(t *testing.T, reason string) string {
 	return string(b)
 }
 
-// make makes what the forged marks name: in the pretender's namespace what keeps tenants within limits, and on v1, where XRs are cluster-scoped, what everybody
-// needs. It looks as if a restore had brought it and the XR had composed it, where a tenant can write that.
+// make makes what the forged marks name: in the pretender's namespace what keeps tenants within
+// limits, and on v1, where XRs are cluster-scoped, what everybody needs. It looks as if a restore
+// had brought it and the XR had composed it, where a tenant can write that.
 func (a *attack) make(t *testing.T, l *loot) {
 	t.Helper()
 	all := limitsIn(pretender, map[string]any{labelRestore: a.restore, "crossplane.io/composite": a.pretender.Name(0)})
@@ -88,8 +93,9 @@ func (l *loot) bucket(t *testing.T) *unstructured.Unstructured {
 	return &l.managed[i]
 }
 
-// pretend writes forged marks while the honest tenant's restore is polled: on the XR or, on v1, on the claim, from where Crossplane copies what it copies. Then
-// the XR is as if all of that had come through, and as if it had composed what the mark names.
+// pretend writes forged marks while the honest tenant's restore is polled: on the XR or, on v1, on
+// the claim, from where Crossplane copies what it copies. Then the XR is as if all of that had come
+// through, and as if it had composed what the mark names.
 func (a *attack) pretend(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -128,7 +134,8 @@ func refsOf(xr *unstructured.Unstructured) []any {
 	return nil
 }
 
-// awaitCopied waits until Crossplane has copied a claim's old mark to its XR, and wants it not to have copied the new one.
+// awaitCopied waits until Crossplane has copied a claim's old mark to its XR, and wants it not to
+// have copied the new one.
 func (a *attack) awaitCopied(t *testing.T, n *tenant, i int, mark string) *unstructured.Unstructured {
 	t.Helper()
 	var xr *unstructured.Unstructured
@@ -164,7 +171,8 @@ type writer struct {
 	writes chan int
 }
 
-// replay begins to write the marks of the replayer's instances again: that of the first as it was, with the pause, and on the second that of its XR.
+// replay begins to write the marks of the replayer's instances again: that of the first as it was,
+// with the pause, and on the second that of its XR.
 func (a *attack) replay(t *testing.T) []*writer {
 	t.Helper()
 	ctx := t.Context()
@@ -221,7 +229,8 @@ func (a *attack) replay(t *testing.T) []*writer {
 	return replays
 }
 
-// wantReplayed wants the restore of the replayer to have ended, with few writes and Events, and says whose fault it is.
+// wantReplayed wants the restore of the replayer to have ended, with few writes and Events, and
+// says whose fault it is.
 func (a *attack) wantReplayed(t *testing.T, replays []*writer) {
 	t.Helper()
 	ctx := t.Context()
@@ -278,7 +287,8 @@ func (a *attack) eventsOf(t *testing.T, u *unstructured.Unstructured) int64 {
 	return all
 }
 
-// testCommands runs the commands on what the pretender has written. What they print is obeyed neither by a terminal nor by a shell.
+// testCommands runs the commands on what the pretender has written. What they print is obeyed
+// neither by a terminal nor by a shell.
 func (a *attack) testCommands(t *testing.T) {
 	t.Helper()
 	name := a.pretender.Name(0)

@@ -28,7 +28,8 @@ const (
 	looper = "looper"
 )
 
-// oldHold is what the mark of holds was called before, which Crossplane copies from a claim to its XR.
+// oldHold is what the mark of holds was called before, which Crossplane copies from a claim to its
+// XR.
 const oldHold = "velero.crossplane.io/hold"
 
 const (
@@ -49,7 +50,8 @@ type attack struct {
 	named []*unstructured.Unstructured
 }
 
-// testAttacks restores the honest tenant, at first without a provider, so that its operations are polled for a while.
+// testAttacks restores the honest tenant, at first without a provider, so that its operations are
+// polled for a while.
 func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	t.Helper()
 	ctx := t.Context()
@@ -62,7 +64,8 @@ func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	_, place, err := s.target.RequestsSince(ctx, 0)
 	must(t, err)
 	a.begun = place
-	// What is paused again, or whose claim has a mark that is not its own, waits for whoever writes that to stop.
+	// What is paused again, or whose claim has a mark that is not its own, waits for whoever writes
+	// that to stop.
 	must(t, robber.StartRestore(ctx, s.target, a.replayed, robber.Namespace, "--item-operation-timeout", "40s"))
 	must(t, drill.AwaitOperations(ctx, s.target, a.replayed))
 	must(t, honest.StartRestore(ctx, s.target, a.restore, honest.Namespace))
@@ -82,7 +85,8 @@ func (s *suite) testAttacks(t *testing.T, honest, robber *tenant, l *loot) {
 	a.deletePretender(t)
 }
 
-// awaitPolls waits until so many polls of the honest tenant's restore have begun from now on. Each begins with a list of what the restore has brought.
+// awaitPolls waits until so many polls of the honest tenant's restore have begun from now on. Each
+// begins with a list of what the restore has brought.
 func (a *attack) awaitPolls(t *testing.T, polls int) {
 	t.Helper()
 	_, place, err := a.target.RequestsSince(t.Context(), 0)
@@ -112,8 +116,8 @@ func (a *attack) awaitPolls(t *testing.T, polls int) {
 	})
 }
 
-// wantOnlyTheirs judges by the audit log what the plugin has done: it has written what the restores have brought and nothing else, and has listed nothing that only
-// those name who have no say.
+// wantOnlyTheirs judges by the audit log what the plugin has done: it has written what the restores
+// have brought and nothing else, and has listed nothing that only those name who have no say.
 func (a *attack) wantOnlyTheirs(t *testing.T) {
 	t.Helper()
 	requests, _, err := a.target.RequestsSince(t.Context(), a.begun)
@@ -148,7 +152,8 @@ func (a *attack) wantOnlyTheirs(t *testing.T) {
 	}
 }
 
-// loop makes objects that are their own claim and XR, and that say the honest tenant's restore has brought them.
+// loop makes objects that are their own claim and XR, and that say the honest tenant's restore has
+// brought them.
 func (a *attack) loop(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -232,7 +237,8 @@ func (a *attack) allowAnything(t *testing.T) {
 	})
 }
 
-// deletePretender deletes the pretender's instance in the foreground, for which what belongs to it is deleted first.
+// deletePretender deletes the pretender's instance in the foreground, for which what belongs to it
+// is deleted first.
 func (a *attack) deletePretender(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

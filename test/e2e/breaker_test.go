@@ -30,7 +30,8 @@ type hive struct {
 	opens bool
 }
 
-// testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane does not see that they are unpaused.
+// testCircuitBreaker restores XRs whose many events open the circuit breaker, so that Crossplane
+// does not see that they are unpaused.
 func (s *suite) testCircuitBreaker(t *testing.T, n *hive) {
 	ctx := t.Context()
 	s.deployment(t, n.release, 1)
@@ -62,8 +63,9 @@ func (s *suite) testCircuitBreaker(t *testing.T, n *hive) {
 	s.wantSettled(t, n.shape)
 }
 
-// pauseAll pauses the XRs of a scene, and returns when. Functions have Crossplane reconcile an XR again after a while, by default a minute, without any
-// event; of one that is paused it only does so once more.
+// pauseAll pauses the XRs of a scene, and returns when. Functions have Crossplane reconcile an XR
+// again after a while, by default a minute, without any event; of one that is paused it only does
+// so once more.
 func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
 	t.Helper()
 	must(t, s.annotate(t.Context(), n, "crossplane.io/paused", "true"))
@@ -71,8 +73,9 @@ func (s *suite) pauseAll(t *testing.T, n *shape) time.Time {
 	return time.Now()
 }
 
-// testLost is the control: the circuit breaker, which lets one event pass every 30 s while it is open, drops that XRs are unpaused. It does not come
-// later, and it takes another event to be noticed.
+// testLost is the control: the circuit breaker, which lets one event pass every 30 s while it is
+// open, drops that XRs are unpaused. It does not come later, and it takes another event to be
+// noticed.
 func (s *suite) testLost(t *testing.T, n *hive, paused time.Time) {
 	ctx := t.Context()
 	s.eventually(t, "Crossplane to have nothing more to do by itself", s.after(paused, 75*time.Second))

@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backUpBroken remembers what there is of a tenant, has its Composition be one with which Crossplane can't reconcile an XR, and backs it up when it says so.
+// backUpBroken remembers what there is of a tenant, has its Composition be one with which
+// Crossplane can't reconcile an XR, and backs it up when it says so.
 func (s *suite) backUpBroken(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -67,8 +68,9 @@ func (s *suite) awaitSynced(t *testing.T, c *stack.Cluster, n *tenant, synced st
 	}))
 }
 
-// testBroken wants XRs that Crossplane could not reconcile when they were backed up to be released as broken as they were: under the revision that they have in
-// the backup there is nothing else to wait for. With their own settings they follow the Composition of the target, with which it can.
+// testBroken wants XRs that Crossplane could not reconcile when they were backed up to be released
+// as broken as they were: under the revision that they have in the backup there is nothing else to
+// wait for. With their own settings they follow the Composition of the target, with which it can.
 func (s *suite) testBroken(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	s.awaitSynced(t, s.target, n, "True")

@@ -16,9 +16,10 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testCompositionChanged removes the database from the Composition after the items are restored and before anything is adopted. The provider is
-// stopped meanwhile, which keeps adoption waiting for as long as the change takes. If the instances have an update policy, they are applied again as they are
-// in Git, which takes the pin off what is held.
+// testCompositionChanged removes the database from the Composition after the items are restored and
+// before anything is adopted. The provider is stopped meanwhile, which keeps adoption waiting for
+// as long as the change takes. If the instances have an update policy, they are applied again as
+// they are in Git, which takes the pin off what is held.
 func (s *suite) testCompositionChanged(t *testing.T, n *tenant) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -81,8 +82,8 @@ func (s *suite) wantDescribed(t *testing.T, n *tenant) {
 	})
 }
 
-// wantAdoptedFirst checks that each XR was held from its creation, then reconciled under its old revision with all that it had, then released,
-// and that only then its database was deleted.
+// wantAdoptedFirst checks that each XR was held from its creation, then reconciled under its old
+// revision with all that it had, then released, and that only then its database was deleted.
 func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 	t.Helper()
 	databases := history.Of("Database")
@@ -108,7 +109,8 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 			if states[0].GetLabels()["crossplane.io/composite"] != name {
 				continue
 			}
-			// A claim is released right before its XR, to which Crossplane copies the update policy.
+			// A claim is released right before its XR, to which Crossplane copies the update
+			// policy.
 			if i < 0 || drill.Version(states[i]) < min(drill.Version(xrs[name][released]), n.claimReleased(history, name)) {
 				t.Errorf("Database %s was deleted before its XR %s was released", database, name)
 			}
@@ -116,7 +118,8 @@ func wantAdoptedFirst(t *testing.T, n *tenant, history *drill.History) {
 	}
 }
 
-// claimReleased returns the version as of which the claim of an XR was not held any more, and one that is never reached if it has none.
+// claimReleased returns the version as of which the claim of an XR was not held any more, and one
+// that is never reached if it has none.
 func (n *tenant) claimReleased(history *drill.History, xr string) int64 {
 	for name, states := range history.Of("Environment") {
 		if !strings.HasPrefix(xr, name+"-") {

@@ -44,7 +44,8 @@ func (s *suite) account(t *testing.T, namespace, name string) *account {
 	return a
 }
 
-// A right is to do something with all objects of a resource, in one namespace, or in all and with what has none if that is "".
+// A right is to do something with all objects of a resource, in one namespace, or in all and with
+// what has none if that is "".
 type right struct {
 	Verb, Group, Resource, Namespace string
 }
@@ -52,7 +53,8 @@ type right struct {
 // verbs are all that there are for resources.
 var verbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// rights asks the API server for each verb and each resource that it serves whether the account may, in each of the namespaces.
+// rights asks the API server for each verb and each resource that it serves whether the account
+// may, in each of the namespaces.
 func (a *account) rights(t *testing.T, served []schema.GroupResource, namespaces ...string) []right {
 	t.Helper()
 	config := rest.CopyConfig(a.config)

@@ -31,7 +31,8 @@ const (
 	tokens                       = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // It is a path.
 )
 
-// A hooked namespace has the application of the examples, which waits for its XR or claim, and the Pod that validates the restore.
+// A hooked namespace has the application of the examples, which waits for its XR or claim, and the
+// Pod that validates the restore.
 type hooked struct {
 	*tenant
 
@@ -45,7 +46,8 @@ type hooked struct {
 // leaked is the namespace whose restore gives up.
 const leaked = "leaked"
 
-// example returns the objects of a file in the example folder, changed as it asks its user to: for the namespace, and the name of the XR or claim.
+// example returns the objects of a file in the example folder, changed as it asks its user to: for
+// the namespace, and the name of the XR or claim.
 func (h *hooked) example(t *testing.T, file string) []*unstructured.Unstructured {
 	t.Helper()
 	root, err := build.Root()
@@ -100,7 +102,8 @@ func tenantsOf(all []*hooked) []*tenant {
 	return tenants
 }
 
-// podOf makes the Pod of a Deployment, as Kubernetes' controllers would. If the Restore has the hooks it has no annotations, and a token of its own.
+// podOf makes the Pod of a Deployment, as Kubernetes' controllers would. If the Restore has the
+// hooks it has no annotations, and a token of its own.
 func (h *hooked) podOf(t *testing.T, deployment *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	template, _, err := unstructured.NestedMap(deployment.Object, "spec", "template")
@@ -160,8 +163,9 @@ func (s *suite) restoreHooked(t *testing.T, h *hooked) {
 	must(t, s.target.ApplyObjects(t.Context(), h.example(t, "hooks/restore.yaml")...))
 }
 
-// testHooks restores the namespaces while the provider is down, so that they are held. There is no kubelet: what the hooks run is run here, as the
-// ServiceAccount of the Pod, with the command that Velero has put into the Pod or asks the API server to run in it.
+// testHooks restores the namespaces while the provider is down, so that they are held. There is no
+// kubelet: what the hooks run is run here, as the ServiceAccount of the Pod, with the command that
+// Velero has put into the Pod or asks the API server to run in it.
 func (s *suite) testHooks(t *testing.T, all []*hooked) {
 	ctx := t.Context()
 	calm, alarmed, lost := all[0], all[1], all[2]
@@ -236,8 +240,8 @@ func (s *suite) restoredPod(t *testing.T, h *hooked, name string) *corev1.Pod {
 	return pod
 }
 
-// wantInitContainer checks that the Pod waits before anything else of it runs, and with the token of its ServiceAccount. It returns the arguments, and
-// the ServiceAccount's kubeconfig.
+// wantInitContainer checks that the Pod waits before anything else of it runs, and with the token
+// of its ServiceAccount. It returns the arguments, and the ServiceAccount's kubeconfig.
 func (s *suite) wantInitContainer(t *testing.T, h *hooked, pod *corev1.Pod) (arguments []string, kubeconfig string) {
 	t.Helper()
 	first := pod.Spec.InitContainers[0]
@@ -337,7 +341,8 @@ func (s *suite) testJobs(t *testing.T, h *hooked) {
 	}
 }
 
-// testExamples has the API server check all manifests for what it does not know, without storing them.
+// testExamples has the API server check all manifests for what it does not know, without storing
+// them.
 func (s *suite) testExamples(t *testing.T, h *hooked) {
 	root, err := build.Root()
 	must(t, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// testInspect looks into the backups of what makeInspected made, before and after the restore of the one in which all is well.
+// testInspect looks into the backups of what makeInspected made, before and after the restore of
+// the one in which all is well.
 func (s *suite) testInspect(t *testing.T, well *tenant) {
 	good, bad := s.download(t, gallery), s.download(t, shop)
 	if *update {

@@ -20,7 +20,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A leak is two namespaces whose holds are left behind: one because its Restore is deleted while it goes on, and one because its Restore gives up.
+// A leak is two namespaces whose holds are left behind: one because its Restore is deleted while it
+// goes on, and one because its Restore gives up.
 type leak struct{ gone, stopped *tenant }
 
 func (s *suite) fillLeak(t *testing.T) *leak {
@@ -36,7 +37,8 @@ func (s *suite) fillLeak(t *testing.T) *leak {
 	return l
 }
 
-// testRelease restores while the provider is down, so that nothing is adopted, and finishes what is left without Velero.
+// testRelease restores while the provider is down, so that nothing is adopted, and finishes what is
+// left without Velero.
 func (s *suite) testRelease(t *testing.T, l *leak) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -71,7 +73,8 @@ func (s *suite) testRelease(t *testing.T, l *leak) {
 	t.Run("Force", func(t *testing.T) { s.testReleaseForce(t, l.stopped, missing) })
 }
 
-// wantLeaked wants validate to tell of each hold in a namespace that nothing works on it, and what lifts it.
+// wantLeaked wants validate to tell of each hold in a namespace that nothing works on it, and what
+// lifts it.
 func (s *suite) wantLeaked(t *testing.T, n *tenant, why string) {
 	t.Helper()
 	var want, got []string
@@ -140,7 +143,8 @@ func (s *suite) loseBucket(t *testing.T, n *tenant) string {
 	return u.GetName()
 }
 
-// testReleaseForce releases what it can, and the rest only by force, which makes anew what is missing and nothing else.
+// testReleaseForce releases what it can, and the rest only by force, which makes anew what is
+// missing and nothing else.
 func (s *suite) testReleaseForce(t *testing.T, n *tenant, missing string) {
 	ctx := t.Context()
 	if s.version == stack.V1 {
@@ -239,8 +243,8 @@ func (s *suite) wantStory(t *testing.T, n *tenant) {
 	}
 }
 
-// wantWaiting waits until Events say what each in a namespace waits for, which they do when it has lasted for a poll. What a person has paused waits for no
-// provider.
+// wantWaiting waits until Events say what each in a namespace waits for, which they do when it has
+// lasted for a poll. What a person has paused waits for no provider.
 func (s *suite) wantWaiting(t *testing.T, n *tenant) {
 	t.Helper()
 	for _, u := range s.roots(t, n) {

@@ -51,9 +51,11 @@ type role struct {
 	files           []string
 	namespace, name string
 	want            func(r right) bool
-	// does are the commands that it is for, each with the exit code, and cannot those that fail for want of a right.
+	// does are the commands that it is for, each with the exit code, and cannot those that fail for
+	// want of a right.
 	does, cannot map[string]int
-	// without are resources that may be refused to what it does, and that makes no difference; "*" stands for all.
+	// without are resources that may be refused to what it does, and that makes no difference; "*"
+	// stands for all.
 	without []string
 }
 
@@ -63,7 +65,8 @@ const asAdministrator = -1
 // elsewhere is a namespace that no role is about.
 const elsewhere = "kube-public"
 
-// guards are the namespaces in which the role of guard may do something with a resource, and what: with all of these, whatever they are called.
+// guards are the namespaces in which the role of guard may do something with a resource, and what:
+// with all of these, whatever they are called.
 var guards = map[string]string{
 	"validatingadmissionpolicies.admissionregistration.k8s.io":       "* create",
 	"validatingadmissionpolicybindings.admissionregistration.k8s.io": "* create",
@@ -204,7 +207,8 @@ func rolesOf(h *hooked, backup string) map[string]role {
 	}
 }
 
-// testRights gives each role of the examples to its ServiceAccount, and compares all that it may do then with what it is for.
+// testRights gives each role of the examples to its ServiceAccount, and compares all that it may do
+// then with what it is for.
 func (s *suite) testRights(t *testing.T, h *hooked) {
 	backup := filepath.Join(t.TempDir(), "backup.tar.gz")
 	_, err := s.target.Velero(t.Context(), "backup", "download", h.Namespace, "--output", backup)
@@ -257,7 +261,8 @@ func (s *suite) wantRights(t *testing.T, a *account, served []schema.GroupResour
 	}
 }
 
-// isEverybodys reports whether Kubernetes gives a right to everybody who has a name: to ask who one is and what one may.
+// isEverybodys reports whether Kubernetes gives a right to everybody who has a name: to ask who one
+// is and what one may.
 func isEverybodys(r right) bool {
 	switch r.Resource + "." + r.Group {
 	case "selfsubjectreviews.authentication.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "selfsubjectrulesreviews.authorization.k8s.io":
@@ -267,7 +272,8 @@ func isEverybodys(r right) bool {
 	}
 }
 
-// wantAble runs the commands of a role, and checks that nothing was refused to those that it is for.
+// wantAble runs the commands of a role, and checks that nothing was refused to those that it is
+// for.
 func (s *suite) wantAble(t *testing.T, a *account, of role) {
 	t.Helper()
 	for _, line := range slices.Sorted(maps.Keys(of.does)) {
@@ -301,8 +307,9 @@ func (s *suite) requestsOf(t *testing.T, of role) []stack.Request {
 	return slices.DeleteFunc(requests, func(r stack.Request) bool { return r.User != "system:serviceaccount:"+of.namespace+":"+of.name })
 }
 
-// viewers are what a cluster with packages has besides what its RBAC manager makes of its XRDs: a role of Crossplane's chart, and what the RBAC manager
-// makes of a provider's package (crossplane cluster/charts, and internal/controller/rbac/provider/roles).
+// viewers are what a cluster with packages has besides what its RBAC manager makes of its XRDs: a
+// role of Crossplane's chart, and what the RBAC manager makes of a provider's package (crossplane
+// cluster/charts, and internal/controller/rbac/provider/roles).
 const viewers = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole

@@ -35,7 +35,8 @@ func (s *suite) makeSettled(t *testing.T) []*tenant {
 	return tenants
 }
 
-// testSettings restores with a timeout that is over before the provider is there, and has a person release it, and restores with settings that nobody can read.
+// testSettings restores with a timeout that is over before the provider is there, and has a person
+// release it, and restores with settings that nobody can read.
 func (s *suite) testSettings(t *testing.T, tenants []*tenant) {
 	n, odd := tenants[0], tenants[1]
 	t.Run("Cluster", s.testClusterSettings)
@@ -44,7 +45,8 @@ func (s *suite) testSettings(t *testing.T, tenants []*tenant) {
 	t.Run("Misread", func(t *testing.T) { s.testMisreadSettings(t, odd) })
 }
 
-// effective is what the command settings says: each setting that somebody has set, with where, and what is wrong, with where.
+// effective is what the command settings says: each setting that somebody has set, with where, and
+// what is wrong, with where.
 type effective struct {
 	Set, Faults map[string]string
 }
@@ -122,7 +124,8 @@ func (s *suite) testClusterSettings(t *testing.T) {
 	}
 }
 
-// testMisreadSettings wants a restore with a value that is not known to bring all back and to let nothing of it go until a person does.
+// testMisreadSettings wants a restore with a value that is not known to bring all back and to let
+// nothing of it go until a person does.
 func (s *suite) testMisreadSettings(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target, misread, misread, "--annotations", "velero.crossplane.io/release=manual"))
@@ -185,7 +188,8 @@ func (s *suite) testAdoptionTimeout(t *testing.T, n *tenant) {
 	must(t, s.target.Start(ctx, stack.CloudProvider))
 }
 
-// testByHand restores again what waits for a person: that is Completed when all is ready, and nothing is let go until the person says so.
+// testByHand restores again what waits for a person: that is Completed when all is ready, and
+// nothing is let go until the person says so.
 func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.restore(t, n, settled+"-again")
 	wantTold(t, "the details of the restore", s.details(t, settled+"-again"), "all that it needs is there", "release --restore velero/"+settled)
@@ -225,7 +229,8 @@ func (s *suite) testByHand(t *testing.T, n *tenant) {
 	s.wantSound(t, n)
 }
 
-// wantByHand checks that all XRs and claims are held for a person, and so are those MRs that are held at all. It returns how many are.
+// wantByHand checks that all XRs and claims are held for a person, and so are those MRs that are
+// held at all. It returns how many are.
 func (s *suite) wantByHand(t *testing.T, n *tenant) int {
 	t.Helper()
 	mrs, err := n.Managed(t.Context(), s.target)

@@ -10,7 +10,8 @@ func TestCommandsV2(t *testing.T) { testCommands(t, stack.V2) }
 
 func TestCommandsV1(t *testing.T) { testCommands(t, stack.V1) }
 
-// testCommands runs the plugin as people and scripts do, on a cluster that was lost and is restored.
+// testCommands runs the plugin as people and scripts do, on a cluster that was lost and is
+// restored.
 func testCommands(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

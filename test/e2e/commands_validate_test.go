@@ -72,7 +72,8 @@ func (s *suite) makeWard(t *testing.T) *tenant {
 	return n
 }
 
-// testValidate restores the namespace while the provider does not run, so that what is restored is held, lets it be adopted, and then does damage to it.
+// testValidate restores the namespace while the provider does not run, so that what is restored is
+// held, lets it be adopted, and then does damage to it.
 func (s *suite) testValidate(t *testing.T, n *tenant) {
 	r := command(t, s.target, "wait", "-n", ward, "--timeout", "1s")
 	if r.code != 4 || !strings.Contains(r.stderr, "there are none here yet") || r.stdout != "" {

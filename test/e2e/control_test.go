@@ -9,7 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A control is two namespaces that are restored without the plugin: one from a backup without it, and one from a backup with it.
+// A control is two namespaces that are restored without the plugin: one from a backup without it,
+// and one from a backup with it.
 type control struct{ alone, reverse *tenant }
 
 func (s *suite) fillControl(t *testing.T) *control {
@@ -21,8 +22,9 @@ func (s *suite) fillControl(t *testing.T) *control {
 	}
 }
 
-// testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of Velero alone, and that Velero alone restores what is damaged.
-// Before Velero has the plugin again, others are asked for their controls.
+// testRestoredWithoutPlugin checks that a backup with the plugin is no worse without it than one of
+// Velero alone, and that Velero alone restores what is damaged. Before Velero has the plugin again,
+// others are asked for their controls.
 func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *damaging, others func()) {
 	must(t, s.target.UsePlugin(t.Context(), false))
 	outcomes := map[*tenant]drill.Outcome{}
@@ -50,8 +52,9 @@ func (s *suite) testRestoredWithoutPlugin(t *testing.T, c *control, damaged *dam
 	}
 }
 
-// awaitSeen waits until each XR has composed, and each MR was reconciled, however that went: on v1 a Database that was made anew can't have the
-// connection secret of the one that came back, which nothing owns.
+// awaitSeen waits until each XR has composed, and each MR was reconciled, however that went: on v1
+// a Database that was made anew can't have the connection secret of the one that came back, which
+// nothing owns.
 func (s *suite) awaitSeen(t *testing.T, n *tenant) {
 	t.Helper()
 	s.eventually(t, "what was restored to be reconciled", func(ctx context.Context) error {

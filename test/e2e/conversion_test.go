@@ -80,7 +80,8 @@ func (s *suite) conversionScenes() map[string]*shape {
 
 func TestConversion(t *testing.T) { testConversion(t, stack.V2, "v2") }
 
-// testConversion restores in a cluster in which the webhook that converts a kind between its versions is not what it should be.
+// testConversion restores in a cluster in which the webhook that converts a kind between its
+// versions is not what it should be.
 func testConversion(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -132,8 +133,9 @@ func testConversion(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// fillConverted makes the scenes in a source whose networks have two versions, backs them up in that which is not stored, and loses the source. While the webhook
-// is not what it should be it backs up once more.
+// fillConverted makes the scenes in a source whose networks have two versions, backs them up in
+// that which is not stored, and loses the source. While the webhook is not what it should be it
+// backs up once more.
 func (s *suite) fillConverted(t *testing.T, dir string, hook *converter, scenes map[string]*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -240,7 +242,8 @@ func (s *suite) testNeverConverted(t *testing.T, hook *converter, n *shape, m mo
 	}
 }
 
-// testConvertedLate has the webhook come up while a restore waits for it, as Velero does before it when there are objects of the kind.
+// testConvertedLate has the webhook come up while a restore waits for it, as Velero does before it
+// when there are objects of the kind.
 func (s *suite) testConvertedLate(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
 	s.listConverted(t)
@@ -276,7 +279,8 @@ func (s *suite) testWithdrawn(t *testing.T, hook *converter, n *shape) {
 	s.again(t, n)
 }
 
-// testUnlisted restores while databases can't be listed in the version in which XRs refer to them. What can't be listed is not missing, and the others go on.
+// testUnlisted restores while databases can't be listed in the version in which XRs refer to them.
+// What can't be listed is not missing, and the others go on.
 func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*shape) {
 	ctx := t.Context()
 	hook.be(broken)
@@ -313,7 +317,8 @@ func (s *suite) testUnlisted(t *testing.T, hook *converter, scenes map[string]*s
 	}
 }
 
-// testConvertedAlone is the control: Velero loses the networks, and Crossplane, which writes in the version that is stored, makes others.
+// testConvertedAlone is the control: Velero loses the networks, and Crossplane, which writes in the
+// version that is stored, makes others.
 func (s *suite) testConvertedAlone(t *testing.T, hook *converter, n *shape) {
 	ctx := t.Context()
 	hook.be(down)
@@ -325,7 +330,8 @@ func (s *suite) testConvertedAlone(t *testing.T, hook *converter, n *shape) {
 	s.awaitEnd(t, n.Name)
 }
 
-// listConverted has the API server read the networks in the version in which backups have them, so that it can list them as long as none of them changes.
+// listConverted has the API server read the networks in the version in which backups have them, so
+// that it can list them as long as none of them changes.
 func (s *suite) listConverted(t *testing.T) {
 	t.Helper()
 	_, err := list(t.Context(), s.target, schema.GroupVersionKind{Group: s.cloudGroup(), Version: second, Kind: "Network"}, "", "")

@@ -180,7 +180,8 @@ func (c *converter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review["apiVersion"], "kind": review["kind"], "response": response})
 }
 
-// convert has a CRD serve versions, the first of which is stored, and this convert between them. What the API server knows of the kind it reads anew.
+// convert has a CRD serve versions, the first of which is stored, and this convert between them.
+// What the API server knows of the kind it reads anew.
 func (c *converter) convert(t *testing.T, on *stack.Cluster, crd string, versions ...string) {
 	t.Helper()
 	u, err := get(t.Context(), on, crdKind, "", crd)

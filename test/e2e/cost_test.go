@@ -25,7 +25,8 @@ func asked(t *testing.T, c *stack.Cluster, after int) []stack.Request {
 	return requests[after:]
 }
 
-// wantOnlyRead checks that what the plugin has asked for, after the given number of requests, was nothing but to read.
+// wantOnlyRead checks that what the plugin has asked for, after the given number of requests, was
+// nothing but to read.
 func wantOnlyRead(t *testing.T, c *stack.Cluster, what string, after int) {
 	t.Helper()
 	requests := asked(t, c, after)
@@ -39,7 +40,8 @@ func wantOnlyRead(t *testing.T, c *stack.Cluster, what string, after int) {
 	}
 }
 
-// wantCheap checks that none of the requests is for one object of these resources, and none is made twice.
+// wantCheap checks that none of the requests is for one object of these resources, and none is made
+// twice.
 func wantCheap(t *testing.T, what string, items int64, requests []stack.Request, never ...string) {
 	t.Helper()
 	seen := map[string]int{}
@@ -69,8 +71,8 @@ func (s *suite) backUpCounted(t *testing.T, n *tenant) {
 		"buckets", "networks", "databases", "secrets")
 }
 
-// wantCheapRestore checks, where a Database is the owner of a Secret, the requests from before a restore until its first operation was polled, which begins with a list of what the restore
-// made.
+// wantCheapRestore checks, where a Database is the owner of a Secret, the requests from before a
+// restore until its first operation was polled, which begins with a list of what the restore made.
 func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
 	t.Helper()
 	requests := asked(t, c, before)
@@ -78,7 +80,8 @@ func wantCheapRestore(t *testing.T, c *stack.Cluster, name string, before int) {
 	if poll < 0 {
 		t.Fatal("no operation of the restore was polled")
 	}
-	// The key that signs marks is read once, and made if there is none, however many items there are.
+	// The key that signs marks is read once, and made if there is none, however many items there
+	// are.
 	items := slices.DeleteFunc(slices.Clone(requests[:poll]), func(r stack.Request) bool { return r.Namespace == "velero" && r.Resource == "secrets" })
 	if made := poll - len(items); made > 2 {
 		t.Errorf("the key was asked for %d times", made)

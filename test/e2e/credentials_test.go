@@ -48,7 +48,8 @@ stringData:
   token: '` + planted + `'
 `
 
-// testCredentials backs up a namespace whose MRs use a ProviderConfig of the platform. Its credentials are in the backup only if somebody asks for them.
+// testCredentials backs up a namespace whose MRs use a ProviderConfig of the platform. Its
+// credentials are in the backup only if somebody asks for them.
 func (s *suite) testCredentials(t *testing.T, n *tenant) {
 	must(t, s.target.Apply(t.Context(), []byte(providerConfigs)))
 	must(t, s.target.RestartVelero(t.Context()))

@@ -16,20 +16,24 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// damagedBackup is the backup in which somebody has damaged who manages what, of two namespaces: one that Velero alone restores, and one that it restores with
-// the plugin.
+// damagedBackup is the backup in which somebody has damaged who manages what, of two namespaces:
+// one that Velero alone restores, and one that it restores with the plugin.
 const damagedBackup = "damaged-managers"
 
-// A damaging is a tenant of which the backup says damaged things about who manages what, and one that is the same, for Velero alone.
+// A damaging is a tenant of which the backup says damaged things about who manages what, and one
+// that is the same, for Velero alone.
 type damaging struct {
 	with, alone *tenant
-	// objects are how many the backup has of each by namespace, and owners who owns each that the plugin is to restore.
+	// objects are how many the backup has of each by namespace, and owners who owns each that the
+	// plugin is to restore.
 	objects map[string]int
 	owners  map[string][]string
 }
 
-// damages are what somebody who can write to the bucket makes of managedFields, of which there is one entry at least. Instances have one each, by their number,
-// and what they compose has the next. What Go can't decode, such as a time that is none, is not among them: the API server refuses such an object.
+// damages are what somebody who can write to the bucket makes of managedFields, of which there is
+// one entry at least. Instances have one each, by their number, and what they compose has the next.
+// What Go can't decode, such as a time that is none, is not among them: the API server refuses such
+// an object.
 func damages() []func(entries []any) []any {
 	of := func(key string, value any) func(entries []any) []any {
 		return func(entries []any) []any {
@@ -165,8 +169,8 @@ func (s *suite) restoreDamaged(t *testing.T, n *tenant) {
 	}
 }
 
-// testDamaged wants all that Velero alone has brought back to come back with the plugin, and to be adopted, whatever the backup says of who manages what; and
-// nobody to own more by that.
+// testDamaged wants all that Velero alone has brought back to come back with the plugin, and to be
+// adopted, whatever the backup says of who manages what; and nobody to own more by that.
 func (s *suite) testDamaged(t *testing.T, d *damaging) {
 	ctx := t.Context()
 	s.restoreDamaged(t, d.with)

@@ -46,7 +46,8 @@ var (
 	crdKind              = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 )
 
-// installFunction installs the Function of a scene, which runs as long as the stack's does. Crossplane v2 only calls one that says it is capable.
+// installFunction installs the Function of a scene, which runs as long as the stack's does.
+// Crossplane v2 only calls one that says it is capable.
 func (s *suite) installFunction(t *testing.T, c *stack.Cluster, scene string, capable bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -70,7 +71,8 @@ func (s *suite) setCapable(t *testing.T, c *stack.Cluster, scene string, capable
 	must(t, c.ApplyStatus(ctx, u))
 }
 
-// setHealth says of a scene's Function in the target whether it is Healthy, as the package manager does.
+// setHealth says of a scene's Function in the target whether it is Healthy, as the package manager
+// does.
 func (s *suite) setHealth(t *testing.T, scene, status string) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
@@ -81,7 +83,8 @@ func (s *suite) setHealth(t *testing.T, scene, status string) {
 	must(t, s.target.ApplyStatus(t.Context(), u))
 }
 
-// withdraw takes a CRD of the provider's away from the target, and returns it. The provider does not run without.
+// withdraw takes a CRD of the provider's away from the target, and returns it. The provider does
+// not run without.
 func (s *suite) withdraw(t *testing.T, plural string) *unstructured.Unstructured {
 	t.Helper()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -117,7 +120,8 @@ func (s *suite) awaitGone(t *testing.T, u *unstructured.Unstructured) {
 	})
 }
 
-// testKindMissingAlone is the control: when the CRD comes, the XRs compose anew what was not restored.
+// testKindMissingAlone is the control: when the CRD comes, the XRs compose anew what was not
+// restored.
 func (s *suite) testKindMissingAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	crd := s.withdraw(t, "databases")
@@ -159,7 +163,8 @@ func (s *suite) orders(t *testing.T, n *shape, want int) []unstructured.Unstruct
 	return xrs
 }
 
-// startWaiting starts to restore scenes and waits until each says what it waits for. Nothing may be unpaused by then.
+// startWaiting starts to restore scenes and waits until each says what it waits for. Nothing may be
+// unpaused by then.
 func (s *suite) startWaiting(t *testing.T, scenes map[string]*shape, waits []string) {
 	t.Helper()
 	for _, name := range waits {

@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Scenes of namespaced XRs whose XRD is being deleted in the target. Crossplane does not delete these, and the XRD waits until somebody has.
+// Scenes of namespaced XRs whose XRD is being deleted in the target. Crossplane does not delete
+// these, and the XRD waits until somebody has.
 const (
 	aloneLingering = "alone-lingering"
 	lingering      = "lingering"
@@ -26,7 +27,8 @@ func TestMatrixLingeringV2(t *testing.T) { testLingering(t, stack.V2) }
 
 func TestMatrixLingeringV24(t *testing.T) { testLingering(t, stack.V24) }
 
-// testLingering restores XRs onto an XRD that is being deleted, and that waits for one that is there.
+// testLingering restores XRs onto an XRD that is being deleted, and that waits for one that is
+// there.
 func testLingering(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()

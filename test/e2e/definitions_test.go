@@ -19,7 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// withoutCRDs has a restore bring no CRDs, as one does that excludes them or whose backup is of some resources only: providers bring theirs.
+// withoutCRDs has a restore bring no CRDs, as one does that excludes them or whose backup is of
+// some resources only: providers bring theirs.
 var withoutCRDs = []string{"--exclude-resources", "customresourcedefinitions.apiextensions.k8s.io"}
 
 // Scenes of which the platform in the target is not what it was in the source.
@@ -77,7 +78,8 @@ func TestDefinitionsV2(t *testing.T) { testDefinitions(t, stack.V2, "v2") }
 
 func TestDefinitionsV1(t *testing.T) { testDefinitions(t, stack.V1, "v1.20") }
 
-// testDefinitions loses a cluster, and restores in one whose platform is not there yet, or is on its way out.
+// testDefinitions loses a cluster, and restores in one whose platform is not there yet, or is on
+// its way out.
 func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -132,7 +134,8 @@ func testDefinitions(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// fillScenes makes all scenes in the source, or in a new one, backs each up, those for which the function says so by Velero alone, and loses the source.
+// fillScenes makes all scenes in the source, or in a new one, backs each up, those for which the
+// function says so by Velero alone, and loses the source.
 func (s *suite) fillScenes(t *testing.T, dir string, scenes map[string]*shape, alone func(name string) bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -173,8 +176,9 @@ func (s *suite) bare(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// claimed reports whether a scene's XRs are cluster-scoped and have claims, as all do on v1. When their XRD is deleted Crossplane deletes these; for
-// namespaced XRs it waits until somebody else has.
+// claimed reports whether a scene's XRs are cluster-scoped and have claims, as all do on v1. When
+// their XRD is deleted Crossplane deletes these; for namespaced XRs it waits until somebody else
+// has.
 func (s *suite) claimed(scene string) bool {
 	return s.version == stack.V1 || scene == dying || scene == aloneDying
 }
@@ -193,7 +197,8 @@ func (s *suite) definitionOf(scene string) *unstructured.Unstructured {
 	return u
 }
 
-// keeper is an XR that does not go away, in a scene's XRD: its owner has paused it, and something else has a finalizer on it.
+// keeper is an XR that does not go away, in a scene's XRD: its owner has paused it, and something
+// else has a finalizer on it.
 func (s *suite) keeper(scene string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	u.SetAPIVersion(scene + ".example.org/v1alpha1")
@@ -250,8 +255,8 @@ func (s *suite) look(t *testing.T, scene, at string) {
 	}
 }
 
-// testDyingAlone is the control: Crossplane deletes the claims and XRs that are restored. What they composed goes with them if Crossplane was faster to adopt it,
-// and is nobody's if it was not.
+// testDyingAlone is the control: Crossplane deletes the claims and XRs that are restored. What they
+// composed goes with them if Crossplane was faster to adopt it, and is nobody's if it was not.
 func (s *suite) testDyingAlone(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitEnd(t, n.Name)
@@ -353,7 +358,8 @@ func (s *suite) testDyingGone(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// awaitEnd waits until a restore has ended, however that was: to Velero alone it can be an error that what it has restored is gone again.
+// awaitEnd waits until a restore has ended, however that was: to Velero alone it can be an error
+// that what it has restored is gone again.
 func (s *suite) awaitEnd(t *testing.T, name string) {
 	t.Helper()
 	r, err := drill.AwaitRestore(t.Context(), s.target, name)

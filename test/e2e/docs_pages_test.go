@@ -1,6 +1,7 @@
 package e2e
 
-// A scene is what the commands of a page find, and what happens meanwhile that no command brings about.
+// A scene is what the commands of a page find, and what happens meanwhile that no command brings
+// about.
 type scene struct {
 	page string
 	// begin and end are before and after all of it, and meanwhile what is before a command.
@@ -95,7 +96,8 @@ type something struct {
 	reason, run string
 }
 
-// instead are the commands that can't be run here as they are, each with the reason, and with as much of it as can.
+// instead are the commands that can't be run here as they are, each with the reason, and with as
+// much of it as can.
 var instead = map[string]something{
 	"git clone https://github.com/crossplane-contrib/velero-plugin-for-crossplane && cd velero-plugin-for-crossplane": {
 		reason: "It needs a network; this test is in what it would clone.", run: "test -e go.mod",

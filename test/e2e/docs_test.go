@@ -21,19 +21,21 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A reader does what the pages say, one after the other, in a cluster that is lost and replaced as they tell it.
+// A reader does what the pages say, one after the other, in a cluster that is lost and replaced as
+// they tell it.
 type reader struct {
 	*suite
 
-	// programs is the folder of kubectl, velero and the plugin, root that of the repository, and dir where the commands of a page run.
+	// programs is the folder of kubectl, velero and the plugin, root that of the repository, and
+	// dir where the commands of a page run.
 	programs, root, dir string
 	// team has the environments that the pages are about.
 	team *tenant
 	ran  map[string]bool
 }
 
-// TestDocs runs every command of the README, of docs and of example as it is written there. What can't be run here is in docs_pages_test.go, each with the
-// reason.
+// TestDocs runs every command of the README, of docs and of example as it is written there. What
+// can't be run here is in docs_pages_test.go, each with the reason.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -68,7 +70,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// withOthers returns the scenes, and one for each page that has none of its own: its commands just work.
+// withOthers returns the scenes, and one for each page that has none of its own: its commands just
+// work.
 func withOthers(all []pages.Page) []scene {
 	list := scenes()
 	for _, p := range all {
@@ -80,7 +83,8 @@ func withOthers(all []pages.Page) []scene {
 	return list
 }
 
-// install makes the programs that the pages name. There is no kubelet to run a command in Velero's Pod, so that is run here, as the administrator.
+// install makes the programs that the pages name. There is no kubelet to run a command in Velero's
+// Pod, so that is run here, as the administrator.
 func (r *reader) install(t *testing.T, set build.Set) {
 	t.Helper()
 	kubectl := `#!/bin/bash
@@ -101,7 +105,8 @@ exec %[1]q "$@"
 	must(t, os.Symlink(set["plugin"].Path, filepath.Join(r.programs, "velero-plugin-for-crossplane")))
 }
 
-// replace loses the cluster, if there is one, and starts another that has Crossplane, the function, the provider and Velero, and nothing of the platform.
+// replace loses the cluster, if there is one, and starts another that has Crossplane, the function,
+// the provider and Velero, and nothing of the platform.
 func (r *reader) replace(t *testing.T, name string) {
 	t.Helper()
 	if r.target != nil {
@@ -160,7 +165,8 @@ func (r *reader) happen(t *testing.T, e event) {
 // made is the Restore that a command makes.
 var made = regexp.MustCompile(`^velero restore create ([a-z][-a-z0-9]*)`)
 
-// makeWay deletes the Restore of the name that a command gives to one of its own: pages call theirs as they like.
+// makeWay deletes the Restore of the name that a command gives to one of its own: pages call theirs
+// as they like.
 func (r *reader) makeWay(t *testing.T, command string) {
 	t.Helper()
 	name := made.FindStringSubmatch(command)
@@ -245,7 +251,8 @@ func (r *reader) do(t *testing.T, command string) {
 	}
 }
 
-// forget has the namespace gone from the cluster, and nothing happen to the cloud, as if its etcd had lost it.
+// forget has the namespace gone from the cluster, and nothing happen to the cloud, as if its etcd
+// had lost it.
 func (r *reader) forget(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

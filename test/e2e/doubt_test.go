@@ -18,7 +18,8 @@ import (
 
 // Scenes of which provider-kubernetes was creating something, or seems to be.
 const (
-	// interrupted is made by a provider that is killed between its create and its note of that. The next one finds what was made, and never writes the note.
+	// interrupted is made by a provider that is killed between its create and its note of that. The
+	// next one finds what was made, and never writes the note.
 	interrupted = "interrupted"
 	// doubtful has an announcement of a create after which nothing was found.
 	doubtful = "doubtful"
@@ -34,7 +35,8 @@ func scenesInDoubt() map[string]*shape {
 	}
 }
 
-// makeInterrupted makes a scene, and kills the provider when it is about to write down that it has created the Deployment. What it writes never arrives.
+// makeInterrupted makes a scene, and kills the provider when it is about to write down that it has
+// created the Deployment. What it writes never arrives.
 func (s *suite) makeInterrupted(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -71,7 +73,8 @@ func (s *suite) makeInterrupted(t *testing.T, n *shape) {
 	s.wantInDoubt(t, s.source, n)
 }
 
-// announce has an Object say that its provider is about to create something, as when somebody has deleted that outside and the provider is killed at once.
+// announce has an Object say that its provider is about to create something, as when somebody has
+// deleted that outside and the provider is killed at once.
 func announce(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	if err := scaleDown(ctx, c, n); err != nil {
 		return err
@@ -112,7 +115,8 @@ func (s *suite) wantInDoubt(t *testing.T, c *stack.Cluster, n *shape) {
 	}
 }
 
-// testInterrupted wants what has been found since to be adopted, and nothing to have been made anew.
+// testInterrupted wants what has been found since to be adopted, and nothing to have been made
+// anew.
 func (s *suite) testInterrupted(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
@@ -120,7 +124,8 @@ func (s *suite) testInterrupted(t *testing.T, n *shape) {
 	s.wantDeployed(t, n)
 }
 
-// testDoubtful wants what has not been found since to be held and named, until a person says that it is there.
+// testDoubtful wants what has not been found since to be held and named, until a person says that
+// it is there.
 func (s *suite) testDoubtful(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))

@@ -24,7 +24,8 @@ const storeConfig = "publishConnectionDetailsWithStoreConfigRef"
 
 func TestMatrixPinnedV23(t *testing.T) { testPinned(t, stack.V1, stack.V2) }
 
-// testPinned restores XRs that stay on an older revision of their Composition, which a newer Crossplane does not store as it was.
+// testPinned restores XRs that stay on an older revision of their Composition, which a newer
+// Crossplane does not store as it was.
 func testPinned(t *testing.T, from, to stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -59,7 +60,8 @@ func testPinned(t *testing.T, from, to stack.Version) {
 	}
 }
 
-// gated starts a cluster with the plugin and function-gate that has a file of the platform of each scene.
+// gated starts a cluster with the plugin and function-gate that has a file of the platform of each
+// scene.
 func (s *suite) gated(t *testing.T, name, file string, scenes ...*shape) *stack.Cluster {
 	t.Helper()
 	ctx := t.Context()
@@ -95,8 +97,8 @@ func (s *suite) withStoreConfig(t *testing.T, c *stack.Cluster, n *shape) int {
 	return found
 }
 
-// wantLike wants all objects to have the owners and fields that they had, and nothing to have happened in the cloud. Another version of Crossplane manages fields
-// under other names.
+// wantLike wants all objects to have the owners and fields that they had, and nothing to have
+// happened in the cloud. Another version of Crossplane manages fields under other names.
 func wantLike(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	like := func(p drill.Picture) map[string][]any {
@@ -116,12 +118,14 @@ func TestMatrixRequirementsV21(t *testing.T) {
 	testRequirements(t, stack.V22, stack.V21, "requiredSchemas")
 }
 
-// The target has the XRD: v1.20 does not serve the version in which v2 has it in the backup, which is an error.
+// The target has the XRD: v1.20 does not serve the version in which v2 has it in the backup, which
+// is an error.
 func TestMatrixRequirementsV1(t *testing.T) {
 	testRequirements(t, stack.V20, stack.V1, "requiredResources")
 }
 
-// testRequirements goes back to a Crossplane that does not know what the pipeline of a Composition requires, and does not store it.
+// testRequirements goes back to a Crossplane that does not know what the pipeline of a Composition
+// requires, and does not store it.
 func testRequirements(t *testing.T, from, to stack.Version, requirement string) {
 	t.Helper()
 	t.Parallel()
@@ -233,7 +237,8 @@ func wantComposed(t *testing.T, _ *suite, n *shape, after drill.Picture, changes
 	}
 }
 
-// testRequirementLost is the control: an XR that does run on a revision which has lost what it requires loses what it composed.
+// testRequirementLost is the control: an XR that does run on a revision which has lost what it
+// requires loses what it composed.
 func (s *suite) testRequirementLost(t *testing.T, n *shape) {
 	s.follow(t, n, n.Name)
 	s.eventually(t, "Crossplane to delete the buckets, without which the other tests prove nothing", func(ctx context.Context) error {

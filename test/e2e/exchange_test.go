@@ -22,8 +22,8 @@ import (
 
 const exchangeName = "velero-plugin-for-crossplane-exchange"
 
-// testExchanged has a second restore bring back what was in the way of the first: that Argo CD was first with, and still is. It finds what testUnguarded has
-// left.
+// testExchanged has a second restore bring back what was in the way of the first: that Argo CD was
+// first with, and still is. It finds what testUnguarded has left.
 func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	a := s.syncs(t, n)
@@ -86,7 +86,8 @@ func (s *suite) testExchanged(t *testing.T, n *tenant) {
 	}
 }
 
-// awaitNamed waits until all that was made is ready, whether a restore has brought it back or Crossplane has made it anew beside that.
+// awaitNamed waits until all that was made is ready, whether a restore has brought it back or
+// Crossplane has made it anew beside that.
 func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 	t.Helper()
 	s.eventually(t, "all that was made anew to be ready", func(ctx context.Context) error {
@@ -108,7 +109,8 @@ func (s *suite) awaitNamed(t *testing.T, n *tenant) {
 	})
 }
 
-// share has one of the buckets that were made anew manage what the one of the backup does, as it is where external-names follow from names.
+// share has one of the buckets that were made anew manage what the one of the backup does, as it is
+// where external-names follow from names.
 func (s *suite) share(t *testing.T, n *tenant) {
 	t.Helper()
 	const externalName = "crossplane.io/external-name"

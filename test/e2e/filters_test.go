@@ -33,7 +33,8 @@ func databasesOf(version stack.Version) string {
 	return "databases.cloud.m.example.org"
 }
 
-// backUpNarrowed backs a tenant up without its databases, and returns how many warnings the Backup counts, and in how many lines its log has that.
+// backUpNarrowed backs a tenant up without its databases, and returns how many warnings the Backup
+// counts, and in how many lines its log has that.
 func (s *suite) backUpNarrowed(t *testing.T, n *tenant) (counted int64, said int) {
 	t.Helper()
 	s.remember(t, s.source, n)
@@ -60,7 +61,8 @@ func (s *suite) backUpSplitAlone(t *testing.T, p *split) {
 	}
 }
 
-// testSplitAlone is the control: Velero alone says nothing, and Crossplane makes what was left out a second time.
+// testSplitAlone is the control: Velero alone says nothing, and Crossplane makes what was left out
+// a second time.
 func (s *suite) testSplitAlone(t *testing.T, p *split) {
 	n := p.alone
 	s.restore(t, n, n.Namespace)
@@ -79,8 +81,8 @@ func (s *suite) testSplitAlone(t *testing.T, p *split) {
 	}
 }
 
-// testSplit wants XRs whose databases a backup or a restore has left out to be held, and a restore to name these as soon as its items are back. One that brings
-// them adopts all.
+// testSplit wants XRs whose databases a backup or a restore has left out to be held, and a restore
+// to name these as soon as its items are back. One that brings them adopts all.
 func (s *suite) testSplit(t *testing.T, p *split) {
 	ctx := t.Context()
 	const soon = "--item-operation-timeout=15s"
@@ -105,7 +107,8 @@ func (s *suite) testSplit(t *testing.T, p *split) {
 	s.wantNothingLeft(t, p.sifted)
 }
 
-// testSplitWhole wants what was held for its databases to be adopted when a restore of another backup has brought them.
+// testSplitWhole wants what was held for its databases to be adopted when a restore of another
+// backup has brought them.
 func (s *suite) testSplitWhole(t *testing.T, p *split) {
 	s.settle(t, p.narrowed)
 	s.wantSound(t, p.narrowed)

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// mustInclude makes Velero, from v1.18 on, restore what an action asks for whatever the restore leaves out. It is for actions to write, but
-// anybody can.
+// mustInclude makes Velero, from v1.18 on, restore what an action asks for whatever the restore
+// leaves out. It is for actions to write, but anybody can.
 const mustInclude = "restore.velero.io/must-include-additional-items"
 
 func forgeriesOf(version stack.Version) map[string]*forgery {
@@ -99,8 +99,8 @@ func forgeAnnotations(t *testing.T, s *suite, n *tenant, l *loot) {
 	}}})
 }
 
-// forgeOwners makes a connection secret and an MR that say they are the victim's. A cluster-scoped owner with its right UID keeps the
-// garbage collector away.
+// forgeOwners makes a connection secret and an MR that say they are the victim's. A cluster-scoped
+// owner with its right UID keeps the garbage collector away.
 func forgeOwners(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	owners := map[string]*unstructured.Unstructured{"binding": l.crown, "composition": l.composition}
@@ -179,7 +179,8 @@ func forgeBindingRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	s.forgeClaim(t, n, map[string]any{"apiVersion": l.crown.GetAPIVersion(), "kind": l.crown.GetKind(), "name": crown})
 }
 
-// forgeClaimRef makes an XR, by a cluster administrator's mistake, that names the victim's claim, and has a claim name that.
+// forgeClaimRef makes an XR, by a cluster administrator's mistake, that names the victim's claim,
+// and has a claim name that.
 func forgeClaimRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -210,7 +211,8 @@ func forgeSecretRef(t *testing.T, s *suite, n *tenant, l *loot) {
 	}
 }
 
-// forgeClaim makes another claim in the namespace, which its owner keeps Crossplane from correcting.
+// forgeClaim makes another claim in the namespace, which its owner keeps Crossplane from
+// correcting.
 func (s *suite) forgeClaim(t *testing.T, n *tenant, ref map[string]any) {
 	t.Helper()
 	instances, err := n.Instances(t.Context(), s.source)
@@ -259,7 +261,8 @@ func (s *suite) awaitCopied(t *testing.T, n *tenant, patch map[string]any) {
 	}))
 }
 
-// resource is the name of an object's resource as Velero has it, which in these tests is the plural that everybody expects.
+// resource is the name of an object's resource as Velero has it, which in these tests is the plural
+// that everybody expects.
 func resource(u *unstructured.Unstructured) string {
 	return strings.ToLower(u.GetKind()) + "s." + u.GroupVersionKind().Group
 }

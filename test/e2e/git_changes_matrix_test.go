@@ -74,8 +74,8 @@ func TestMatrixGitChangesV2(t *testing.T) { testGitChanges(t, stack.V2) }
 
 func TestMatrixGitChangesV1(t *testing.T) { testGitChanges(t, stack.V1) }
 
-// testGitChanges has Git say something else than the backup, when all is back and held. The provider is down until then. The control is the same without a
-// restore, which acts at once.
+// testGitChanges has Git say something else than the backup, when all is back and held. The
+// provider is down until then. The control is the same without a restore, which acts at once.
 func testGitChanges(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -201,7 +201,8 @@ func (s *suite) settleChanged(t *testing.T, c *gitChange) {
 	must(t, c.AwaitReads(t.Context(), s.target, s.cloud, now, now.Seq))
 }
 
-// wrong returns an error if it is not so that as many databases were deleted as are given, and everything else is as it was.
+// wrong returns an error if it is not so that as many databases were deleted as are given, and
+// everything else is as it was.
 func (c *gitChange) wrong(ctx context.Context, s *suite, cluster *stack.Cluster, deletes int) error {
 	got, err := c.Compare(ctx, cluster, s.cloud, c.before)
 	if err != nil {
@@ -333,7 +334,8 @@ func addNote(ctx context.Context, c *stack.Cluster, n *tenant) error {
 	})
 }
 
-// haveNotes returns an error if an instance or an XR does not have what only the new XRD lets it have.
+// haveNotes returns an error if an instance or an XR does not have what only the new XRD lets it
+// have.
 func (n *tenant) haveNotes(ctx context.Context, c *stack.Cluster) error {
 	all, err := n.Instances(ctx, c)
 	if err != nil {

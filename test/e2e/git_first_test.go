@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// gitFirst are those that somebody applies to the target before they are restored, without the plugin and with it.
+// gitFirst are those that somebody applies to the target before they are restored, without the
+// plugin and with it.
 type gitFirst struct{ alone, taken *tenant }
 
 func (s *suite) fillGitFirst(t *testing.T, g *git) gitFirst {
@@ -28,7 +29,8 @@ func (s *suite) fillGitFirst(t *testing.T, g *git) gitFirst {
 
 func (f gitFirst) tenants() []*tenant { return []*tenant{f.alone, f.taken} }
 
-// testAppliedFirst has a cluster filled from Git before Crossplane is there, and then from the backup.
+// testAppliedFirst has a cluster filled from Git before Crossplane is there, and then from the
+// backup.
 func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.Crossplane))
@@ -55,7 +57,8 @@ func (s *suite) testAppliedFirst(t *testing.T, g *git, f gitFirst) {
 	})
 	for name, m := range f.taken.managers {
 		if s.version.IsV1() && strings.HasPrefix(name, "Environment/") {
-			// Of a claim that it restores Velero also writes back who managed what did not come back of its status.
+			// Of a claim that it restores Velero also writes back who managed what did not come
+			// back of its status.
 			maps.DeleteFunc(m, func(manager string, _ []string) bool { return strings.HasSuffix(manager, " status") })
 		}
 	}

@@ -39,7 +39,8 @@ func instancesOf(client dynamic.Interface, n drill.Platform) dynamic.ResourceInt
 	return client.Resource(gvr).Namespace(n.Namespace)
 }
 
-// A gitSync is Argo CD that applies what is in Git as fast as it can, server-side and with force, whether it is there or not.
+// A gitSync is Argo CD that applies what is in Git as fast as it can, server-side and with force,
+// whether it is there or not.
 type gitSync struct {
 	stop  context.CancelFunc
 	ended chan struct{}

@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden, and the backups of the example")
 
-// random is what Crossplane, Velero, the API server and the clock make up: ends of names, UIDs, times. What replaces it is as long, so that columns stay what
-// they are.
+// random is what Crossplane, Velero, the API server and the clock make up: ends of names, UIDs,
+// times. What replaces it is as long, so that columns stay what they are.
 var random = []struct {
 	pattern *regexp.Regexp
 	with    string

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testGuardedTenant has a tenant of a guarded namespace, whose ServiceAccount is called like Velero's, try to get around the guard.
+// testGuardedTenant has a tenant of a guarded namespace, whose ServiceAccount is called like
+// Velero's, try to get around the guard.
 func (s *suite) testGuardedTenant(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Apply(ctx, fmt.Appendf(nil, tenantRights, n.Namespace)))

@@ -23,7 +23,8 @@ func TestGuardV2(t *testing.T) { testGuard(t, stack.V2) }
 
 func TestGuardV1(t *testing.T) { testGuard(t, stack.V1) }
 
-// testGuard loses what is in Git too, and restores it while Argo CD applies it, from before the restore begins.
+// testGuard loses what is in Git too, and restores it while Argo CD applies it, from before the
+// restore begins.
 func testGuard(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -74,7 +75,8 @@ func (s *suite) makeNamespace(t *testing.T, name string) {
 	must(t, s.target.Apply(t.Context(), []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: "+name+"\n")))
 }
 
-// testUnguarded is the control: what Argo CD has applied first is composed anew, and what was there before has nobody.
+// testUnguarded is the control: what Argo CD has applied first is composed anew, and what was there
+// before has nobody.
 func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	s.makeNamespace(t, n.Namespace)
@@ -108,7 +110,8 @@ func (s *suite) testUnguarded(t *testing.T, n *tenant) {
 	s.wantNobodyMisled(t, n)
 }
 
-// wantNobodyMisled checks that of what a restore has left nothing is held, paused or pinned, and that each MR that it has brought back has an XR which lists it.
+// wantNobodyMisled checks that of what a restore has left nothing is held, paused or pinned, and
+// that each MR that it has brought back has an XR which lists it.
 func (s *suite) wantNobodyMisled(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()
@@ -227,7 +230,8 @@ func (s *suite) testRestoredPaused(t *testing.T, n *tenant) {
 	}
 }
 
-// testNewClusterBehindGuard has the XRD come with the restore, while Argo CD waits for nothing else.
+// testNewClusterBehindGuard has the XRD come with the restore, while Argo CD waits for nothing
+// else.
 func (s *suite) testNewClusterBehindGuard(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Destroy())
@@ -285,7 +289,8 @@ func (s *suite) wantGuardProblem(t *testing.T, severity string) {
 	t.Errorf("validate does not say that the guard is up:\n%s%s", r.stdout, r.stderr)
 }
 
-// tenantRights let a tenant do in their namespace what they like, and with it what no tenant should.
+// tenantRights let a tenant do in their namespace what they like, and with it what no tenant
+// should.
 const tenantRights = `
 apiVersion: v1
 kind: ServiceAccount

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Namespaces of what the tests of inspect back up: all is well in one, and in the other each instance has a hazard of its own.
+// Namespaces of what the tests of inspect back up: all is well in one, and in the other each
+// instance has a hazard of its own.
 const (
 	gallery = "gallery"
 	shop    = "shop"
@@ -236,7 +237,8 @@ func runsOn(xr *unstructured.Unstructured) string {
 	return ""
 }
 
-// loseName has a person take the external-name of a network away, whose provider says nowhere else what it is called.
+// loseName has a person take the external-name of a network away, whose provider says nowhere else
+// what it is called.
 func (h *hazards) loseName(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

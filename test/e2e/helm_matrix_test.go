@@ -33,10 +33,12 @@ func TestMatrixHelmV1(t *testing.T) { testHelm(t, stack.V1, "v1.20", "helm.cross
 
 func TestMatrixHelmV2(t *testing.T) { testHelm(t, stack.V2, "v2", "helm.m.crossplane.io") }
 
-// TestMatrixHelmClaimsV2 is TestMatrixHelmV2 with Releases that are cluster-scoped, which claims compose.
+// TestMatrixHelmClaimsV2 is TestMatrixHelmV2 with Releases that are cluster-scoped, which claims
+// compose.
 func TestMatrixHelmClaimsV2(t *testing.T) { testHelm(t, stack.V2, "v1.20", "helm.crossplane.io") }
 
-// testHelm loses a cluster in which provider-helm has installed charts, which make a password each. It knows by a Secret of Helm's in the namespace that it has.
+// testHelm loses a cluster in which provider-helm has installed charts, which make a password each.
+// It knows by a Secret of Helm's in the namespace that it has.
 func testHelm(t *testing.T, version stack.Version, dir, group string) {
 	t.Helper()
 	t.Parallel()
@@ -90,8 +92,8 @@ func (s *suite) storeRelease(t *testing.T, n *helmScene) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody can have it do, and the chart makes another password. The
-// other one comes back too late.
+// testInstalledAgain is the control: Velero alone restores a Release without Secrets, as somebody
+// can have it do, and the chart makes another password. The other one comes back too late.
 func (s *suite) testInstalledAgain(t *testing.T, n *helmScene) {
 	ctx := t.Context()
 	must(t, drill.Platform{}.StartRestore(ctx, s.target, n.Name+"-1", n.Name, "--exclude-resources", "secrets"))
@@ -141,7 +143,8 @@ func newHelmScene(t *testing.T, name, dir, chart string) *helmScene {
 	return n
 }
 
-// serveChart serves a chart that makes a password when it is installed, and returns its address. provider-helm keeps what it has fetched by its name.
+// serveChart serves a chart that makes a password when it is installed, and returns its address.
+// provider-helm keeps what it has fetched by its name.
 func serveChart(t *testing.T) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -163,7 +166,8 @@ func serveChart(t *testing.T) string {
 	return fmt.Sprintf("%s/shop-%x.tgz", web.URL, sha256.Sum256(b.Bytes()))
 }
 
-// installed is what Helm and a chart have in a namespace: what each revision of the release is, and the passwords that the chart has made, by their Secrets.
+// installed is what Helm and a chart have in a namespace: what each revision of the release is, and
+// the passwords that the chart has made, by their Secrets.
 type installed struct {
 	Revisions, Passwords map[string]string
 }
@@ -222,7 +226,8 @@ func (n *helmScene) remember(ctx context.Context, c *stack.Cluster) (err error) 
 	return err
 }
 
-// wantInstalledOnce wants the release to be the one that was backed up, and the password too, when the provider has looked.
+// wantInstalledOnce wants the release to be the one that was backed up, and the password too, when
+// the provider has looked.
 func (s *suite) wantInstalledOnce(t *testing.T, n *helmScene) {
 	t.Helper()
 	ctx := t.Context()

@@ -18,7 +18,8 @@ const honest = "honest"
 // hoard is how many objects an XR lists that don't exist: more than half of what etcd takes.
 const hoard = 10_000
 
-// forgePaths names what is in the victim's namespace by paths that lead there from the forger's: Velero looks for what is asked for by its file.
+// forgePaths names what is in the victim's namespace by paths that lead there from the forger's:
+// Velero looks for what is asked for by its file.
 func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	target := func(u *unstructured.Unstructured) map[string]any {
@@ -33,8 +34,8 @@ func forgePaths(t *testing.T, s *suite, n *tenant, l *loot) {
 	must(t, s.source.ApplyObjects(t.Context(), usages...))
 }
 
-// forgeHoard has an XR, which its owner keeps Crossplane from correcting, list more than anybody composes, some of it of kinds that nobody can read and
-// with names that nothing can have.
+// forgeHoard has an XR, which its owner keeps Crossplane from correcting, list more than anybody
+// composes, some of it of kinds that nobody can read and with names that nothing can have.
 func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 	t.Helper()
 	refs := []any{
@@ -53,7 +54,8 @@ func forgeHoard(t *testing.T, s *suite, n *tenant, l *loot) {
 	})
 }
 
-// testHostile looks, when an honest tenant was restored beside all that the others have left, whether each of them is told of.
+// testHostile looks, when an honest tenant was restored beside all that the others have left,
+// whether each of them is told of.
 func (s *suite) testHostile(t *testing.T, forgeries map[string]*forgery) {
 	t.Helper()
 	for name, told := range map[string][]string{
@@ -94,10 +96,12 @@ func (s *suite) withHonest(t *testing.T, namespace string) *tenant {
 	return n
 }
 
-// inventions is how many kinds an XR lists that nobody has made: about what etcd takes in one object.
+// inventions is how many kinds an XR lists that nobody has made: about what etcd takes in one
+// object.
 const inventions = 15000
 
-// forgeKinds has an XR, which its owner keeps Crossplane from correcting, list objects of kinds that nobody has made, each of a group of its own.
+// forgeKinds has an XR, which its owner keeps Crossplane from correcting, list objects of kinds
+// that nobody has made, each of a group of its own.
 func forgeKinds(t *testing.T, s *suite, n *tenant, _ *loot) {
 	t.Helper()
 	var refs []any
@@ -138,7 +142,8 @@ func checkKinds(t *testing.T, _ *suite, f *forgery) {
 // limits are the kinds by which tenants are kept within limits, which nobody composes.
 var limits = []string{"resourcequotas", "networkpolicies", "rolebindings"}
 
-// forgeLimits has an XR, which its owner has paused, list objects of its namespace that it does not compose.
+// forgeLimits has an XR, which its owner has paused, list objects of its namespace that it does not
+// compose.
 func forgeLimits(t *testing.T, s *suite, n *tenant, _ *loot) {
 	t.Helper()
 	var refs []any
@@ -169,7 +174,8 @@ func limitsIn(namespace string, labels map[string]any) []*unstructured.Unstructu
 	}
 }
 
-// checkLimits wants the restores to have looked for them in their namespace and nowhere else, and none of them to have got an owner.
+// checkLimits wants the restores to have looked for them in their namespace and nowhere else, and
+// none of them to have got an owner.
 func checkLimits(t *testing.T, s *suite, f *forgery) {
 	t.Helper()
 	here := 0

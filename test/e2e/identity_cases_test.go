@@ -29,7 +29,8 @@ func (s *identity) testAloneLost(t *testing.T) {
 	})
 }
 
-// testAloneInFlight is the control: the provider never goes on with what it may have created, and what it created nobody knows.
+// testAloneInFlight is the control: the provider never goes on with what it may have created, and
+// what it created nobody knows.
 func (s *identity) testAloneInFlight(t *testing.T) {
 	s.eventually(t, "the provider to refuse what was being created, without which the other tests prove nothing", func(ctx context.Context) error {
 		mrs := s.managed(ctx, t, s.target, "pending")
@@ -49,7 +50,8 @@ func (s *identity) leftOut() map[string]int {
 	return left
 }
 
-// givenUp returns the MRs that an XR has given up: they are being deleted, or have nobody from v2.4 on, which deletes nothing that it does not control.
+// givenUp returns the MRs that an XR has given up: they are being deleted, or have nobody from v2.4
+// on, which deletes nothing that it does not control.
 func (s *identity) givenUp(ctx context.Context, t *testing.T, scene string) []unstructured.Unstructured {
 	t.Helper()
 	listed := map[string]bool{}
@@ -69,8 +71,9 @@ func (s *identity) givenUp(ctx context.Context, t *testing.T, scene string) []un
 	})
 }
 
-// testAloneGated is the control: what the function left out is deleted in the cloud as soon as its provider is there. From v2.4 on nobody has it, and it is made
-// anew when the gate opens, which that of an EnvironmentConfig does not.
+// testAloneGated is the control: what the function left out is deleted in the cloud as soon as its
+// provider is there. From v2.4 on nobody has it, and it is made anew when the gate opens, which
+// that of an EnvironmentConfig does not.
 func (s *identity) testAloneGated(t *testing.T) {
 	anew := map[string]int{"dropped": 2}
 	s.eventually(t, "what the function left out to be lost in the cloud, without which the other tests prove nothing", func(ctx context.Context) error {
@@ -104,7 +107,8 @@ func (s *identity) called(kind, name string) string {
 	return ", " + kind + ", " + scene + "/" + name
 }
 
-// testGatedBefore wants XRs to be held with their status while the provider of what they compose is not there yet.
+// testGatedBefore wants XRs to be held with their status while the provider of what they compose is
+// not there yet.
 func (s *identity) testGatedBefore(t *testing.T) {
 	for _, u := range s.composites(t, "gated") {
 		if endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint"); endpoint == "" || !paused(&u) || !drill.Held(&u) {
@@ -121,7 +125,8 @@ func (s *identity) testGatedBefore(t *testing.T) {
 	}
 }
 
-// testGated wants the MRs that the gate could have closed on to be what was restored, and not to have been made anew.
+// testGated wants the MRs that the gate could have closed on to be what was restored, and not to
+// have been made anew.
 func (s *identity) testGated(t *testing.T, since int64) {
 	s.testSame(t, s.scenes["gated"], since)
 	uids := map[string]types.UID{}
@@ -150,7 +155,8 @@ func (s *identity) composites(t *testing.T, scene string) []unstructured.Unstruc
 	return all
 }
 
-// testObservedFirstBefore wants MRs to do nothing but observe while their provider is not there yet.
+// testObservedFirstBefore wants MRs to do nothing but observe while their provider is not there
+// yet.
 func (s *identity) testObservedFirstBefore(t *testing.T) {
 	mrs := s.managed(t.Context(), t, s.target, "first")
 	if len(mrs) != 3 {
@@ -182,8 +188,9 @@ func (s *identity) restoreOf(scene string) string {
 	return scene
 }
 
-// testSame wants a scene to be what it was, with the external-names that it should have had, and nothing to have been written to the cloud for it,
-// once every MR was reconciled since the given entry of the cloud's journal.
+// testSame wants a scene to be what it was, with the external-names that it should have had, and
+// nothing to have been written to the cloud for it, once every MR was reconciled since the given
+// entry of the cloud's journal.
 func (s *identity) testSame(t *testing.T, n *shape, since int64) {
 	ctx := t.Context()
 	s.awaitCompleted(t, s.restoreOf(n.Name))
@@ -254,7 +261,8 @@ func (s *identity) testKept(t *testing.T, since int64, resource, external string
 	t.Errorf("there is no %s", resource)
 }
 
-// wantHeld waits until an MR of a scene is held for a reason that has all of the words, and the restore tells a person of it in the same.
+// wantHeld waits until an MR of a scene is held for a reason that has all of the words, and the
+// restore tells a person of it in the same.
 func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...string) *unstructured.Unstructured {
 	t.Helper()
 	var held *unstructured.Unstructured
@@ -283,8 +291,8 @@ func (s *identity) wantHeld(t *testing.T, restore, scene, kind string, words ...
 	return held
 }
 
-// testInFlight wants what was being created to be held until a person says what it is. Of what an asynchronous kind creates it is not even said
-// that it is being created.
+// testInFlight wants what was being created to be held until a person says what it is. Of what an
+// asynchronous kind creates it is not even said that it is being created.
 func (s *identity) testInFlight(t *testing.T) {
 	n := s.scenes["flight"]
 	pending := s.wantHeld(t, "flight", "flight", s.announced, "being created", externalName, createPending)
@@ -312,7 +320,8 @@ func (s *identity) testInFlight(t *testing.T) {
 	s.testSame(t, n, s.seq(t))
 }
 
-// testNotTheName wants a name that would be wrong not to be guessed: the id, which has the text in it.
+// testNotTheName wants a name that would be wrong not to be guessed: the id, which has the text in
+// it.
 func (s *identity) testNotTheName(t *testing.T, kind, id string) {
 	held := s.wantHeld(t, s.restoreOf("arn"), "arn", kind, "no external-name", id, externalName)
 	if name, ok := held.GetAnnotations()[externalName]; ok {
@@ -330,7 +339,8 @@ func (s *identity) testObservedGone(t *testing.T, kind string) {
 	wantTold(t, "the details of the restore", s.details(t, "gone"), held.GetName(), "does not exist", "managementPolicies")
 }
 
-// wantGivenUp waits until the restore has ended for want of an answer, and checks that the hold is still on.
+// wantGivenUp waits until the restore has ended for want of an answer, and checks that the hold is
+// still on.
 func (s *identity) wantGivenUp(t *testing.T, scene, kind string) {
 	t.Helper()
 	s.wantPhase(t, s.restoreOf(scene), "PartiallyFailed")
@@ -345,7 +355,8 @@ func (s *identity) wantGivenUp(t *testing.T, scene, kind string) {
 	s.wantUnwritten(t, s.scenes[scene])
 }
 
-// testProviderKilled wants what the provider was creating when it was killed to be held, whatever it did since.
+// testProviderKilled wants what the provider was creating when it was killed to be held, whatever
+// it did since.
 func (s *identity) testProviderKilled(t *testing.T) {
 	s.wantHeld(t, s.restoreOf("killed"), "killed", s.announced, "being created", externalName, createPending)
 	s.wantGivenUp(t, "killed", s.announced)

@@ -19,7 +19,8 @@ import (
 type maker struct {
 	program string
 	kinds   []schema.GroupVersionKind
-	// announced is a kind that is said to be being created, and silent one that is created asynchronously, of which nothing is said that lasts.
+	// announced is a kind that is said to be being created, and silent one that is created
+	// asynchronously, of which nothing is said that lasts.
 	announced, silent string
 }
 
@@ -61,7 +62,8 @@ func (s *identity) managed(ctx context.Context, t *testing.T, c *stack.Cluster, 
 	return mrs
 }
 
-// awaitReads waits until each MR of a scene was reconciled since the entry of the cloud's journal. Those of upjet's say with their UIDs who they are.
+// awaitReads waits until each MR of a scene was reconciled since the entry of the cloud's journal.
+// Those of upjet's say with their UIDs who they are.
 func (s *identity) awaitReads(t *testing.T, n *shape, since int64) {
 	t.Helper()
 	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, since))
@@ -107,7 +109,8 @@ func (s *identity) awaitStalled(t *testing.T, scene string) {
 	}))
 }
 
-// creates returns the creates in the cloud's journal, after an entry, by a caller whose name has the text in it.
+// creates returns the creates in the cloud's journal, after an entry, by a caller whose name has
+// the text in it.
 func (s *identity) creates(ctx context.Context, t *testing.T, since int64, by string) []api.Entry {
 	t.Helper()
 

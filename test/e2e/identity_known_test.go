@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// upjetKind is a kind of a provider that does not run here: an MR of it stays what it was restored as.
+// upjetKind is a kind of a provider that does not run here: an MR of it stays what it was restored
+// as.
 const upjetKind = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -38,7 +39,8 @@ metadata: {%[4]s, labels: {scene: %[3]s}, finalizers: [finalizer.managedresource
 spec: {forProvider: {region: here}, providerConfigRef: {kind: ClusterProviderConfig, name: aws}}
 `
 
-// knownKinds are kinds of provider-upjet-aws: of the first it is known how the external-name follows from the id, of the other it is not.
+// knownKinds are kinds of provider-upjet-aws: of the first it is known how the external-name
+// follows from the id, of the other it is not.
 func (s *identity) knownKinds() (known, other schema.GroupVersionKind) {
 	provider := "aws.m.upbound.io"
 	if s.version.IsV1() {
@@ -48,8 +50,8 @@ func (s *identity) knownKinds() (known, other schema.GroupVersionKind) {
 	return schema.GroupVersionKind{Group: "ec2." + provider, Version: "v1beta1", Kind: "VPC"}, schema.GroupVersionKind{Group: "iam." + provider, Version: "v1beta1", Kind: "Policy"}
 }
 
-// Namespaces, or names of what is cluster-scoped, with one MR of each of these kinds, whose external-names were lost. Velero alone backs up all but the first, and
-// restores the last.
+// Namespaces, or names of what is cluster-scoped, with one MR of each of these kinds, whose
+// external-names were lost. Velero alone backs up all but the first, and restores the last.
 const (
 	nameBackedUp = "known"
 	nameRestored = "known-later"
@@ -111,7 +113,8 @@ func (s *identity) placeOf(scene string) (namespace, name string) {
 	return scene, "lost"
 }
 
-// testKnown wants an MR to be named by what is known of its kind, from a backup with the plugin and from one without, and one of another kind to be held.
+// testKnown wants an MR to be named by what is known of its kind, from a backup with the plugin and
+// from one without, and one of another kind to be held.
 func (s *identity) testKnown(t *testing.T) {
 	known, other := s.knownKinds()
 	for _, namespace := range []string{nameBackedUp, nameRestored} {
@@ -124,7 +127,8 @@ func (s *identity) testKnown(t *testing.T) {
 	}
 }
 
-// testKnownUnwanted wants an MR to be held if nobody wants it to be named by what is known of its kind.
+// testKnownUnwanted wants an MR to be held if nobody wants it to be named by what is known of its
+// kind.
 func (s *identity) testKnownUnwanted(t *testing.T) {
 	known, _ := s.knownKinds()
 	if u := s.lostIn(t, known, nameUnwanted); u.GetAnnotations()[externalName] != "" || !isOnHold(u) {
@@ -132,7 +136,8 @@ func (s *identity) testKnownUnwanted(t *testing.T) {
 	}
 }
 
-// testAloneKnown is the control: Velero alone brings it back without a name, for its provider to make another.
+// testAloneKnown is the control: Velero alone brings it back without a name, for its provider to
+// make another.
 func (s *identity) testAloneKnown(t *testing.T) {
 	known, _ := s.knownKinds()
 	if u := s.lostIn(t, known, nameAlone); u.GetAnnotations()[externalName] != "" || isOnHold(u) {

@@ -38,7 +38,8 @@ func (s *identity) restoreRarer(t *testing.T) []string {
 	return []string{"held", "gone", "unruled", "trusted"}
 }
 
-// testInformed wants an XR to wait for the EnvironmentConfig that its pipeline names, when nothing else is missing, until another restore brings that along.
+// testInformed wants an XR to wait for the EnvironmentConfig that its pipeline names, when nothing
+// else is missing, until another restore brings that along.
 func (s *identity) testInformed(t *testing.T, since int64) {
 	ctx := t.Context()
 	awaited, carried := s.scenes["awaited"], s.scenes["carried"]
@@ -73,8 +74,8 @@ func (s *identity) testInformed(t *testing.T, since int64) {
 	must(t, err)
 }
 
-// testHeedless wants a restore to fail, and to say why, when a provider has not heeded that an MR is paused. No hold keeps it from the second external resource:
-// that there is one is the control.
+// testHeedless wants a restore to fail, and to say why, when a provider has not heeded that an MR
+// is paused. No hold keeps it from the second external resource: that there is one is the control.
 func (s *identity) testHeedless(t *testing.T) {
 	s.eventually(t, "a second network of a provider that does not heed the pause", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Network, heedless-00")); n != 1 {
@@ -92,7 +93,8 @@ func (s *identity) testHeedless(t *testing.T) {
 	}
 }
 
-// withoutPolicies takes managementPolicies out of a CRD, as those of older providers have none: the API server drops the field.
+// withoutPolicies takes managementPolicies out of a CRD, as those of older providers have none: the
+// API server drops the field.
 func withoutPolicies(t *testing.T, c *stack.Cluster, crd string) {
 	t.Helper()
 	u, err := get(t.Context(), c, crdKind, "", crd)
@@ -126,8 +128,9 @@ func (s *identity) loseExternal(t *testing.T) {
 	}
 }
 
-// testNotObservable wants what can't be observed first to stay held, and the restore to name it. Where nobody has asked for that, and as soon as somebody lets it
-// go, its provider makes anew what is gone: that is the control.
+// testNotObservable wants what can't be observed first to stay held, and the restore to name it.
+// Where nobody has asked for that, and as soon as somebody lets it go, its provider makes anew what
+// is gone: that is the control.
 func (s *identity) testNotObservable(t *testing.T) {
 	s.eventually(t, "a bucket to be made anew that was not to be observed first, without which this proves nothing", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, s.lost, ", Bucket, trusted-00")); n != 1 {

@@ -30,7 +30,8 @@ func TestIdentityV2(t *testing.T) { testIdentity(t, stack.V2, "v2") }
 
 func TestIdentityV1(t *testing.T) { testIdentity(t, stack.V1, "v1.20") }
 
-// An identity is the clusters of a test of what happens to the identity of MRs and to status. Some kinds of the provider are asynchronous.
+// An identity is the clusters of a test of what happens to the identity of MRs and to status. Some
+// kinds of the provider are asynchronous.
 type identity struct {
 	*suite
 	maker
@@ -39,7 +40,8 @@ type identity struct {
 	scenes map[string]*shape
 	// provider is the command line of the cloud's provider.
 	provider []string
-	// others says that there are kinds as those of other providers: without managementPolicies, and whose names are known.
+	// others says that there are kinds as those of other providers: without managementPolicies, and
+	// whose names are known.
 	others bool
 	// lost is the last entry of the cloud's journal that the source brought about.
 	lost int64
@@ -47,8 +49,9 @@ type identity struct {
 	uids map[string]types.UID
 }
 
-// testIdentity loses a cluster in which the identity of MRs is known, nowhere but in the provider's memory, or nowhere at all. In the target it
-// restores everything while the provider is down, as it is when a cluster is built anew, first with Velero alone and then with the plugin.
+// testIdentity loses a cluster in which the identity of MRs is known, nowhere but in the provider's
+// memory, or nowhere at all. In the target it restores everything while the provider is down, as it
+// is when a cluster is built anew, first with Velero alone and then with the plugin.
 func testIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -169,7 +172,8 @@ func (s *identity) cluster(t *testing.T, name string) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
 		Name: name, Crossplane: s.version, Gate: true, VeleroArgs: oftener,
-		// A create that hangs is given up after a minute otherwise, and one that nobody remembers tried again after half of one.
+		// A create that hangs is given up after a minute otherwise, and one that nobody remembers
+		// tried again after half of one.
 		ProviderArgs: slices.Concat(s.provider, []string{"--timeout", "10m", "--creation-grace-period", "1s"}),
 	})
 	must(t, err)
@@ -244,8 +248,9 @@ func (s *identity) awaitSibling(t *testing.T) {
 	}))
 }
 
-// testMadeTwice is a control: Crossplane as it is does damage when its provider is killed while it creates something, whatever is restored later. Of
-// an asynchronous kind there are two, and with the other the provider will never go on.
+// testMadeTwice is a control: Crossplane as it is does damage when its provider is killed while it
+// creates something, whatever is restored later. Of an asynchronous kind there are two, and with
+// the other the provider will never go on.
 func (s *identity) testMadeTwice(t *testing.T) {
 	must(t, s.source.Wait(t.Context(), patience, "the killed provider's second external resource", func(ctx context.Context) error {
 		if n := len(s.creates(ctx, t, 0, s.called(s.silent, "killed-00"))); n != 2 {
@@ -332,8 +337,8 @@ func (s *identity) restoreAlone(t *testing.T) {
 	s.awaitLeftOut(t)
 }
 
-// awaitLeftOut waits until Crossplane gives up what a function leaves out of what Velero alone has restored: the provider is down, so nothing has a status when
-// Crossplane looks at it.
+// awaitLeftOut waits until Crossplane gives up what a function leaves out of what Velero alone has
+// restored: the provider is down, so nothing has a status when Crossplane looks at it.
 func (s *identity) awaitLeftOut(t *testing.T) {
 	t.Helper()
 	s.eventually(t, "Crossplane to give up what the function leaves out", func(ctx context.Context) error {
@@ -347,7 +352,8 @@ func (s *identity) awaitLeftOut(t *testing.T) {
 	})
 }
 
-// restoreAll restores the scenes, with what is safe in one restore, and waits until all items are there.
+// restoreAll restores the scenes, with what is safe in one restore, and waits until all items are
+// there.
 func (s *identity) restoreAll(t *testing.T) {
 	t.Helper()
 	s.startRestore(t, "sound", "all", "--include-namespaces", "proven,gated,kept")

@@ -7,8 +7,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// shapesOfInputs are restores of one namespace whose databases have their passwords in Secrets in another, where the provider has made them. It makes another
-// one where there is none, and the database that exists gets that.
+// shapesOfInputs are restores of one namespace whose databases have their passwords in Secrets in
+// another, where the provider has made them. It makes another one where there is none, and the
+// database that exists gets that.
 func shapesOfInputs() map[string]*shape {
 	of := func(name string) drill.Scene {
 		return drill.Scene{Dir: "passwords", Count: 2, Size: 6, Store: name + "-store", RestoreArgs: []string{"--include-namespaces", name}}

@@ -29,7 +29,8 @@ func TestInstallV2(t *testing.T) {
 	t.Run("Image", func(t *testing.T) { s.testImage(t, n) })
 }
 
-// testPluginAdd has the velero command change the Deployment that it has made itself. Nothing starts it here; what the container does is for testImage.
+// testPluginAdd has the velero command change the Deployment that it has made itself. Nothing
+// starts it here; what the container does is for testImage.
 func (s *suite) testPluginAdd(t *testing.T) {
 	const namespace, name = "added", "ghcr.io/crossplane-contrib/velero-plugin-for-crossplane:v0.1.0"
 	ctx := t.Context()
@@ -80,7 +81,8 @@ func (s *suite) testPluginAdd(t *testing.T) {
 	}
 }
 
-// testImage builds the image, unpacks it and starts it as that init container, and gives Velero what it has put into the volume.
+// testImage builds the image, unpacks it and starts it as that init container, and gives Velero
+// what it has put into the volume.
 func (s *suite) testImage(t *testing.T, n *tenant) {
 	const version, commit = "v1.2.3-image", "0123456789"
 	ctx := t.Context()

@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testJailed backs up and restores with a plugin that has no rights on the machine and can write to no file: whatever it would write fails.
+// testJailed backs up and restores with a plugin that has no rights on the machine and can write to
+// no file: whatever it would write fails.
 func (s *suite) testJailed(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	jail, err := s.target.JailPlugin(ctx)
@@ -70,7 +71,8 @@ func (s *suite) testJailed(t *testing.T, n *tenant) {
 	}
 }
 
-// testApart restores a namespace with a plugin that has no rights, and looks for its secrets in whatever was written by then.
+// testApart restores a namespace with a plugin that has no rights, and looks for its secrets in
+// whatever was written by then.
 func (s *suite) testApart(t *testing.T) {
 	t.Helper()
 	n := s.few(t, s.target, drill.Platform{Namespace: "jailed", Orphan: true}, 2)

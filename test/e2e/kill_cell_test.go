@@ -19,7 +19,8 @@ import (
 type kill struct {
 	victim casualty
 	point  killPoint
-	// byRelease says that a person runs release where Velero has given up, rather than to restore again.
+	// byRelease says that a person runs release where Velero has given up, rather than to restore
+	// again.
 	byRelease bool
 }
 
@@ -34,8 +35,8 @@ const (
 
 func (k kill) name() string { return string(k.victim) + "/" + k.point.name }
 
-// testKill kills, starts again what was killed, has a person do what there is to do if Velero gives up, and wants all to be as it was. It returns what
-// the restore survived by.
+// testKill kills, starts again what was killed, has a person do what there is to do if Velero gives
+// up, and wants all to be as it was. It returns what the restore survived by.
 func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	t.Helper()
 	ctx := t.Context()
@@ -67,7 +68,8 @@ func (s *suite) testKill(t *testing.T, n *tenant, k kill) string {
 	return how
 }
 
-// kill restores, kills at the point and starts again what was killed. The function that it returns ends the watch.
+// kill restores, kills at the point and starts again what was killed. The function that it returns
+// ends the watch.
 func (s *suite) kill(t *testing.T, n *tenant, k kill) (w *killWatch, remove func()) {
 	t.Helper()
 	ctx := t.Context()
@@ -129,8 +131,8 @@ func (s *suite) awaitKill(t *testing.T, n *tenant, w *killWatch) {
 	}))
 }
 
-// awaitVerdict waits until a restore is Completed, or has an error: a person who sees one need not wait until Velero has given up waiting for what is
-// missing, which by default takes it four hours.
+// awaitVerdict waits until a restore is Completed, or has an error: a person who sees one need not
+// wait until Velero has given up waiting for what is missing, which by default takes it four hours.
 func (s *suite) awaitVerdict(ctx context.Context, n *tenant) (phase string, err error) {
 	err = s.target.Wait(ctx, patience, "the end of the restore or an error of it", func(ctx context.Context) error {
 		r, err := get(ctx, s.target, restoreKind(), "velero", n.Namespace)
@@ -167,7 +169,8 @@ func (s *suite) survived(t *testing.T, wait func(ctx context.Context) error) {
 	}
 }
 
-// finish does what a person would when Velero has given up. Release can only adopt what was restored, so it must tell if that is not all.
+// finish does what a person would when Velero has given up. Release can only adopt what was
+// restored, so it must tell if that is not all.
 func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	t.Helper()
 	if !k.byRelease {
@@ -206,8 +209,9 @@ func (s *suite) finish(t *testing.T, n *tenant, k kill) string {
 	return byThemBoth
 }
 
-// unreturned returns what a restore that Velero has given up has created without writing the managedFields of the backup back, which can be one object; nil if
-// there is none. Release does not look up in the backup what it adopts, so nobody knows any more who managed that.
+// unreturned returns what a restore that Velero has given up has created without writing the
+// managedFields of the backup back, which can be one object; nil if there is none. Release does not
+// look up in the backup what it adopts, so nobody knows any more who managed that.
 func (s *suite) unreturned(t *testing.T, n *tenant) *unstructured.Unstructured {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)

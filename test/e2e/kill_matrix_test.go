@@ -17,8 +17,9 @@ func TestMatrixKillsV2(t *testing.T) { testKills(t, stack.V2, 0) }
 
 func TestMatrixKillsV1(t *testing.T) { testKills(t, stack.V1, 1) }
 
-// testKills kills each victim at each point, each time in a new cluster: all that there is of the old one is the backup and the cloud. Where Velero
-// gives up, every other time release is run, beginning with the first kill or the second.
+// testKills kills each victim at each point, each time in a new cluster: all that there is of the
+// old one is the backup and the cloud. Where Velero gives up, every other time release is run,
+// beginning with the first kill or the second.
 func testKills(t *testing.T, version stack.Version, first int) {
 	t.Helper()
 	t.Parallel()
@@ -123,7 +124,8 @@ func (k *killTable) String() string {
 	return b.String()
 }
 
-// makeKilled fills a namespace in the source, with settings of people's own, backs it up, and loses the source.
+// makeKilled fills a namespace in the source, with settings of people's own, backs it up, and loses
+// the source.
 func (s *suite) makeKilled(t *testing.T, namespace string) *tenant {
 	t.Helper()
 	n := s.tenant(t, s.source, drill.Platform{Namespace: namespace, Without: []string{"database"}})
@@ -142,7 +144,8 @@ func (s *suite) makeKilledAnew(t *testing.T, namespace string) *tenant {
 	return s.makeKilled(t, namespace)
 }
 
-// renewTarget loses the target and starts another one with the tenant's Composition. Its Velero polls often, and its provider looks often.
+// renewTarget loses the target and starts another one with the tenant's Composition. Its Velero
+// polls often, and its provider looks often.
 func (s *suite) renewTarget(t *testing.T, n *tenant) {
 	t.Helper()
 	ctx := t.Context()

@@ -24,16 +24,21 @@ func casualties() []casualty {
 	return []casualty{pluginProcess, stack.Velero, stack.Crossplane, stack.CloudProvider, stack.APIServer, stack.Etcd}
 }
 
-// A killPoint is when something is killed: a change to what is restored has been accepted and is not stored yet.
+// A killPoint is when something is killed: a change to what is restored has been accepted and is
+// not stored yet.
 type killPoint struct {
 	name, reason string
-	// is reports whether this is the point, from what has passed until now and what is about to pass.
+	// is reports whether this is the point, from what has passed until now and what is about to
+	// pass.
 	is func(w *killWatch, a stack.Admission) bool
-	// busy says that the plugin's process is killed in the middle of a call rather than between two.
+	// busy says that the plugin's process is killed in the middle of a call rather than between
+	// two.
 	busy bool
-	// polled says that nothing can be adopted before Velero has stored that it waits for the operations. A Velero that is killed earlier fails the restore.
+	// polled says that nothing can be adopted before Velero has stored that it waits for the
+	// operations. A Velero that is killed earlier fails the restore.
 	polled bool
-	// unsent says that what Velero is about to change is not stored if Velero is killed: the change waits until the API server gives it up.
+	// unsent says that what Velero is about to change is not stored if Velero is killed: the change
+	// waits until the API server gives it up.
 	unsent bool
 }
 
@@ -54,7 +59,8 @@ func killPoints() []killPoint {
 	}
 }
 
-// isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a claim.
+// isJustCreated is when Velero writes the managedFields of the first instance back, on v1 of a
+// claim.
 func isJustCreated(_ *killWatch, a stack.Admission) bool {
 	return a.New.GetNamespace() != "" && !isManaged(a.New) && a.Old != nil && managedBy(a.Old, velero) && !managedBy(a.New, velero)
 }
@@ -73,18 +79,20 @@ func restored(percent int) func(w *killWatch, a stack.Admission) bool {
 	}
 }
 
-// isRestored is when all objects are there, and somebody is the first to write the last one: Velero, which puts back its managedFields before it polls, or who
-// comes before it.
+// isRestored is when all objects are there, and somebody is the first to write the last one:
+// Velero, which puts back its managedFields before it polls, or who comes before it.
 func isRestored(w *killWatch, a stack.Admission) bool {
 	return len(w.created) == w.total && (w.last == keyOf(a.New) || isUnpaused(a, w.composite) || isHoldTakenOff(a))
 }
 
-// isUnverified is when Crossplane says of an XR that it has reconciled it, and the plugin has given none its settings back.
+// isUnverified is when Crossplane says of an XR that it has reconciled it, and the plugin has given
+// none its settings back.
 func isUnverified(w *killWatch, a stack.Admission) bool {
 	return isReconciled(a, w.composite) && w.unpaused[keyOf(a.New)] && w.verified == 0
 }
 
-// isVerified is when the first XR, or on v1 claim, that was unpaused gets its own settings back. What a person has paused is not verified.
+// isVerified is when the first XR, or on v1 claim, that was unpaused gets its own settings back.
+// What a person has paused is not verified.
 func isVerified(_ *killWatch, a stack.Admission) bool {
 	return isHoldTakenOff(a) && !isManaged(a.New) && !paused(a.New)
 }
@@ -97,13 +105,15 @@ func isHalfReleased(w *killWatch, a stack.Admission) bool {
 type killWatch struct {
 	point     killPoint
 	composite string
-	// size is how many instances there are, and total of how many objects the watch sees the creation.
+	// size is how many instances there are, and total of how many objects the watch sees the
+	// creation.
 	size, total int
 	// prefix is what the names of the tenant's objects begin with.
 	prefix string
 	// kill kills, or begins to and returns what does the rest after the change has passed.
 	kill func() (rest func() error, err error)
-	// unsent has the change wait after the kill until the API server gives it up, as it does when its client is gone.
+	// unsent has the change wait after the kill until the API server gives it up, as it does when
+	// its client is gone.
 	unsent bool
 
 	// killed is closed when the victim is dead. Then err and seen are set.

@@ -23,7 +23,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A kubelet is as much of one as an exec needs: the API server hands it the command for a container, and it runs that as a process on this machine.
+// A kubelet is as much of one as an exec needs: the API server hands it the command for a
+// container, and it runs that as a process on this machine.
 type kubelet struct {
 	clients kubernetes.Interface
 	node    string

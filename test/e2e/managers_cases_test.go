@@ -11,7 +11,8 @@ import (
 // An applyWay is a way in which somebody applies manifests.
 type applyWay struct {
 	name, reason string
-	// base are the arguments of "kubectl apply" with which another applies the objects first; nobody does if it is nil.
+	// base are the arguments of "kubectl apply" with which another applies the objects first;
+	// nobody does if it is nil.
 	base []string
 	// args are its own.
 	args []string
@@ -38,7 +39,8 @@ type phase struct {
 	remarks map[string]string
 }
 
-// phasesOf are what is applied in turn: all before the backup is in the first. What a hold changes is among what is dropped, added and changed.
+// phasesOf are what is applied in turn: all before the backup is in the first. What a hold changes
+// is among what is dropped, added and changed.
 func phasesOf(k sort) []phase {
 	return []phase{
 		{name: "First", extras: k.first, labels: map[string]string{"colour": "red", "size": "small"}, remarks: map[string]string{"example.org/note": "one"}},
@@ -51,7 +53,8 @@ func phasesOf(k sort) []phase {
 type sort struct {
 	name, kind, apiVersion string
 	namespaced             bool
-	// spec is what each has, and first and second what there is more of in the first and the last phase.
+	// spec is what each has, and first and second what there is more of in the first and the last
+	// phase.
 	spec, first, second map[string]any
 }
 

@@ -26,7 +26,8 @@ import (
 // managing is the namespace of what is applied again after a restore, and in the names of it.
 const managing = "managers"
 
-// Of each object there is one that is restored, and a control that is not. Their names are equally long.
+// Of each object there is one that is restored, and a control that is not. Their names are equally
+// long.
 const (
 	restoredOne = managing + "-old-"
 	controlOne  = managing + "-new-"
@@ -65,7 +66,8 @@ func (s *suite) backUpManagers(t *testing.T, m *managers) {
 	backupWith(t, s.source, managing, args...)
 }
 
-// testManagers applies what was restored and what was not in the same ways, and wants the same to come of it.
+// testManagers applies what was restored and what was not in the same ways, and wants the same to
+// come of it.
 func (s *suite) testManagers(t *testing.T, m *managers) {
 	ctx := t.Context()
 	must(t, m.Make(ctx, s.target, 0))
@@ -95,7 +97,8 @@ func (s *suite) testManagers(t *testing.T, m *managers) {
 	t.Run("UnforcedAgain", m.testUnforced)
 }
 
-// isComposed reports whether an object is a Bucket that follows the Composition. What is applied without force stays on a revision.
+// isComposed reports whether an object is a Bucket that follows the Composition. What is applied
+// without force stays on a revision.
 func (m *managers) isComposed(name string) bool {
 	return strings.HasPrefix(name, "Bucket ") && !strings.HasPrefix(name, "Bucket mr-") && !strings.Contains(name, "-plain")
 }
@@ -168,8 +171,8 @@ func (m *managers) kubectl(t *testing.T, c *stack.Cluster, args []string, object
 	return nil
 }
 
-// compose has the Composition's bucket have more. A label makes a new revision of it, also where the resources are what they were before: on v1 only that has
-// XRs reconciled at once.
+// compose has the Composition's bucket have more. A label makes a new revision of it, also where
+// the resources are what they were before: on v1 only that has XRs reconciled at once.
 func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 	t.Helper()
 	ctx := t.Context()
@@ -196,7 +199,8 @@ func (m *managers) compose(t *testing.T, c *stack.Cluster, number int) {
 	must(t, c.ApplyObjects(ctx, u))
 }
 
-// objects returns the objects with a prefix by what tells them apart: those that people made, XRs and composed Buckets.
+// objects returns the objects with a prefix by what tells them apart: those that people made, XRs
+// and composed Buckets.
 func (m *managers) objects(ctx context.Context, c *stack.Cluster, prefix string) (map[string]*unstructured.Unstructured, error) {
 	kinds := []schema.GroupVersionKind{}
 	for _, k := range sortsOf(m.version) {
@@ -243,7 +247,8 @@ func (m *managers) await(t *testing.T, c *stack.Cluster, prefix string) {
 	}))
 }
 
-// testAlike wants what was restored to be as what was not, and some objects to be other than last time.
+// testAlike wants what was restored to be as what was not, and some objects to be other than last
+// time.
 func (m *managers) testAlike(t *testing.T, changes func(name string) bool) {
 	t.Helper()
 	var wrong error
@@ -277,7 +282,8 @@ func (m *managers) testAlike(t *testing.T, changes func(name string) bool) {
 	}
 }
 
-// testUnforced has two managers apply different update policies without force. Whether that is a conflict must not depend on a restore.
+// testUnforced has two managers apply different update policies without force. Whether that is a
+// conflict must not depend on a restore.
 func (m *managers) testUnforced(t *testing.T) {
 	for _, manager := range []struct{ name, policy string }{{"kubectl", "Manual"}, {"somebody", "Automatic"}} {
 		said := map[string]string{}
@@ -298,7 +304,8 @@ func (m *managers) testUnforced(t *testing.T) {
 	m.testAlike(t, func(string) bool { return false })
 }
 
-// What is in names and differs: what Crossplane makes up, and whether it is the control. The name of the field manager is made from that of the XR.
+// What is in names and differs: what Crossplane makes up, and whether it is the control. The name
+// of the field manager is made from that of the XR.
 var (
 	madeUp     = regexp.MustCompile(`((?:instance|xr|mr)-(?:server|client|second|plain))(?:-[0-9a-z]+)+`)
 	composedBy = regexp.MustCompile(`(apiextensions\.crossplane\.io/composed/)[0-9a-f]+`)

@@ -105,7 +105,8 @@ func (s *suite) testUntouched(t *testing.T, c *clone) {
 	}
 }
 
-// wantHeldCopies checks that nothing reconciles the copies, and that nothing keeps them from being deleted.
+// wantHeldCopies checks that nothing reconciles the copies, and that nothing keeps them from being
+// deleted.
 func (s *suite) wantHeldCopies(t *testing.T, n *tenant) {
 	t.Helper()
 	copies, err := n.Instances(t.Context(), s.target)

@@ -15,10 +15,12 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// mirrors is a scene of Objects that watch what they manage, in another namespace, and what they refer to.
+// mirrors is a scene of Objects that watch what they manage, in another namespace, and what they
+// refer to.
 const mirrors = "mirrors"
 
-// referredBy is what the name of a finalizer begins with that provider-kubernetes v1.3.1 puts on what an Object refers to. The UID of the Object follows.
+// referredBy is what the name of a finalizer begins with that provider-kubernetes v1.3.1 puts on
+// what an Object refers to. The UID of the Object follows.
 const referredBy = "kubernetes.crossplane.io/referred-by-object-"
 
 func shapeMirrors(version stack.Version) *shape {
@@ -54,8 +56,9 @@ func writeRemotes(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return nil
 }
 
-// wantMirrors wants a scene to be what it was. That what Objects refer to can't be deleted any more is the provider's doing, with Velero alone too: its finalizer
-// names an Object by a UID, and is put there once in the life of an Object.
+// wantMirrors wants a scene to be what it was. That what Objects refer to can't be deleted any more
+// is the provider's doing, with Velero alone too: its finalizer names an Object by a UID, and is
+// put there once in the life of an Object.
 func wantMirrors(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

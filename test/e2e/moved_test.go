@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The twice tenant has one network, which Velero alone restores to another namespace and then to its own.
+// The twice tenant has one network, which Velero alone restores to another namespace and then to
+// its own.
 const (
 	twice   = "twice"
 	twiceTo = "twice-elsewhere"
@@ -46,7 +47,8 @@ func (s *suite) makeTwice(t *testing.T) string {
 	return name
 }
 
-// testTwiceAlone is the control: Velero alone has two MRs manage one external resource, and the end of one is the end of what the other has.
+// testTwiceAlone is the control: Velero alone has two MRs manage one external resource, and the end
+// of one is the end of what the other has.
 func (s *suite) testTwiceAlone(t *testing.T, external string) {
 	ctx := t.Context()
 	n := drill.Platform{Crossplane: s.version, Namespace: twice}
@@ -86,8 +88,9 @@ func (s *suite) testTwiceAlone(t *testing.T, external string) {
 	})
 }
 
-// testMovedBack restores a namespace beside itself that was moved by a restore, and wants what would manage the external resources of what was moved to be held, and
-// its end to be nothing to these.
+// testMovedBack restores a namespace beside itself that was moved by a restore, and wants what
+// would manage the external resources of what was moved to be held, and its end to be nothing to
+// these.
 func (s *suite) testMovedBack(t *testing.T, w *way) {
 	ctx := t.Context()
 	live, back := w.restored(), *w.tenant

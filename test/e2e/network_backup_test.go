@@ -19,8 +19,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// testNetworkBackup backs a tenant up again while calls of the plugin fail. Of what such a backup lacks, compared with one while none did, it names the instance in
-// its errors: what an XR composes is missing with it.
+// testNetworkBackup backs a tenant up again while calls of the plugin fail. Of what such a backup
+// lacks, compared with one while none did, it names the instance in its errors: what an XR composes
+// is missing with it.
 func (s *suite) testNetworkBackup(t *testing.T, n *tenant, seed uint64) {
 	t.Helper()
 	ctx := t.Context()

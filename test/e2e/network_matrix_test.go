@@ -24,7 +24,8 @@ func TestMatrixNetworkV1(t *testing.T) {
 	testNetworkMatrix(t, stack.V1)
 }
 
-// ordeals are one for each kind of fault, and some with all, of all programs and of the plugin alone; or those that NETWORK_ONLY names.
+// ordeals are one for each kind of fault, and some with all, of all programs and of the plugin
+// alone; or those that NETWORK_ONLY names.
 func ordeals(t *testing.T) []ordeal {
 	t.Helper()
 	const (
@@ -84,7 +85,8 @@ func testNetworkMatrix(t *testing.T, version stack.Version) {
 	})
 }
 
-// hasSettings reports whether there are settings of a person's own, which take a while: where writes are lost, and where anything can be.
+// hasSettings reports whether there are settings of a person's own, which take a while: where
+// writes are lost, and where anything can be.
 func hasSettings(o ordeal) bool {
 	return len(o.kinds) > 1 || o.kinds[0] == stack.Unanswered || o.kinds[0] == stack.Conflict
 }

@@ -78,8 +78,9 @@ func (s *suite) divert(t *testing.T) *stack.Proxy {
 	return p
 }
 
-// testNetwork restores a tenant while calls fail, and wants that in the end there is nothing to be seen of it. What Velero did not complete a release or
-// a second restore does, when calls do not fail any more.
+// testNetwork restores a tenant while calls fail, and wants that in the end there is nothing to be
+// seen of it. What Velero did not complete a release or a second restore does, when calls do not
+// fail any more.
 func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 	t.Helper()
 	ctx := t.Context()
@@ -104,8 +105,9 @@ func (s *suite) testNetwork(t *testing.T, p *stack.Proxy, n *tenant, o ordeal) {
 		cmp.Or(strings.Join(q.after, ", "), "nothing"))
 }
 
-// endure waits until a restore has ended, which begins while calls fail. What ends meanwhile is started again, as a kubelet does. A server of Velero's
-// that makes nothing of a restore any more is started again when calls do not fail any more.
+// endure waits until a restore has ended, which begins while calls fail. What ends meanwhile is
+// started again, as a kubelet does. A server of Velero's that makes nothing of a restore any more
+// is started again when calls do not fail any more.
 func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	t.Helper()
 	q := &sequel{}
@@ -147,8 +149,8 @@ func (s *suite) endure(t *testing.T, p *stack.Proxy, n *tenant) *sequel {
 	}
 }
 
-// recover does what a person does after a restore that is not Completed: release, while calls fail as before and when they do not any more, and if that is
-// not enough, another restore.
+// recover does what a person does after a restore that is not Completed: release, while calls fail
+// as before and when they do not any more, and if that is not enough, another restore.
 func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *sequel) {
 	t.Helper()
 	if q.phase == "Completed" {
@@ -187,7 +189,8 @@ func (s *suite) recover(t *testing.T, p *stack.Proxy, n *tenant, o ordeal, q *se
 	s.restore(t, n, n.Namespace+"-again")
 }
 
-// wantInjected checks that faults have happened to calls of the plugin. An ordeal of one kind says of that kind that it has.
+// wantInjected checks that faults have happened to calls of the plugin. An ordeal of one kind says
+// of that kind that it has.
 func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	t.Helper()
 	all, ofPlugin := 0, 0
@@ -208,7 +211,8 @@ func (s *suite) wantInjected(t *testing.T, o ordeal, q *sequel) {
 	}
 }
 
-// wantExplained checks that what the plugin says of each item that it could not restore names the item, the reason and the next step.
+// wantExplained checks that what the plugin says of each item that it could not restore names the
+// item, the reason and the next step.
 func (s *suite) wantExplained(t *testing.T, n *tenant, q *sequel) {
 	t.Helper()
 	if q.phase == "Completed" {

@@ -21,14 +21,16 @@ type order struct {
 	phases       [][]string
 	// changed is the step at which the Composition loses its database; "" if it doesn't.
 	changed string
-	// want is what comes of it without the plugin where Crossplane deletes what nobody controls, and spared where it doesn't.
+	// want is what comes of it without the plugin where Crossplane deletes what nobody controls,
+	// and spared where it doesn't.
 	want, spared drill.Outcome
 	sound        bool
 }
 
 const xr = "XR"
 
-// orders are the ones that Velero alone can come to: kinds are restored in the order of their names.
+// orders are the ones that Velero alone can come to: kinds are restored in the order of their
+// names.
 func orders() []order {
 	return []order{
 		{
@@ -110,7 +112,8 @@ func (s *suite) restoreAlone(t *testing.T, backup string, disorders []*disorder)
 	s.settleDrifts(t, drifts, func(d *drift) drill.Outcome { return wants[d] })
 }
 
-// startOrders restores them phase by phase, and returns the names of the Restores, of which the plugin's operations possibly go on.
+// startOrders restores them phase by phase, and returns the names of the Restores, of which the
+// plugin's operations possibly go on.
 func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) []string {
 	t.Helper()
 	for _, d := range disorders {
@@ -126,8 +129,9 @@ func (s *suite) startOrders(t *testing.T, backup string, disorders []*disorder) 
 	return restores
 }
 
-// restorePhase restores the kinds of a phase, the same kinds of several tenants with one Restore, and waits until they are there and, without the
-// plugin, Crossplane has reconciled the XRs: their status does not come back. It returns the names of the Restores.
+// restorePhase restores the kinds of a phase, the same kinds of several tenants with one Restore,
+// and waits until they are there and, without the plugin, Crossplane has reconciled the XRs: their
+// status does not come back. It returns the names of the Restores.
 func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders []*disorder) []string {
 	t.Helper()
 	ctx := t.Context()
@@ -158,7 +162,8 @@ func (s *suite) restorePhase(t *testing.T, backup string, phase int, disorders [
 	return slices.Collect(maps.Keys(together))
 }
 
-// filters has a Restore take some kinds of some tenants only, and what the plugin asks for with them. On v1 claims stay away: their XRs are what composes.
+// filters has a Restore take some kinds of some tenants only, and what the plugin asks for with
+// them. On v1 claims stay away: their XRs are what composes.
 func filters(kinds []string, disorders []*disorder) []string {
 	var resources []string
 	if !disorders[0].alone {
@@ -189,7 +194,8 @@ func filters(kinds []string, disorders []*disorder) []string {
 	return append(all, "--include-namespaces", strings.Join(namespaces, ","))
 }
 
-// testAlone checks that there was the damage that there is on this version of Crossplane, without which the other tests prove nothing.
+// testAlone checks that there was the damage that there is on this version of Crossplane, without
+// which the other tests prove nothing.
 func (s *suite) testAlone(t *testing.T, d *disorder) {
 	t.Helper()
 	d.mu.Lock()

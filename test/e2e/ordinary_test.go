@@ -24,14 +24,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// ordinary is the namespace, and with the label judge=ordinary it is on all that is none of Crossplane's.
+// ordinary is the namespace, and with the label judge=ordinary it is on all that is none of
+// Crossplane's.
 const (
 	ordinary         = "ordinary"
 	selectorOrdinary = "judge=" + ordinary
 	annotationOwner  = "test/owner"
 )
 
-// testOrdinary backs up and restores what is none of Crossplane's, with the plugin and without it. Nothing may be another.
+// testOrdinary backs up and restores what is none of Crossplane's, with the plugin and without it.
+// Nothing may be another.
 func (s *suite) testOrdinary(t *testing.T) {
 	ctx := t.Context()
 	kinds := s.makeOrdinary(t)
@@ -164,7 +166,8 @@ func (s *suite) loseOrdinary(t *testing.T, kinds []schema.GroupVersionKind) {
 	}))
 }
 
-// restoreOrdinary restores and waits until that is over, well or not: with the plugin it must be no other than without.
+// restoreOrdinary restores and waits until that is over, well or not: with the plugin it must be no
+// other than without.
 func (s *suite) restoreOrdinary(t *testing.T, name, backup string) {
 	t.Helper()
 	n := drill.Platform{Namespace: ordinary}
@@ -173,7 +176,8 @@ func (s *suite) restoreOrdinary(t *testing.T, name, backup string) {
 	must(t, err)
 }
 
-// A watching is what was asked of the API server: by Velero about the ordinary objects, what it writes in its order and then what it reads, and by the plugin.
+// A watching is what was asked of the API server: by Velero about the ordinary objects, what it
+// writes in its order and then what it reads, and by the plugin.
 type watching struct {
 	velero []string
 	plugin []stack.Request
@@ -213,7 +217,8 @@ func isOrdinary(r stack.Request) bool {
 	return r.Group != "velero.io" && (r.Namespace == ordinary || strings.HasPrefix(r.Name, ordinary))
 }
 
-// wantNothingAsked wants the plugin to have asked for nothing that is one of the ordinary objects, nor more than it asks for whatever there is.
+// wantNothingAsked wants the plugin to have asked for nothing that is one of the ordinary objects,
+// nor more than it asks for whatever there is.
 func wantNothingAsked(t *testing.T, what string, requests []stack.Request) {
 	t.Helper()
 	const most = 10
@@ -249,7 +254,8 @@ func (r *returning) read(t *testing.T, s *suite, kinds []schema.GroupVersionKind
 	if r.said["phase"] != "Completed" {
 		t.Errorf("%s is %v: %s", name, r.said["phase"], drill.Problems(t.Context(), s.target, name))
 	}
-	// What it says of each object, and its warnings, but for the names of the Restore and the Backup.
+	// What it says of each object, and its warnings, but for the names of the Restore and the
+	// Backup.
 	details, err := s.target.Velero(t.Context(), "restore", "describe", name, "--details")
 	must(t, err)
 	_, results, _ := strings.Cut(details, "\nWarnings:")
@@ -324,7 +330,8 @@ func variations() []variation {
 	}
 }
 
-// normalised returns the objects as texts, without what varies. It fails if something of that is in none of them, since then nobody needs it.
+// normalised returns the objects as texts, without what varies. It fails if something of that is in
+// none of them, since then nobody needs it.
 func normalised(t *testing.T, objects map[string]*unstructured.Unstructured) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -25,8 +25,9 @@ func oneModePerStep(mode, step, change int) bool {
 	return step%2 == mode && (step/2+mode)%len(changes()) == change
 }
 
-// testCompositionChanges changes Compositions at each step of a restore in three ways, and without the plugin in each order of events. All
-// tenants are in one pair of clusters, and are restored from one backup at the same time.
+// testCompositionChanges changes Compositions at each step of a restore in three ways, and without
+// the plugin in each order of events. All tenants are in one pair of clusters, and are restored
+// from one backup at the same time.
 func testCompositionChanges(t *testing.T, version stack.Version, pick func(mode, step, change int) bool) {
 	t.Helper()
 	s := newSuite(t, version)

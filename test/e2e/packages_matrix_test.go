@@ -34,8 +34,8 @@ func TestMatrixPackagesV2(t *testing.T) { testPackages(t, stack.V2) }
 // Crossplane v1 has one runtime for all packages, so there is no Deployment of the provider.
 func TestMatrixPackagesV1(t *testing.T) { testPackages(t, stack.V1) }
 
-// testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a restore bring it back: nobody installs anything in the target
-// but Crossplane.
+// testPackages loses a cluster whose platform Crossplane's package manager has installed, and has a
+// restore bring it back: nobody installs anything in the target but Crossplane.
 func testPackages(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -92,7 +92,8 @@ func testPackages(t *testing.T, version stack.Version) {
 	})
 }
 
-// restorePackages restores a backup in a new cluster, with the plugin if it was made with that. People have installed the packages before, or nobody has.
+// restorePackages restores a backup in a new cluster, with the plugin if it was made with that.
+// People have installed the packages before, or nobody has.
 func (s *suite) restorePackages(t *testing.T, n *shape, r *packageRegistry, backup string, installed bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -165,7 +166,8 @@ func providerCRDs(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// upgrade publishes a newer version of the provider, and has the source install it, so that there is an inactive revision.
+// upgrade publishes a newer version of the provider, and has the source install it, so that there
+// is an inactive revision.
 func (s *suite) upgrade(t *testing.T, r *packageRegistry) {
 	t.Helper()
 	ctx := t.Context()
@@ -247,8 +249,8 @@ func (s *suite) ownership(t *testing.T, c *stack.Cluster) map[string]owned {
 	return all
 }
 
-// withoutHashes names revisions of packages by what they are. From v2.4 on a revision is named after the generation of its package too, which is another one in a
-// new cluster.
+// withoutHashes names revisions of packages by what they are. From v2.4 on a revision is named
+// after the generation of its package too, which is another one in a new cluster.
 func withoutHashes(all map[string]owned, objects []unstructured.Unstructured) map[string]owned {
 	var names []string
 	for _, u := range objects {
@@ -301,7 +303,8 @@ func stateOf(u *unstructured.Unstructured) any {
 	}
 }
 
-// testPackaged wants all to be what it was, but for the revisions that were inactive: they are history, and are not restored.
+// testPackaged wants all to be what it was, but for the revisions that were inactive: they are
+// history, and are not restored.
 func (s *suite) testPackaged(t *testing.T, n *shape, before map[string]owned) {
 	s.testPackagedTree(t, n)
 	if diff := cmp.Diff(withoutInactive(before), s.ownership(t, s.target)); diff != "" {
@@ -334,8 +337,10 @@ func withoutInactive(all map[string]owned) map[string]owned {
 	return kept
 }
 
-// testRestoredAlone is a control: a revision that is not active has lost its package, which then does not take it along when it is deleted. What becomes of XRs
-// depends on whether a function answers before all is back. From v2.4 on the active revision is another one, and the package manager deletes one of the others.
+// testRestoredAlone is a control: a revision that is not active has lost its package, which then
+// does not take it along when it is deleted. What becomes of XRs depends on whether a function
+// answers before all is back. From v2.4 on the active revision is another one, and the package
+// manager deletes one of the others.
 func (s *suite) testRestoredAlone(t *testing.T, before map[string]owned) {
 	after := s.ownership(t, s.target)
 	if s.version == stack.V24 {

@@ -16,7 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// extra is what a person gives the provider of the packages beside what Crossplane gives it, by the name that its ServiceAccount has in this cluster.
+// extra is what a person gives the provider of the packages beside what Crossplane gives it, by the
+// name that its ServiceAccount has in this cluster.
 const extra = `
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -41,7 +42,8 @@ subjects:
   name: %s
 `
 
-// activeProvider returns the revision of the provider that runs, after which its ServiceAccount is named.
+// activeProvider returns the revision of the provider that runs, after which its ServiceAccount is
+// named.
 func activeProvider(ctx context.Context, c *stack.Cluster) (string, error) {
 	revisions, err := list(ctx, c, schema.GroupVersionKind{Group: "pkg.crossplane.io", Version: "v1", Kind: "ProviderRevision"}, "", "")
 	if err != nil {
@@ -64,7 +66,8 @@ func (s *suite) giveExtra(t *testing.T) {
 	must(t, s.source.Apply(t.Context(), fmt.Appendf(nil, extra, name)))
 }
 
-// testExtra wants the provider to have its rights after a restore, or validate to say that it has lost them, and how it gets them again.
+// testExtra wants the provider to have its rights after a restore, or validate to say that it has
+// lost them, and how it gets them again.
 func (s *suite) testExtra(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A part is a namespace of which some exists already when it is restored. External resources survive their MRs.
+// A part is a namespace of which some exists already when it is restored. External resources
+// survive their MRs.
 type part struct {
 	name    string
 	reason  string
@@ -105,7 +106,8 @@ func (s *suite) testComposedLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// dropDatabases changes the Composition, so that Crossplane deletes the databases, which survive in the cloud.
+// dropDatabases changes the Composition, so that Crossplane deletes the databases, which survive in
+// the cloud.
 func (s *suite) dropDatabases(t *testing.T, p *part) {
 	t.Helper()
 	without := p.tenant.Platform
@@ -143,7 +145,8 @@ func (s *suite) testNoLongerComposed(t *testing.T, p *part) {
 	}
 }
 
-// loseComposites deletes the XRs, with what they composed kept. The garbage collector, which can do that, deletes what it has not come to know yet.
+// loseComposites deletes the XRs, with what they composed kept. The garbage collector, which can do
+// that, deletes what it has not come to know yet.
 func (s *suite) loseComposites(t *testing.T, p *part) {
 	t.Helper()
 	ctx := t.Context()
@@ -213,7 +216,8 @@ func (s *suite) testCompositeLost(t *testing.T, p *part) {
 	s.wantNothingLeft(t, p.tenant)
 }
 
-// changeManaged gives each bucket tags of which its XR has no opinion, and leads each network to another one in the cloud.
+// changeManaged gives each bucket tags of which its XR has no opinion, and leads each network to
+// another one in the cloud.
 func (s *suite) changeManaged(t *testing.T, p *part) {
 	t.Helper()
 	ctx := t.Context()

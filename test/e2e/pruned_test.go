@@ -47,7 +47,8 @@ type pruning struct {
 const (
 	tellsXR    = "is being deleted, and its hold keeps Crossplane from doing so; to let it go, with all that it composes, remove its annotation"
 	tellsClaim = "is being deleted, and its hold keeps Crossplane from deleting"
-	// tellsGone begins what is said of what the garbage collector has begun to delete, or is done with.
+	// tellsGone begins what is said of what the garbage collector has begun to delete, or is done
+	// with.
 	tellsGone = "; these are "
 )
 
@@ -96,7 +97,8 @@ func (s *suite) backUpPruned(t *testing.T, all []*prunedTenant) {
 	}
 }
 
-// testPrunedAlone is the control: what Velero alone brings back is not held, so it goes at once, and all external resources with it.
+// testPrunedAlone is the control: what Velero alone brings back is not held, so it goes at once,
+// and all external resources with it.
 func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -130,7 +132,8 @@ func (s *suite) testPrunedAlone(t *testing.T, g *git, n *tenant) {
 	})
 }
 
-// testPruned restores what is pruned when all of it is back. The provider is down until then, so that all is held.
+// testPruned restores what is pruned when all of it is back. The provider is down until then, so
+// that all is held.
 func (s *suite) testPruned(t *testing.T, g *git, all []*prunedTenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -243,7 +246,8 @@ func (s *suite) testKept(t *testing.T, d *prunedTenant) {
 	s.wantSound(t, d.tenant)
 }
 
-// lost returns an error if it is not so that nothing was created and as many external resources were deleted as are given.
+// lost returns an error if it is not so that nothing was created and as many external resources
+// were deleted as are given.
 func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	got, err := d.Compare(ctx, s.target, s.cloud, d.before)
 	if err == nil && (got.Creates != 0 || got.Deletes != want) {
@@ -253,7 +257,8 @@ func (s *suite) lost(ctx context.Context, d *prunedTenant, want int) error {
 	return err
 }
 
-// gone returns an error if something is there that is being deleted and held, or that it composes if that goes with it.
+// gone returns an error if something is there that is being deleted and held, or that it composes
+// if that goes with it.
 func (d *prunedTenant) gone(ctx context.Context, c *stack.Cluster) error {
 	left, err := d.held(ctx, c)
 	if err != nil {

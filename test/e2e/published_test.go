@@ -16,8 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/drill"
 )
 
-// shapesOfSecrets are restores of one namespace whose trees publish in another, which such a restore does not take. Each database has a detail that the cloud
-// does not tell again.
+// shapesOfSecrets are restores of one namespace whose trees publish in another, which such a
+// restore does not take. Each database has a detail that the cloud does not tell again.
 func shapesOfSecrets() map[string]*shape {
 	of := func(name string) drill.Scene {
 		return drill.Scene{
@@ -43,8 +43,8 @@ func shapesOfSecrets() map[string]*shape {
 	}
 }
 
-// awaitSecretsMissing waits until each database of a scene, and each XR, is held because of the Secret that it publishes in or that its provider reads, and returns
-// how these come back.
+// awaitSecretsMissing waits until each database of a scene, and each XR, is held because of the
+// Secret that it publishes in or that its provider reads, and returns how these come back.
 func (s *suite) awaitSecretsMissing(t *testing.T, n *shape) []string {
 	t.Helper()
 	commands := map[string]bool{}
@@ -136,8 +136,9 @@ func forceWithout(says string) func(t *testing.T, s *suite, n *shape) {
 	}
 }
 
-// wantReached wants a scene to be what it was, but for who manages that a database is the controller of its secret, which it is made again after both are back:
-// two have written the data of that one, and nothing says which of them had done so.
+// wantReached wants a scene to be what it was, but for who manages that a database is the
+// controller of its secret, which it is made again after both are back: two have written the data
+// of that one, and nothing says which of them had done so.
 func wantReached(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

@@ -19,7 +19,8 @@ import (
 
 const holdAll = "velero.crossplane.io/hold=all"
 
-// bucketsAlone are MRs that no XR composes. What is new is backed up before its provider has looked at it.
+// bucketsAlone are MRs that no XR composes. What is new is backed up before its provider has looked
+// at it.
 const bucketsAlone = `
 apiVersion: cloud.m.example.org/v1alpha1
 kind: Bucket
@@ -33,8 +34,8 @@ spec:
 
 func TestQuarantineV2(t *testing.T) { testQuarantine(t, stack.V2) }
 
-// testQuarantine restores while the source is alive and its provider is at work, first without a quarantine, to see that two providers manage one external
-// resource then, and once with it.
+// testQuarantine restores while the source is alive and its provider is at work, first without a
+// quarantine, to see that two providers manage one external resource then, and once with it.
 func testQuarantine(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -134,7 +135,8 @@ func (s *suite) change(t *testing.T, n *tenant) {
 	}
 }
 
-// testSplitBrain is the control: without a quarantine a change that the source makes is undone by the target.
+// testSplitBrain is the control: without a quarantine a change that the source makes is undone by
+// the target.
 func (s *suite) testSplitBrain(t *testing.T, n *tenant) {
 	s.restore(t, n, n.Namespace)
 	since := s.last(t)
@@ -224,8 +226,8 @@ func (s *suite) wantAway(t *testing.T, n *tenant) {
 	}
 }
 
-// testNothingAsked checks that the target's provider makes no request for what is in quarantine, while it looks at it and at everything else, and
-// the source's goes on.
+// testNothingAsked checks that the target's provider makes no request for what is in quarantine,
+// while it looks at it and at everything else, and the source's goes on.
 func (s *suite) testNothingAsked(t *testing.T, free, away *tenant, since int64) {
 	for _, u := range s.quarantined(t, away) {
 		s.eventually(t, "the controller of "+u.GetName()+" to see that it is paused", func(ctx context.Context) error {

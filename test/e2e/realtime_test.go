@@ -40,8 +40,8 @@ func fleets(dir, name, shapes string, count int) *shape {
 	return &shape{Scene: drill.Scene{Name: name, Dir: filepath.Join("testdata", dir, shapes), Count: count, Size: size * count, Drift: true}}
 }
 
-// testRealtime has Crossplane, which does not poll, miss what happens. The hives are restored where the circuit breaker is as Crossplane has it; none if
-// the version has no breaker.
+// testRealtime has Crossplane, which does not poll, miss what happens. The hives are restored where
+// the circuit breaker is as Crossplane has it; none if the version has no breaker.
 func testRealtime(t *testing.T, version stack.Version, release string, hives *hive) {
 	t.Helper()
 	t.Parallel()
@@ -152,7 +152,8 @@ func (s *suite) testBeginsWithoutCrossplane(t *testing.T, n *tenant, release str
 	must(t, drill.AwaitOperations(t.Context(), s.target, n.Namespace))
 }
 
-// testCrossplaneDown has Crossplane start long after a restore: all is held until then and the operation says what it waits for, and then all is adopted.
+// testCrossplaneDown has Crossplane start long after a restore: all is held until then and the
+// operation says what it waits for, and then all is adopted.
 func (s *suite) testCrossplaneDown(t *testing.T, n *tenant, release string) {
 	const why, cure = "no replica of Crossplane (Deployment crossplane-system/crossplane) is ready", "kubectl -n crossplane-system"
 	s.wantStuck(t, n.Namespace, func(ctx context.Context) ([]unstructured.Unstructured, error) { return n.Composites(ctx, s.target) }, why, cure)
@@ -163,7 +164,8 @@ func (s *suite) testCrossplaneDown(t *testing.T, n *tenant, release string) {
 	s.wantSound(t, n)
 }
 
-// wantStuck waits until a restore names each of the XRs, why it is stuck, and the cure: in what Velero tells of it, on the XR, which stays held, and in an Event.
+// wantStuck waits until a restore names each of the XRs, why it is stuck, and the cure: in what
+// Velero tells of it, on the XR, which stays held, and in an Event.
 func (s *suite) wantStuck(t *testing.T, restore string, xrs func(ctx context.Context) ([]unstructured.Unstructured, error), words ...string) {
 	t.Helper()
 	s.eventually(t, "restore "+restore+" to say why it is stuck", func(ctx context.Context) error {
@@ -280,7 +282,8 @@ func (s *suite) fleetsOf(ctx context.Context, n *shape) ([]unstructured.Unstruct
 	return list(ctx, s.target, schema.GroupVersionKind{Group: n.Name + ".example.org", Version: "v1alpha1", Kind: kind}, namespace, "")
 }
 
-// restoreDefinitions restores the XRDs and Compositions of scenes and nothing else, and waits until the XRDs are Established.
+// restoreDefinitions restores the XRDs and Compositions of scenes and nothing else, and waits until
+// the XRDs are Established.
 func (s *suite) restoreDefinitions(t *testing.T, shapes ...*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -294,13 +297,15 @@ func (s *suite) restoreDefinitions(t *testing.T, shapes ...*shape) {
 	must(t, s.target.RestartVelero(ctx))
 }
 
-// awaitIdle waits until Crossplane has had the time to stop watching kinds of which there are no objects, which versions before v1.20.0 do each minute.
+// awaitIdle waits until Crossplane has had the time to stop watching kinds of which there are no
+// objects, which versions before v1.20.0 do each minute.
 func (s *suite) awaitIdle(t *testing.T, since time.Time) {
 	t.Helper()
 	s.eventually(t, "the XRDs to have been there for long", s.after(since, 75*time.Second))
 }
 
-// testEarlyAlone restores an XR without the plugin, long after its XRD, and checks whether Crossplane has a word for it.
+// testEarlyAlone restores an XR without the plugin, long after its XRD, and checks whether
+// Crossplane has a word for it.
 func (s *suite) testEarlyAlone(t *testing.T, n *shape, synced bool) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))

@@ -1,7 +1,7 @@
 package e2e
 
-// packages are a provider, whose revisions follow its package, and a configuration, whose owner chooses the revision. They are paused, since
-// there is no registry.
+// packages are a provider, whose revisions follow its package, and a configuration, whose owner
+// chooses the revision. They are paused, since there is no registry.
 const packages = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -115,7 +115,8 @@ spec:
   - port: 9443
 `
 
-// tuned is a ServiceAccount that a DeploymentRuntimeConfig has named, and to which somebody has given a role in a cloud.
+// tuned is a ServiceAccount that a DeploymentRuntimeConfig has named, and to which somebody has
+// given a role in a cloud.
 const tuned = `
 apiVersion: v1
 kind: ServiceAccount
@@ -130,7 +131,8 @@ imagePullSecrets:
 
 const annotationRole = "eks.amazonaws.com/role-arn"
 
-// others are what other controllers of Crossplane and of providers would have made: ClusterRoles are controlled by what they are for.
+// others are what other controllers of Crossplane and of providers would have made: ClusterRoles
+// are controlled by what they are for.
 const others = `
 apiVersion: pkg.crossplane.io/v1beta1
 kind: Lock
@@ -187,7 +189,8 @@ spec:
       name: acme
 `
 
-// recurring are operations that would do something again when they are restored. Of each kind there is one that its owner has paused.
+// recurring are operations that would do something again when they are restored. Of each kind there
+// is one that its owner has paused.
 const recurring = `
 apiVersion: ops.crossplane.io/v1alpha1
 kind: CronOperation

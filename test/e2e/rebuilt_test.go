@@ -80,8 +80,8 @@ func (s *suite) xrd() *unstructured.Unstructured {
 	return u
 }
 
-// testTunedAlone is the control: Velero alone brings back what somebody has put on a ServiceAccount, so a restore with the plugin must not bring less. It takes it
-// away again.
+// testTunedAlone is the control: Velero alone brings back what somebody has put on a
+// ServiceAccount, so a restore with the plugin must not bring less. It takes it away again.
 func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 	const restore = "accounts"
 	ctx := t.Context()
@@ -101,7 +101,8 @@ func (s *suite) testTunedAlone(t *testing.T, r *rebuilt, backup string) {
 	}
 }
 
-// testRebuilt checks what a restore of everything has left to the control plane, and that it says so.
+// testRebuilt checks what a restore of everything has left to the control plane, and that it says
+// so.
 func (s *suite) testRebuilt(t *testing.T, r *rebuilt, restore string) {
 	ctx := t.Context()
 	logs, err := s.target.Velero(ctx, "restore", "logs", restore)

@@ -67,7 +67,8 @@ func testReferred(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// testReferredAlone is the control: Crossplane refuses the Composition of each XR, and says what is wrong, but not what to do.
+// testReferredAlone is the control: Crossplane refuses the Composition of each XR, and says what is
+// wrong, but not what to do.
 func (s *suite) testReferredAlone(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
@@ -96,7 +97,8 @@ func (s *suite) withFiles(t *testing.T, name, file string, scenes ...*shape) *st
 	return c
 }
 
-// testServed restores XRs whose version is served. Crossplane runs no Composition of another version than it reads XRs in, so a person gives them one.
+// testServed restores XRs whose version is served. Crossplane runs no Composition of another
+// version than it reads XRs in, so a person gives them one.
 func (s *suite) testServed(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -105,7 +107,8 @@ func (s *suite) testServed(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// choose waits until each XR is held and says that its Composition is for another version, and gives each claim and XR the one for the newer version.
+// choose waits until each XR is held and says that its Composition is for another version, and
+// gives each claim and XR the one for the newer version.
 func (s *suite) choose(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()

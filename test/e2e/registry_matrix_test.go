@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// installation is what people install: a Configuration, which depends on the rest, and where images are. Nothing is at the address that packages are called by.
+// installation is what people install: a Configuration, which depends on the rest, and where images
+// are. Nothing is at the address that packages are called by.
 const installation = `
 apiVersion: pkg.crossplane.io/v1beta1
 kind: ImageConfig
@@ -79,7 +80,8 @@ spec:
   - {apiVersion: pkg.crossplane.io/v1, kind: Function, package: registry.invalid/shop/function-patch-and-transform, version: ">=v1.0.0"}
 `
 
-// A packageRegistry is one of OCI images that outlives clusters. It listens on a loopback address, with which Crossplane speaks plain HTTP.
+// A packageRegistry is one of OCI images that outlives clusters. It listens on a loopback address,
+// with which Crossplane speaks plain HTTP.
 type packageRegistry struct{ host string }
 
 func newRegistry(t *testing.T) *packageRegistry {
@@ -90,7 +92,8 @@ func newRegistry(t *testing.T) *packageRegistry {
 	return &packageRegistry{host: strings.TrimPrefix(server.URL, "http://")}
 }
 
-// push publishes a package: an image whose layer with the annotation has one file, with what the package is ahead of what is in it.
+// push publishes a package: an image whose layer with the annotation has one file, with what the
+// package is ahead of what is in it.
 func (r *packageRegistry) push(t *testing.T, image string, content ...*unstructured.Unstructured) {
 	t.Helper()
 	var text bytes.Buffer

@@ -15,7 +15,8 @@ import (
 // ours is in the keys of all that the plugin writes.
 const ours = "velero.crossplane.io"
 
-// testUninstalled takes the plugin away from what was restored with it: what people change takes effect, and Velero alone backs up and restores.
+// testUninstalled takes the plugin away from what was restored with it: what people change takes
+// effect, and Velero alone backs up and restores.
 func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.UsePlugin(ctx, false))
@@ -55,8 +56,9 @@ func (s *suite) testUninstalled(t *testing.T, n *tenant) {
 	s.wantNothingOfOurs(t, n)
 }
 
-// testHeldInBackup has Velero alone back up what a restore has left on hold, and restore that into another cluster. It stays held, and nothing happens to
-// it, until a person says that its marks can be relied on and the command releases it, which needs no Velero.
+// testHeldInBackup has Velero alone back up what a restore has left on hold, and restore that into
+// another cluster. It stays held, and nothing happens to it, until a person says that its marks can
+// be relied on and the command releases it, which needs no Velero.
 func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -90,7 +92,8 @@ func (s *suite) testHeldInBackup(t *testing.T, n *tenant) {
 	s.wantNothingOfOurs(t, n)
 }
 
-// wantNothingOfOurs checks that nothing of the plugin's is on an object, and that Crossplane and providers reconcile it.
+// wantNothingOfOurs checks that nothing of the plugin's is on an object, and that Crossplane and
+// providers reconcile it.
 func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)
@@ -120,8 +123,9 @@ func (s *suite) wantNothingOfOurs(t *testing.T, n *tenant) {
 	}
 }
 
-// testStandDown restores with a Velero that says that it links owners itself. No release does; this one has no more than the word, so it is shown that
-// nobody but Crossplane writes owners, and that an XR is adopted all the same.
+// testStandDown restores with a Velero that says that it links owners itself. No release does; this
+// one has no more than the word, so it is shown that nobody but Crossplane writes owners, and that
+// an XR is adopted all the same.
 func (s *suite) testStandDown(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	must(t, s.target.AddArgs(stack.Velero, "--features=OwnerRefRelink"))

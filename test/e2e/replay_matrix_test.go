@@ -10,7 +10,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// Every damage that the explorer has found is one that the real stack comes to, and none with the plugin as it is.
+// Every damage that the explorer has found is one that the real stack comes to, and none with the
+// plugin as it is.
 func TestMatrixReplays(t *testing.T) {
 	t.Parallel()
 	files, err := os.ReadDir(filepath.Join("testdata", "replays"))

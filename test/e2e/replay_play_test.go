@@ -31,7 +31,8 @@ func resourceOf(part string) string {
 	return "database"
 }
 
-// A play is a replay on the real stack, with one tenant to lose and one to be restored with the plugin.
+// A play is a replay on the real stack, with one tenant to lose and one to be restored with the
+// plugin.
 type play struct {
 	*suite
 
@@ -77,7 +78,8 @@ func (p *play) stop(t *testing.T, names ...string) {
 	}
 }
 
-// lose stops everybody and takes the tenants' objects away as if the cluster were lost: nobody sees them go.
+// lose stops everybody and takes the tenants' objects away as if the cluster were lost: nobody sees
+// them go.
 func (p *play) lose(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -102,7 +104,8 @@ func (p *play) lose(t *testing.T) {
 		p.remove(t, n)
 	}
 	if p.found.hasChange() {
-		// The revision that a person's change makes is there, and not the newest: Crossplane would not only make it, at the step itself.
+		// The revision that a person's change makes is there, and not the newest: Crossplane would
+		// not only make it, at the step itself.
 		changed := p.tenant.Platform
 		changed.Without = append(slices.Clone(changed.Without), "database")
 		p.start(t, stack.Crossplane)
@@ -171,7 +174,8 @@ func (p *play) act(t *testing.T, actor string, frames []frame) {
 		defer p.stop(t, component)
 	}
 	if slices.ContainsFunc(frames, func(f frame) bool { return strings.HasPrefix(f.Verb, "deletes the external") }) {
-		// Crossplane v2 deletes in the foreground, and a provider waits until Kubernetes has taken its own finalizer off.
+		// Crossplane v2 deletes in the foreground, and a provider waits until Kubernetes has taken
+		// its own finalizer off.
 		p.start(t, stack.ControllerManager)
 		defer p.stop(t, stack.ControllerManager)
 	}
@@ -249,7 +253,8 @@ func (p *play) change(t *testing.T, f frame) {
 	must(t, drill.Patch(t.Context(), p.target, u, patch))
 }
 
-// revise has the revision without the database be the newest, as Crossplane does with one that it finds again (composition/reconciler.go).
+// revise has the revision without the database be the newest, as Crossplane does with one that it
+// finds again (composition/reconciler.go).
 func (p *play) revise(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -19,7 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// A counterexample is a way to a damage that the explorer (docs/explorer.md) has found by itself when something was taken out of the plugin.
+// A counterexample is a way to a damage that the explorer (docs/explorer.md) has found by itself
+// when something was taken out of the plugin.
 type counterexample struct {
 	Crossplane string  `json:"crossplane"`
 	Mutation   string  `json:"mutation"`
@@ -35,7 +36,8 @@ type frame struct {
 	Object string `json:"object"`
 	// Changed are the objects that were changed.
 	Changed []string `json:"changed"`
-	// Owner of the object after the step: live, old or none. Held and Paused is what the object is then.
+	// Owner of the object after the step: live, old or none. Held and Paused is what the object is
+	// then.
 	Owner  string `json:"owner"`
 	Held   bool   `json:"held"`
 	Paused bool   `json:"paused"`
@@ -69,7 +71,8 @@ func TestReplay(t *testing.T) {
 	testReplays(t, stack.V2, readReplay(t, "v2.3-without-the-hold.json"))
 }
 
-// testReplays plays them in a cluster of their own, in which one actor at a time runs. It has no other: what is lost is deleted while nobody sees it.
+// testReplays plays them in a cluster of their own, in which one actor at a time runs. It has no
+// other: what is lost is deleted while nobody sees it.
 func testReplays(t *testing.T, version stack.Version, replays ...counterexample) {
 	t.Helper()
 	ctx := t.Context()
@@ -118,7 +121,8 @@ func (p *play) wantDamage(t *testing.T) {
 	}
 }
 
-// restoreTwin restores the same with the plugin as it is, while everybody runs, and what is changed in the replay is changed before.
+// restoreTwin restores the same with the plugin as it is, while everybody runs, and what is changed
+// in the replay is changed before.
 func (p *play) restoreTwin(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

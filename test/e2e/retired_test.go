@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// retired is a scene whose Composition has a bucket in a version that the source serves, and the target does not.
+// retired is a scene whose Composition has a bucket in a version that the source serves, and the
+// target does not.
 const retired = "retired"
 
 // zeroth is behind first where versions are preferred, so backups have the buckets in that.
@@ -44,8 +45,9 @@ func (s *suite) references(u *unstructured.Unstructured) []any {
 	return refs
 }
 
-// testRetired wants XRs to wait that name a bucket in a version that is not served, and to say which is, until a person has given them that and a revision that
-// has it. With that of the backup, which is the control, Crossplane writes the old version into the XR again.
+// testRetired wants XRs to wait that name a bucket in a version that is not served, and to say
+// which is, until a person has given them that and a revision that has it. With that of the backup,
+// which is the control, Crossplane writes the old version into the XR again.
 func (s *suite) testRetired(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -128,7 +130,8 @@ func (s *suite) revisionWith(t *testing.T, n *shape, version string) string {
 	return ""
 }
 
-// wantRetired wants the buckets to be what they were. Who has managed them in a version that is not served the API server has forgotten.
+// wantRetired wants the buckets to be what they were. Who has managed them in a version that is not
+// served the API server has forgotten.
 func wantRetired(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {

@@ -173,7 +173,8 @@ func shapesV1() map[string]*shape {
 	return shapes
 }
 
-// wantCopied wants a scene to be what it was, but for the mark of its XRs on what they compose: that it is there is the control.
+// wantCopied wants a scene to be what it was, but for the mark of its XRs on what they compose:
+// that it is there is the control.
 func wantCopied(t *testing.T, _ *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
@@ -213,8 +214,8 @@ func addDetails(ctx context.Context, c *stack.Cluster, s drill.Scene) error {
 	return s.AddDetails(ctx, c)
 }
 
-// wantRevisions wants the revisions that were restored with their Composition to be its own. Crossplane makes one more of the Composition, since
-// Velero's labels are new.
+// wantRevisions wants the revisions that were restored with their Composition to be its own.
+// Crossplane makes one more of the Composition, since Velero's labels are new.
 func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	wantSame(t, n, n.picture, after)
@@ -232,7 +233,8 @@ func wantRevisions(t *testing.T, s *suite, n *shape, after drill.Picture, change
 	}
 }
 
-// wantOwned wants the revisions of the backup to be owned as they were, with numbers that are so many times as high, and returns all that there are.
+// wantOwned wants the revisions of the backup to be owned as they were, with numbers that are so
+// many times as high, and returns all that there are.
 func wantOwned(t *testing.T, s *suite, n *shape, times int64) drill.Picture {
 	t.Helper()
 	for _, r := range n.revisions {
@@ -254,8 +256,8 @@ func wantOwned(t *testing.T, s *suite, n *shape, times int64) drill.Picture {
 	return all
 }
 
-// wantRival wants the pinned XRs to be what they were, and the others to be what the live Composition says, with what it has in common with the
-// one in the backup kept.
+// wantRival wants the pinned XRs to be what they were, and the others to be what the live
+// Composition says, with what it has in common with the one in the backup kept.
 func wantRival(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	for _, part := range []string{"Bucket", n.Name + "-pinned-"} {

@@ -25,7 +25,8 @@ import (
 // planted is a value that nobody writes by chance, and that looks different in JSON.
 const planted = "pl4nted-Zx9\"<q>&\\7-s3cret"
 
-// plantedSecrets are Secrets beside those that the cloud's databases have: one that claims to be composed, and one that has the value also encoded twice.
+// plantedSecrets are Secrets beside those that the cloud's databases have: one that claims to be
+// composed, and one that has the value also encoded twice.
 //
 //nolint:gosec // They are nobody's.
 const plantedSecrets = `
@@ -51,7 +52,8 @@ func (s *suite) plant(t *testing.T, n *tenant) {
 	must(t, s.target.Apply(t.Context(), fmt.Appendf(nil, plantedSecrets, n.Namespace, n.Name(0), once, base64.StdEncoding.EncodeToString([]byte(once)))))
 }
 
-// testSecrets looks for the values of Secrets in everything that Velero and the plugin have written since the suite began, and in what the commands write.
+// testSecrets looks for the values of Secrets in everything that Velero and the plugin have written
+// since the suite began, and in what the commands write.
 func (s *suite) testSecrets(t *testing.T, n *tenant) {
 	values := []string{planted}
 	resources, err := s.cloud.List(t.Context())
@@ -140,7 +142,8 @@ func leaks(values []string, places map[string][]byte) []string {
 	return found
 }
 
-// everywhere is everything that Velero and the plugin have written, and what the commands write of a tenant.
+// everywhere is everything that Velero and the plugin have written, and what the commands write of
+// a tenant.
 func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
 	t.Helper()
 	places := s.files(t)
@@ -162,7 +165,8 @@ func (s *suite) everywhere(t *testing.T, n *tenant) map[string][]byte {
 	return places
 }
 
-// files are the logs of Velero's process, in which the plugin's are, and what Velero has stored, but for the backups themselves.
+// files are the logs of Velero's process, in which the plugin's are, and what Velero has stored,
+// but for the backups themselves.
 func (s *suite) files(t *testing.T) map[string][]byte {
 	t.Helper()
 	places := map[string][]byte{}

@@ -37,8 +37,9 @@ type shape struct {
 	check func(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry)
 
 	picture, revisions drill.Picture
-	// mended names what a person has written to since the restore, what is then observed for the first time, and what was written while the API server could not
-	// convert it, which makes it forget who has managed it in another version. Its managers are others than before, but for
+	// mended names what a person has written to since the restore, what is then observed for the
+	// first time, and what was written while the API server could not convert it, which makes it
+	// forget who has managed it in another version. Its managers are others than before, but for
 	// the plugin and Velero, which must be none of them.
 	mended []string
 	ledger *drill.Ledger
@@ -50,7 +51,8 @@ func TestShapesV2(t *testing.T) { testShapes(t, stack.V2, "v2", shapesV2()) }
 
 func TestShapesV1(t *testing.T) { testShapes(t, stack.V1, "v1.20", shapesV1()) }
 
-// testShapes loses a cluster with every shape of tree, and restores one after the other in a cluster that has just the platform.
+// testShapes loses a cluster with every shape of tree, and restores one after the other in a
+// cluster that has just the platform.
 func testShapes(t *testing.T, version stack.Version, dir string, shapes map[string]*shape) {
 	t.Helper()
 	t.Parallel()
@@ -106,7 +108,8 @@ func testShapes(t *testing.T, version stack.Version, dir string, shapes map[stri
 	t.Run("Validated", func(t *testing.T) { s.testValidated(t, shapes) })
 }
 
-// testValidated wants the plugin to find nothing wrong with any shape but what is: what Velero alone has done, and Usages that were left behind before.
+// testValidated wants the plugin to find nothing wrong with any shape but what is: what Velero
+// alone has done, and Usages that were left behind before.
 func (s *suite) testValidated(t *testing.T, shapes map[string]*shape) {
 	v, r := s.judge(t)
 	if r.stderr != "" {
@@ -135,7 +138,8 @@ func newStage(t *testing.T, version stack.Version) *suite {
 	return newStageOf(t, stack.Options{Crossplane: version, Plugin: true, KubernetesProvider: true})
 }
 
-// newStageOf returns a suite without clusters, which can have what the options name, in the version of the first.
+// newStageOf returns a suite without clusters, which can have what the options name, in the version
+// of the first.
 func newStageOf(t *testing.T, options ...stack.Options) *suite {
 	t.Helper()
 	ctx := t.Context()
@@ -186,7 +190,8 @@ func (s *suite) store(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testRestored wants a restore to be Completed, what is in use to be protected at once, and all to be Ready again.
+// testRestored wants a restore to be Completed, what is in use to be protected at once, and all to
+// be Ready again.
 func (s *suite) testRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)
@@ -198,8 +203,8 @@ func (s *suite) testRestored(t *testing.T, n *shape) {
 	must(t, n.AwaitReady(ctx, s.target))
 }
 
-// testSettled wants a restored shape to be what it was, and nothing in the cloud to have been made or deleted for it, once every MR was reconciled
-// since the given entry of the cloud's journal.
+// testSettled wants a restored shape to be what it was, and nothing in the cloud to have been made
+// or deleted for it, once every MR was reconciled since the given entry of the cloud's journal.
 func (s *suite) testSettled(t *testing.T, n *shape, since int64) {
 	ctx := t.Context()
 	must(t, n.AwaitReads(ctx, s.target, s.cloud, since))
@@ -249,7 +254,8 @@ func wantSame(t *testing.T, n *shape, before, after drill.Picture) {
 	}
 }
 
-// testShapeLost is the control: without the damage that it wants to see the other tests prove nothing.
+// testShapeLost is the control: without the damage that it wants to see the other tests prove
+// nothing.
 func (s *suite) testShapeLost(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)

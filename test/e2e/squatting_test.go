@@ -11,7 +11,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The squatted tenant has an MR, and the squatter another one with the same external-name. The former is restored to a namespace of another name.
+// The squatted tenant has an MR, and the squatter another one with the same external-name. The
+// former is restored to a namespace of another name.
 const (
 	squatted = "squatted"
 	squatter = "squatter"
@@ -42,8 +43,9 @@ func (s *suite) makeSquatted(t *testing.T, l *loot) *unstructured.Unstructured {
 	return live
 }
 
-// testSquatting restores the MR to another namespace as a copy that makes an external resource of its own, while another tenant has one with its
-// external-name. The original is gone, so the copy is none.
+// testSquatting restores the MR to another namespace as a copy that makes an external resource of
+// its own, while another tenant has one with its external-name. The original is gone, so the copy
+// is none.
 func (s *suite) testSquatting(t *testing.T, original *unstructured.Unstructured) {
 	ctx := t.Context()
 	must(t, drill.Platform{Crossplane: s.version, Namespace: squatter}.Make(ctx, s.target, 0))

@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// Later tests inject faults by these names, so each component must come back from being killed, and the whole must work afterwards.
+// Later tests inject faults by these names, so each component must come back from being killed, and
+// the whole must work afterwards.
 func TestStackSurvivesTheLossOfEachComponent(t *testing.T) {
 	ctx := t.Context()
 	options := stack.Options{Name: "faults", Crossplane: stack.V2, Plugin: true}
@@ -53,7 +54,8 @@ func TestStackSurvivesTheLossOfEachComponent(t *testing.T) {
 	must(t, p.Backup(ctx, c, "faults"))
 }
 
-// Two clusters run at a time, on one S3 server and one cloud. Whoever owns them may be killed without a word; what it started, and what that started, must go all the same.
+// Two clusters run at a time, on one S3 server and one cloud. Whoever owns them may be killed
+// without a word; what it started, and what that started, must go all the same.
 func TestStackIsGoneWithItsOwner(t *testing.T) {
 	ctx := t.Context()
 	root, err := build.Root()
@@ -99,8 +101,8 @@ func TestStackIsGoneWithItsOwner(t *testing.T) {
 	}))
 }
 
-// processes returns the process IDs of those that have the mark in their command line or environment. One that was killed and is not
-// reaped yet has neither.
+// processes returns the process IDs of those that have the mark in their command line or
+// environment. One that was killed and is not reaped yet has neither.
 func processes(t *testing.T, mark string) []string {
 	t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")

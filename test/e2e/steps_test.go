@@ -102,7 +102,8 @@ func isReleased(a stack.Admission, composite string) bool {
 	return a.New.GetKind() == composite && isHoldTakenOff(a)
 }
 
-// isHoldTakenOff is when an object gets its own settings back. Its mark goes with that, or right after it.
+// isHoldTakenOff is when an object gets its own settings back. Its mark goes with that, or right
+// after it.
 func isHoldTakenOff(a stack.Admission) bool {
 	return a.Old != nil && isHeldBack(a.Old) && !isHeldBack(a.New)
 }
@@ -115,7 +116,8 @@ func isManaged(u *unstructured.Unstructured) bool {
 	return strings.HasPrefix(u.GroupVersionKind().Group, "cloud.")
 }
 
-// checked are the groups of what a tenant has, without the Compositions, which are changed at the steps.
+// checked are the groups of what a tenant has, without the Compositions, which are changed at the
+// steps.
 func checked() []string {
 	return []string{"platform.example.org", "cloud.example.org", "cloud.m.example.org"}
 }
@@ -129,7 +131,8 @@ type drift struct {
 	mu       sync.Mutex
 	changed  bool
 	revision string // The CompositionRevision at the backup.
-	// release is how things stood when the hold was about to be taken off the XR; nil if that never was.
+	// release is how things stood when the hold was about to be taken off the XR; nil if that never
+	// was.
 	release *drill.Outcome
 	// controlled are the kinds that had a controller at some time.
 	controlled map[string]bool

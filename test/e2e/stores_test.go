@@ -53,7 +53,8 @@ func storeScenes() map[string]*shape {
 	}
 }
 
-// TestSecretStoresV1 restores what publishes with External Secret Stores, an alpha feature of Crossplane v1.
+// TestSecretStoresV1 restores what publishes with External Secret Stores, an alpha feature of
+// Crossplane v1.
 func TestSecretStoresV1(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -132,7 +133,8 @@ func storedIn(ctx context.Context, c *stack.Cluster, n drill.Scene) ([]unstructu
 	return all, nil
 }
 
-// addStored gives each Secret that the scene has published with a store a key that nobody publishes again, as a function that makes up a password does.
+// addStored gives each Secret that the scene has published with a store a key that nobody publishes
+// again, as a function that makes up a password does.
 func addStored(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	secrets, err := storedIn(ctx, c, n)
 	for _, u := range secrets {
@@ -142,8 +144,8 @@ func addStored(ctx context.Context, c *stack.Cluster, n drill.Scene) error {
 	return err
 }
 
-// wantStored wants a scene to be what it was, but for who manages what is in its Secrets: two have written their data, and nothing says which of them the owner
-// is.
+// wantStored wants a scene to be what it was, but for who manages what is in its Secrets: two have
+// written their data, and nothing says which of them the owner is.
 func wantStored(t *testing.T, s *suite, n *shape, after drill.Picture, changes []api.Entry) {
 	t.Helper()
 	if len(changes) > 0 {
@@ -166,8 +168,9 @@ func wantStored(t *testing.T, s *suite, n *shape, after drill.Picture, changes [
 	}
 }
 
-// testStoredAlone is the control: without this loss the other tests prove nothing. The backup is the plugin's, so that it has all of the tree. XRs come back
-// ahead of their claims, or Crossplane would make them anew, which then publish under other names.
+// testStoredAlone is the control: without this loss the other tests prove nothing. The backup is
+// the plugin's, so that it has all of the tree. XRs come back ahead of their claims, or Crossplane
+// would make them anew, which then publish under other names.
 func (s *suite) testStoredAlone(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))

@@ -23,7 +23,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// count is how many instances each test has: with few, the control survives by luck of milliseconds.
+// count is how many instances each test has: with few, the control survives by luck of
+// milliseconds.
 const count = 10
 
 // A suite is the clusters that the tests of one version of Crossplane share.
@@ -39,7 +40,8 @@ type suite struct {
 	veleroArgs []string
 }
 
-// oftener has Velero look after its operations every two seconds, and not every ten, so that tests wait less.
+// oftener has Velero look after its operations every two seconds, and not every ten, so that tests
+// wait less.
 var oftener = []string{"--item-operation-sync-frequency=2s"}
 
 // debug has Velero and the plugin log all that they can.
@@ -49,8 +51,9 @@ const debug = "--log-level=debug"
 type tenant struct {
 	drill.Platform
 	size int
-	// revised says that Velero restored the Composition: its labels are part of a revision's hash, so there is another revision with the same
-	// content, and who follows revisions follows that one.
+	// revised says that Velero restored the Composition: its labels are part of a revision's hash,
+	// so there is another revision with the same content, and who follows revisions follows that
+	// one.
 	revised bool
 	before  *drill.Record
 	wishes  map[string]any
@@ -58,7 +61,8 @@ type tenant struct {
 	managers map[string]drill.Managers
 	// forgotten is the kind and name of the object of which nobody knows any more who managed what.
 	forgotten string
-	// unclaimed says that whoever released its claims had no right to give them their connection Secrets back.
+	// unclaimed says that whoever released its claims had no right to give them their connection
+	// Secrets back.
 	unclaimed bool
 }
 
@@ -138,7 +142,8 @@ func (s *suite) remember(t *testing.T, c *stack.Cluster, n *tenant) {
 	must(t, err)
 }
 
-// loseSource destroys the source cluster, etcd and all, and starts the target with the tenants' Compositions.
+// loseSource destroys the source cluster, etcd and all, and starts the target with the tenants'
+// Compositions.
 func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	t.Helper()
 	must(t, s.source.Destroy())
@@ -148,7 +153,8 @@ func (s *suite) loseSource(t *testing.T, tenants ...*tenant) {
 	}
 }
 
-// restore restores a tenant's backup and waits until it is Completed without an error. More arguments go to the velero command.
+// restore restores a tenant's backup and waits until it is Completed without an error. More
+// arguments go to the velero command.
 func (s *suite) restore(t *testing.T, n *tenant, name string, args ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target, name, n.Namespace, args...))
@@ -169,7 +175,8 @@ func (s *suite) awaitCompleted(t *testing.T, name string) {
 	}
 }
 
-// settle waits until every instance is Ready and every MR was reconciled once more, so that damage would show.
+// settle waits until every instance is Ready and every MR was reconciled once more, so that damage
+// would show.
 func (s *suite) settle(t *testing.T, n *tenant) {
 	t.Helper()
 	must(t, n.AwaitReady(t.Context(), s.target, n.size))
@@ -178,8 +185,8 @@ func (s *suite) settle(t *testing.T, n *tenant) {
 	must(t, n.AwaitReads(t.Context(), s.target, s.cloud, now, now.Seq))
 }
 
-// wantSound checks that nothing was made anew, deleted, duplicated or orphaned, that all is adopted and nothing held, that every owner is
-// alive, and that the XRs and claims are what they were.
+// wantSound checks that nothing was made anew, deleted, duplicated or orphaned, that all is adopted
+// and nothing held, that every owner is alive, and that the XRs and claims are what they were.
 func (s *suite) wantSound(t *testing.T, n *tenant) {
 	t.Helper()
 	if err := s.unsound(t.Context(), n); err != nil {

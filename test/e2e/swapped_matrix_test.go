@@ -46,7 +46,8 @@ func testSwapped(t *testing.T, version stack.Version) {
 	t.Run("Refused", func(t *testing.T) { s.testNewerRefused(t, all[2], newer, current) })
 }
 
-// testSwap has a second version go on with what a first holds, and the first again when half of it is released.
+// testSwap has a second version go on with what a first holds, and the first again when half of it
+// is released.
 func (s *suite) testSwap(t *testing.T, n *tenant, one, other string) {
 	ctx := t.Context()
 	s.holdBy(t, n, one)
@@ -94,7 +95,8 @@ func (s *suite) wantHeld(t *testing.T, n *tenant) (marks []string) {
 	return marks
 }
 
-// testNewerRefused wants a version to refuse what a newer one holds in a format that it does not know, and the newer one to go on with it.
+// testNewerRefused wants a version to refuse what a newer one holds in a format that it does not
+// know, and the newer one to go on with it.
 func (s *suite) testNewerRefused(t *testing.T, n *tenant, newer, current string) {
 	ctx := t.Context()
 	s.holdBy(t, n, newer)

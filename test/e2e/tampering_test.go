@@ -21,8 +21,8 @@ const (
 	tampered = "tampered"
 )
 
-// tamper puts a backup into the bucket that is like another one, but in which whatever is of the tamperer lists what is the victim's and nobody's as what is to
-// be restored first.
+// tamper puts a backup into the bucket that is like another one, but in which whatever is of the
+// tamperer lists what is the victim's and nobody's as what is to be restored first.
 func (s *suite) tamper(t *testing.T, backup *unstructured.Unstructured, l *loot) {
 	t.Helper()
 	list := []any{

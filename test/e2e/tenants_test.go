@@ -18,7 +18,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// crown is a binding that no tenant may write, and victim a tenant. Everything of the victim's has the word in its name.
+// crown is a binding that no tenant may write, and victim a tenant. Everything of the victim's has
+// the word in its name.
 const (
 	crown  = "crown"
 	victim = "victim"
@@ -43,8 +44,9 @@ func TestTenantsV2(t *testing.T) { testTenants(t, stack.V2) }
 
 func TestTenantsV1(t *testing.T) { testTenants(t, stack.V1) }
 
-// testTenants has tenants forge links to what is another's. Their namespaces are backed up with the plugin, and everything is backed up without
-// it; then each forger's namespace alone is restored in a cluster that has nothing of the victim's.
+// testTenants has tenants forge links to what is another's. Their namespaces are backed up with the
+// plugin, and everything is backed up without it; then each forger's namespace alone is restored in
+// a cluster that has nothing of the victim's.
 func testTenants(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -97,7 +99,8 @@ func testTenants(t *testing.T, version stack.Version) {
 	}
 }
 
-// startForged restores the forger's namespace from a backup, and does not wait for what can't be adopted.
+// startForged restores the forger's namespace from a backup, and does not wait for what can't be
+// adopted.
 func (s *suite) startForged(t *testing.T, f *forgery, backup string) {
 	t.Helper()
 	restore := f.namespace + "-from-" + backup
@@ -160,7 +163,8 @@ func (s *suite) loot(t *testing.T, robbed *tenant) *loot {
 	return &loot{instance: &instances[0], composite: &xrs[0], composition: composition, crown: binding, managed: mrs}
 }
 
-// testForgery checks that neither the forger's backup nor a restore of the forger's namespace has anything that is not the forger's.
+// testForgery checks that neither the forger's backup nor a restore of the forger's namespace has
+// anything that is not the forger's.
 func (s *suite) testForgery(t *testing.T, f *forgery, written map[string][]string) {
 	for path := range f.contents {
 		if strings.Contains(path, victim) || strings.Contains(path, crown) {

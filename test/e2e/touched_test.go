@@ -38,8 +38,9 @@ func (s *suite) backUpTouched(t *testing.T, all []*touched) {
 	backupWith(t, s.source, touchedBackup, "--include-namespaces", strings.Join(namespaces, ","))
 }
 
-// testTouched restores instances, and has somebody touch each while it is held: an XR when the first that it composes is about to be created, which is the
-// worst that can happen, and a claim when all is back. The provider is down until all were touched.
+// testTouched restores instances, and has somebody touch each while it is held: an XR when the
+// first that it composes is about to be created, which is the worst that can happen, and a claim
+// when all is back. The provider is down until all were touched.
 func (s *suite) testTouched(t *testing.T, g *git, all []*touched) {
 	ctx := t.Context()
 	must(t, s.target.Stop(stack.CloudProvider))
@@ -87,7 +88,8 @@ func (s *suite) makeTouched(t *testing.T, g *git, some map[string]touch) []*touc
 	return all
 }
 
-// write touches what is held, and waits a while for Crossplane to do what it does if it is not held any more.
+// write touches what is held, and waits a while for Crossplane to do what it does if it is not held
+// any more.
 func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	if d.do != nil {
 		if d.err = d.do(ctx, &editor{git: g, cluster: s.target, tenant: d.tenant}); d.err != nil {
@@ -118,8 +120,8 @@ func (d *touched) write(ctx context.Context, g *git, s *suite) {
 	})
 }
 
-// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or that the restore names what was not; and that nothing of
-// a hold is left.
+// testTouch checks that the hold stays and all is adopted; or, where that can't be, that it is, or
+// that the restore names what was not; and that nothing of a hold is left.
 func (s *suite) testTouch(t *testing.T, d *touched) {
 	ctx := t.Context()
 	must(t, d.err)

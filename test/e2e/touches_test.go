@@ -32,8 +32,9 @@ type touch struct {
 	args []string
 	// do is done to what is held.
 	do func(ctx context.Context, w *editor) error
-	// stays says that the hold does, so that all is as well as if nobody had touched it. Where nothing can keep it, the plugin must put it on again in time,
-	// or the restore must say what has become of the instance.
+	// stays says that the hold does, so that all is as well as if nobody had touched it. Where
+	// nothing can keep it, the plugin must put it on again in time, or the restore must say what
+	// has become of the instance.
 	stays bool
 }
 
@@ -296,7 +297,8 @@ func (w *editor) disown(ctx context.Context) error {
 	return patched(types.JSONPatchType, string(b))(ctx, w)
 }
 
-// exported is the instance as "kubectl get -o yaml" shows it, without what the API server would refuse.
+// exported is the instance as "kubectl get -o yaml" shows it, without what the API server would
+// refuse.
 func (w *editor) exported(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := w.tenant.live(ctx, w.cluster)
 	if err != nil {

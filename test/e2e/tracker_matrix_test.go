@@ -15,12 +15,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// From v2.4 on Crossplane notes what an XR depends on when it composes it, and looks an XR up there when something changes. A held XR composes nothing.
+// From v2.4 on Crossplane notes what an XR depends on when it composes it, and looks an XR up there
+// when something changes. A held XR composes nothing.
 func TestMatrixTrackedV24(t *testing.T) { testTracked(t, stack.V24) }
 
 func TestMatrixTrackedV2(t *testing.T) { testTracked(t, stack.V2) }
 
-// testTracked changes what XRs compose, while they are held and after that. Crossplane does not poll.
+// testTracked changes what XRs compose, while they are held and after that. Crossplane does not
+// poll.
 func testTracked(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -61,7 +63,8 @@ func testTracked(t *testing.T, version stack.Version) {
 	}
 	s.awaitRegions(t, "what changes afterwards is mended", mrs, was)
 
-	// A composed resource that goes is noticed too. Crossplane makes the names of others of the UID that the XR has now.
+	// A composed resource that goes is noticed too. Crossplane makes the names of others of the UID
+	// that the XR has now.
 	gone := mrs[0]
 	since := s.seq(t)
 	remove(t, s.target, gone.GroupVersionKind(), gone.GetNamespace(), gone.GetName())

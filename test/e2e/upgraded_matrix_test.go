@@ -43,7 +43,8 @@ func testCrossplaneUpgraded(t *testing.T, from, to stack.Version) {
 	t.Run("Crossplane", func(t *testing.T) { s.testNewerCrossplane(t, n, late) })
 }
 
-// testUpgraded restores while the platform is being replaced: Crossplane, which elects a leader, its leader, the provider, and a function.
+// testUpgraded restores while the platform is being replaced: Crossplane, which elects a leader,
+// its leader, the provider, and a function.
 func testUpgraded(t *testing.T, from, to stack.Version) {
 	t.Helper()
 	ctx := t.Context()
@@ -95,10 +96,12 @@ func testUpgraded(t *testing.T, from, to stack.Version) {
 	})
 }
 
-// followsV2 allows for what Crossplane v2 does to what v1 had: it makes another revision of the same Composition, and writes under another name.
+// followsV2 allows for what Crossplane v2 does to what v1 had: it makes another revision of the
+// same Composition, and writes under another name.
 func (n *tenant) followsV2() { n.revised, n.managers = true, nil }
 
-// testNewerCrossplane stops Crossplane when half of a tenant's XRs are released, and starts a newer one, while another tenant is being restored.
+// testNewerCrossplane stops Crossplane when half of a tenant's XRs are released, and starts a newer
+// one, while another tenant is being restored.
 func (s *suite) testNewerCrossplane(t *testing.T, n, meanwhile *tenant) {
 	if s.version.IsV1() {
 		n.followsV2()
@@ -132,7 +135,8 @@ func (s *suite) elector(t *testing.T, name string, plugin bool, tenants ...*tena
 	return c
 }
 
-// testUpgradedAlone is the control: Crossplane is stopped when it makes something anew, and a newer one goes on when all is restored.
+// testUpgradedAlone is the control: Crossplane is stopped when it makes something anew, and a newer
+// one goes on when all is restored.
 func (s *suite) testUpgradedAlone(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	anew := killPoint{is: func(_ *killWatch, a stack.Admission) bool {
@@ -178,7 +182,8 @@ func (s *suite) testReplaced(t *testing.T, n *tenant, at killPoint, do func() (f
 	s.wantSound(t, n)
 }
 
-// newerProvider replaces the provider, which does not run, by one whose buckets have a newer version, in which they are stored.
+// newerProvider replaces the provider, which does not run, by one whose buckets have a newer
+// version, in which they are stored.
 func (s *suite) newerProvider(ctx context.Context) error {
 	crd, err := get(ctx, s.target, crdKind, "", "buckets."+s.cloudGroup())
 	if err != nil {
@@ -196,7 +201,8 @@ func (s *suite) newerProvider(ctx context.Context) error {
 	return errors.Join(err, s.target.Start(ctx, stack.CloudProvider))
 }
 
-// testFunctionReplaced takes the function away when the first XR is unpaused, and brings another revision of it when the restore has told of that.
+// testFunctionReplaced takes the function away when the first XR is unpaused, and brings another
+// revision of it when the restore has told of that.
 func (s *suite) testFunctionReplaced(t *testing.T, n *tenant) {
 	ctx := t.Context()
 	old, err := get(ctx, s.target, functionRevisionKind, "", "function-patch-and-transform-stack")

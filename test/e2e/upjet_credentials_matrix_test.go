@@ -43,7 +43,8 @@ func TestMatrixUpjetCredentialsV1(t *testing.T) { testUpjetCredentials(t, stack.
 
 func TestMatrixUpjetCredentialsV2(t *testing.T) { testUpjetCredentials(t, stack.V2, "v2") }
 
-// testUpjetCredentials loses a cluster whose provider gets its credentials some time after the restore, as from somebody who keeps them elsewhere.
+// testUpjetCredentials loses a cluster whose provider gets its credentials some time after the
+// restore, as from somebody who keeps them elsewhere.
 func testUpjetCredentials(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -96,7 +97,8 @@ func testUpjetCredentials(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// keepKeys has the default ProviderConfig say that the credentials are in a Secret, which need not be there.
+// keepKeys has the default ProviderConfig say that the credentials are in a Secret, which need not
+// be there.
 func (s *suite) keepKeys(t *testing.T, c *stack.Cluster, secret string) {
 	t.Helper()
 	group, kind := "upjet.m.example.org/v1beta1", "ClusterProviderConfig"
@@ -153,7 +155,8 @@ func (s *suite) saidKeyless(ctx context.Context, n *shape, why string) error {
 	return errors.Join(missing...)
 }
 
-// testKeyless wants no call to have been made for a scene, once each MR has said that it has no credentials, and its MRs to be held or not.
+// testKeyless wants no call to have been made for a scene, once each MR has said that it has no
+// credentials, and its MRs to be held or not.
 func (s *suite) testKeyless(t *testing.T, n *shape, held bool) {
 	t.Helper()
 	s.eventually(t, "the provider to want the credentials for "+n.Name, func(ctx context.Context) error { return s.saidKeyless(ctx, n, "credentials") })

@@ -19,15 +19,17 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// The MRs of a scene that a person deletes: an asynchronous one, a synchronous one, and one on the plugin framework.
+// The MRs of a scene that a person deletes: an asynchronous one, a synchronous one, and one on the
+// plugin framework.
 var leaving = []string{"gateway", "network", "record"}
 
 func TestMatrixUpjetDeletesV1(t *testing.T) { testUpjetDeletes(t, stack.V1, "v1.20") }
 
 func TestMatrixUpjetDeletesV2(t *testing.T) { testUpjetDeletes(t, stack.V2, "v2") }
 
-// testUpjetDeletes backs a cluster up, and loses it, while the cloud deletes what some MRs stand for, which it has done when they are restored. Something
-// that the backup has is deleted in the cloud, too.
+// testUpjetDeletes backs a cluster up, and loses it, while the cloud deletes what some MRs stand
+// for, which it has done when they are restored. Something that the backup has is deleted in the
+// cloud, too.
 func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -80,7 +82,8 @@ func testUpjetDeletes(t *testing.T, version stack.Version, dir string) {
 	t.Run("Restored", func(t *testing.T) { s.testLeft(t, with) })
 }
 
-// leave deletes MRs of a scene, and waits until the cloud has accepted it. The cloud deletes nothing before it is released.
+// leave deletes MRs of a scene, and waits until the cloud has accepted it. The cloud deletes
+// nothing before it is released.
 func (s *suite) leave(t *testing.T, n *shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -124,7 +127,8 @@ func (s *suite) lose(t *testing.T, n *shape, external string) {
 	must(t, err)
 }
 
-// testLeft wants what was being deleted not to be there, what is gone to be held and named, and the rest to be as it was.
+// testLeft wants what was being deleted not to be there, what is gone to be held and named, and the
+// rest to be as it was.
 func (s *suite) testLeft(t *testing.T, n *shape) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)

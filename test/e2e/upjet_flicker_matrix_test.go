@@ -35,7 +35,8 @@ func TestMatrixUpjetFlickerV1(t *testing.T) { testFlicker(t, stack.V1, "v1.20") 
 
 func TestMatrixUpjetFlickerV2(t *testing.T) { testFlicker(t, stack.V2, "v2") }
 
-// testFlicker loses a cluster whose cloud shows to each MR that was restored once what it stands for, and then says that there is no such thing.
+// testFlicker loses a cluster whose cloud shows to each MR that was restored once what it stands
+// for, and then says that there is no such thing.
 func testFlicker(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -94,7 +95,8 @@ func testFlicker(t *testing.T, version stack.Version, dir string) {
 	t.Run("Later", func(t *testing.T) { s.wantMadeAnew(t, &with[0].shape, hideable()...) })
 }
 
-// hideable are those of which upjet makes another external resource when the cloud does not show the one that there is: the cloud knows others by their names.
+// hideable are those of which upjet makes another external resource when the cloud does not show
+// the one that there is: the cloud knows others by their names.
 func hideable() []string { return []string{"database", "network", "record", "gateway", "cluster"} }
 
 func newFlickering(t *testing.T, version stack.Version) *suite {
@@ -108,8 +110,9 @@ func newFlickering(t *testing.T, version stack.Version) *suite {
 	return &suite{host: host, cloud: api.NewClient(host.CloudURL()), version: version}
 }
 
-// flickering starts a cluster, with Velero alone, that has the platform of each scene. What the cloud calls the resources of one kind of its own provider is
-// known only when that has looked once more.
+// flickering starts a cluster, with Velero alone, that has the platform of each scene. What the
+// cloud calls the resources of one kind of its own provider is known only when that has looked once
+// more.
 func (s *suite) flickering(t *testing.T, name string, scenes []*flicker) *stack.Cluster {
 	t.Helper()
 	c, err := stack.NewCluster(t.Context(), s.host, stack.Options{
@@ -138,7 +141,8 @@ func (s *suite) hide(t *testing.T, n *flicker) {
 	must(t, s.cloud.Fail(t.Context(), api.Fault{Op: api.Read, By: n.Name + "-", Status: http.StatusNotFound, Times: always, After: 1, Again: n.again}))
 }
 
-// testMadeHidden is the control: what the cloud does not show any more is made anew at the next look, unless the cloud knows it by its name.
+// testMadeHidden is the control: what the cloud does not show any more is made anew at the next
+// look, unless the cloud knows it by its name.
 func (s *suite) testMadeHidden(t *testing.T, n *flicker, mrs ...string) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
@@ -164,7 +168,8 @@ func (s *suite) wantMadeAnew(t *testing.T, n *shape, mrs ...string) {
 	})
 }
 
-// testHidden waits until each MR of a scene was not found twice, and wants the provider to have tried nothing else, and the MRs to be held.
+// testHidden waits until each MR of a scene was not found twice, and wants the provider to have
+// tried nothing else, and the MRs to be held.
 func (s *suite) testHidden(t *testing.T, n *flicker) {
 	if !n.own {
 		s.testRefused(t, &n.shape, http.StatusNotFound)

@@ -25,7 +25,8 @@ func TestMatrixUpjetIdentityV2(t *testing.T) { testUpjetIdentity(t, stack.V2, "v
 
 func TestMatrixUpjetIdentityV1(t *testing.T) { testUpjetIdentity(t, stack.V1, "v1.20") }
 
-// testUpjetIdentity is testIdentity with MRs that upjet reconciles, without any setting that has them observed first.
+// testUpjetIdentity is testIdentity with MRs that upjet reconciles, without any setting that has
+// them observed first.
 func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -51,7 +52,8 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 
 	since := s.seq(t)
 	must(t, s.target.Start(ctx, stack.UpjetProvider))
-	// Of these all but what is held for its name, or is gone, is to be found before the restore gives up.
+	// Of these all but what is held for its name, or is gone, is to be found before the restore
+	// gives up.
 	for _, name := range []string{"arn", "gone", "killed"} {
 		s.startRestore(t, name, "all", "--include-namespaces", name, "--item-operation-timeout", "60s")
 	}
@@ -78,7 +80,8 @@ func testUpjetIdentity(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// newUpjetIdentity returns the clusters, of which only the source is there. What upjet says of an asynchronous create does not last.
+// newUpjetIdentity returns the clusters, of which only the source is there. What upjet says of an
+// asynchronous create does not last.
 func newUpjetIdentity(t *testing.T, version stack.Version, dir string) *identity {
 	t.Helper()
 	ctx := t.Context()
@@ -126,7 +129,8 @@ func (s *identity) upjetCluster(t *testing.T, name string) *stack.Cluster {
 	return c
 }
 
-// stall has the cloud not answer the creates of some scenes, makes these, and waits until the cloud has done what it was asked for.
+// stall has the cloud not answer the creates of some scenes, makes these, and waits until the cloud
+// has done what it was asked for.
 func (s *identity) stall(t *testing.T, scenes ...string) {
 	t.Helper()
 	for _, name := range scenes {
@@ -142,7 +146,8 @@ func (s *identity) stall(t *testing.T, scenes ...string) {
 	}
 }
 
-// fillUpjets has people make everything in the source, and backs it up. Upjet gives up a synchronous create after three minutes, so these come last.
+// fillUpjets has people make everything in the source, and backs it up. Upjet gives up a
+// synchronous create after three minutes, so these come last.
 func (s *identity) fillUpjets(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -176,7 +181,8 @@ func (s *identity) fillUpjets(t *testing.T) {
 	s.backUpUpjets(t)
 }
 
-// loseName takes the external-name off an MR, which upjet does not write again without LateInitialize.
+// loseName takes the external-name off an MR, which upjet does not write again without
+// LateInitialize.
 func (s *identity) loseName(t *testing.T) {
 	t.Helper()
 	for _, u := range s.managed(t.Context(), t, s.source, "arn") {
@@ -186,8 +192,9 @@ func (s *identity) loseName(t *testing.T) {
 	}
 }
 
-// awaitSilent waits until upjet takes for created what the cloud has not answered for, where it creates asynchronously. It has yet to observe the topic, which is
-// found after the restore by its name.
+// awaitSilent waits until upjet takes for created what the cloud has not answered for, where it
+// creates asynchronously. It has yet to observe the topic, which is found after the restore by its
+// name.
 func (s *identity) awaitSilent(t *testing.T) {
 	t.Helper()
 	s.awaitSibling(t)
@@ -240,7 +247,8 @@ func (s *identity) restoreAloneArgs() []string {
 	return []string{clusterResources + "=true", "--include-namespaces", "pending,dropped"}
 }
 
-// restoreUpjets restores the scenes that don't need upjet to be there, and waits until all items are there.
+// restoreUpjets restores the scenes that don't need upjet to be there, and waits until all items
+// are there.
 func (s *identity) restoreUpjets(t *testing.T) {
 	t.Helper()
 	restores := map[string][]string{
@@ -268,7 +276,8 @@ func (s *identity) restoreUpjets(t *testing.T) {
 	}
 }
 
-// testInspected wants inspect to name what upjet has not found yet, and nothing else that has a name.
+// testInspected wants inspect to name what upjet has not found yet, and nothing else that has a
+// name.
 func (s *identity) testInspected(t *testing.T) {
 	r := command(t, s.target, "inspect", s.download(t, "all"))
 	topic := s.scenes["flight"].mended[0]

@@ -19,7 +19,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// TestMatrixUpjetV1 is TestUpjetV2 with MRs that are cluster-scoped, which a claim composes or which a backup has to select.
+// TestMatrixUpjetV1 is TestUpjetV2 with MRs that are cluster-scoped, which a claim composes or
+// which a backup has to select.
 func TestMatrixUpjetV1(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v1.20")
@@ -36,7 +37,8 @@ func TestMatrixUpjetLagV1(t *testing.T) { testUpjetLag(t, stack.V1, "v1.20") }
 
 func TestMatrixUpjetLagV2(t *testing.T) { testUpjetLag(t, stack.V2, "v2") }
 
-// testUpjetLag loses a cluster whose cloud does not show for a while what it has, or refuses all calls, when upjet looks for what was restored.
+// testUpjetLag loses a cluster whose cloud does not show for a while what it has, or refuses all
+// calls, when upjet looks for what was restored.
 func testUpjetLag(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -96,7 +98,8 @@ func testUpjetLag(t *testing.T, version stack.Version, dir string) {
 	}
 }
 
-// refuse has the cloud answer so whatever is asked for a scene, but when it is not found only what is read.
+// refuse has the cloud answer so whatever is asked for a scene, but when it is not found only what
+// is read.
 func (s *suite) refuse(t *testing.T, n *shape, status int) {
 	t.Helper()
 	f := api.Fault{By: n.Name + "-", Status: status, Times: always}
@@ -106,15 +109,17 @@ func (s *suite) refuse(t *testing.T, n *shape, status int) {
 	must(t, s.cloud.Fail(t.Context(), f))
 }
 
-// testMadeUnseen is the control: Velero alone has upjet make whatever it does not see at once, unless the cloud knows it by its name.
+// testMadeUnseen is the control: Velero alone has upjet make whatever it does not see at once,
+// unless the cloud knows it by its name.
 func (s *suite) testMadeUnseen(t *testing.T, n *shape) {
 	must(t, n.StartRestore(t.Context(), s.target))
 	s.awaitCompleted(t, n.Name)
 	s.wantMadeAnew(t, n, hideable()...)
 }
 
-// testMadeLimited is the control of what is refused: upjet looks for all that has an external-name, and tries to create what has none; when it is answered it
-// makes that anew, and what only its status would find.
+// testMadeLimited is the control of what is refused: upjet looks for all that has an external-name,
+// and tries to create what has none; when it is answered it makes that anew, and what only its
+// status would find.
 func (s *suite) testMadeLimited(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.StartRestore(ctx, s.target))
@@ -138,7 +143,8 @@ func (s *suite) wantUntried(t *testing.T, n *shape, save ...string) {
 	}
 }
 
-// testRefused waits until the provider was refused twice for each MR of a scene, and wants it to have tried nothing else, and the MRs to be held.
+// testRefused waits until the provider was refused twice for each MR of a scene, and wants it to
+// have tried nothing else, and the MRs to be held.
 func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	s.eventually(t, "the cloud to refuse each MR twice", func(ctx context.Context) error { return s.refused(ctx, n, status) })
 	s.wantUntried(t, n)
@@ -151,7 +157,8 @@ func (s *suite) testRefused(t *testing.T, n *shape, status int) {
 	}
 }
 
-// refused returns an error until the provider was refused twice for each MR of a scene, save for some.
+// refused returns an error until the provider was refused twice for each MR of a scene, save for
+// some.
 func (s *suite) refused(ctx context.Context, n *shape, status int, save ...string) error {
 	entries, err := s.cloud.Journal(ctx, n.ledger.Seq, api.Read)
 	if err != nil {
@@ -193,7 +200,8 @@ func TestMatrixUpjetFlightV1(t *testing.T) { testUpjetFlight(t, stack.V1, "v1.20
 
 func TestMatrixUpjetFlightV2(t *testing.T) { testUpjetFlight(t, stack.V2, "v2") }
 
-// testUpjetFlight backs a cluster up, and loses it, while upjet creates a hundred external resources and was answered for half of them.
+// testUpjetFlight backs a cluster up, and loses it, while upjet creates a hundred external
+// resources and was answered for half of them.
 func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -230,7 +238,8 @@ func testUpjetFlight(t *testing.T, version stack.Version, dir string) {
 	t.Run("Restored", func(t *testing.T) { s.testFlight(t, midway) })
 }
 
-// storeFlight backs a scene up when all is in the cloud, and upjet knows that only of what the cloud has answered for.
+// storeFlight backs a scene up when all is in the cloud, and upjet knows that only of what the
+// cloud has answered for.
 func (s *suite) storeFlight(t *testing.T, n *flight) {
 	t.Helper()
 	ctx := t.Context()
@@ -274,7 +283,8 @@ func (n *flight) withoutName(mrs []unstructured.Unstructured) []string {
 	return unnamed
 }
 
-// testFlight wants what is known to be adopted, and each MR that is not to be held and named, and nothing to be made or deleted.
+// testFlight wants what is known to be adopted, and each MR that is not to be held and named, and
+// nothing to be made or deleted.
 func (s *suite) testFlight(t *testing.T, n *flight) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)

@@ -20,14 +20,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// TestUpjetV2 loses a cluster with MRs that upjet reconciles. What the provider remembers of them, beside what is in the objects, is lost with it.
+// TestUpjetV2 loses a cluster with MRs that upjet reconciles. What the provider remembers of them,
+// beside what is in the objects, is lost with it.
 func TestUpjetV2(t *testing.T) {
 	t.Parallel()
 	alone, with := upjetScenes("v2")
 	testUpjet(t, newUpjet(t, stack.V2), alone, with)
 }
 
-// testUpjet has Velero alone, and the plugin, restore what each is to, in a cluster that knows only the platform. The last of them upjet does not find.
+// testUpjet has Velero alone, and the plugin, restore what each is to, in a cluster that knows only
+// the platform. The last of them upjet does not find.
 func testUpjet(t *testing.T, s *suite, alone, with []*shape) {
 	t.Helper()
 	ctx := t.Context()
@@ -133,7 +135,8 @@ func (s *suite) storeUpjet(t *testing.T, n *shape) {
 	must(t, n.BackUp(ctx, s.source))
 }
 
-// testUpjetAlone wants a second external resource for the MRs that upjet can't find by what Velero brings back, and for no other.
+// testUpjetAlone wants a second external resource for the MRs that upjet can't find by what Velero
+// brings back, and for no other.
 func (s *suite) testUpjetAlone(t *testing.T, n *shape, mrs ...string) {
 	t.Helper()
 	must(t, n.StartRestore(t.Context(), s.target))
@@ -168,7 +171,8 @@ func makers(changes []api.Entry) []string {
 	return slices.Compact(names)
 }
 
-// testUpjetRestored wants a scene to be what it was, and nothing in the cloud to have been made or deleted for it.
+// testUpjetRestored wants a scene to be what it was, and nothing in the cloud to have been made or
+// deleted for it.
 func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	ctx := t.Context()
 	s.awaitCompleted(t, n.Name)
@@ -190,7 +194,8 @@ func (s *suite) testUpjetRestored(t *testing.T, n *shape) {
 	}
 }
 
-// withNames is what a scene was, but for the external-name of the database that has none: it is that which only its status names.
+// withNames is what a scene was, but for the external-name of the database that has none: it is
+// that which only its status names.
 func withNames(n *shape) drill.Picture {
 	named := map[string]bool{}
 	for _, l := range n.picture {
@@ -213,7 +218,8 @@ func withNames(n *shape) drill.Picture {
 	return want
 }
 
-// testUpjetHeld wants an MR whose external resource upjet does not find to be held and named, and nothing to be made for it.
+// testUpjetHeld wants an MR whose external resource upjet does not find to be held and named, and
+// nothing to be made for it.
 func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
 	ctx := t.Context()
 	r, err := drill.AwaitRestore(ctx, s.target, n.Name)
@@ -229,7 +235,8 @@ func (s *suite) testUpjetHeld(t *testing.T, n *shape) {
 	}
 }
 
-// readSince returns an error unless the provider has read what each MR of a scene stands for since the entry of the cloud's journal.
+// readSince returns an error unless the provider has read what each MR of a scene stands for since
+// the entry of the cloud's journal.
 func (s *suite) readSince(ctx context.Context, n *shape, since int64) error {
 	entries, err := s.cloud.Journal(ctx, since, api.Read)
 	if err != nil {

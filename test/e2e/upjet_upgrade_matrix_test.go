@@ -25,8 +25,9 @@ func TestMatrixUpjetConversionV1(t *testing.T) { testUpjetConversion(t, stack.V1
 
 func TestMatrixUpjetConversionV2(t *testing.T) { testUpjetConversion(t, stack.V2, "v2") }
 
-// testUpjetConversion backs a cluster up whose provider knows only the former version of a kind, and restores it into one whose provider stores the
-// latter and migrates what is stored, while it is held: it writes each MR with an empty patch (upjet pkg/config/crds_migrator.go, after v2.2.0).
+// testUpjetConversion backs a cluster up whose provider knows only the former version of a kind,
+// and restores it into one whose provider stores the latter and migrates what is stored, while it
+// is held: it writes each MR with an empty patch (upjet pkg/config/crds_migrator.go, after v2.2.0).
 func testUpjetConversion(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -108,7 +109,8 @@ func (s *suite) volume(ctx context.Context, n *shape) (*unstructured.Unstructure
 	return &volumes[0], nil
 }
 
-// testMigrated writes the MR as upjet's migrator does, while the cloud refuses to say anything, and wants it to be held after it.
+// testMigrated writes the MR as upjet's migrator does, while the cloud refuses to say anything, and
+// wants it to be held after it.
 func (s *suite) testMigrated(t *testing.T, n *shape) {
 	s.eventually(t, "the cloud to refuse the volume", func(ctx context.Context) error {
 		u, err := s.volume(ctx, n)

@@ -41,8 +41,8 @@ const (
 	convertedByNobody = `{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: "https://127.0.0.1:1/"}}}`
 )
 
-// TestMatrixVeleroWaits is the smallest reproduction of what docs/upstream.md reports: without any plugin for Crossplane a Restore waits for a kind that can't be
-// listed, for as long as it can't.
+// TestMatrixVeleroWaits is the smallest reproduction of what docs/upstream.md reports: without any
+// plugin for Crossplane a Restore waits for a kind that can't be listed, for as long as it can't.
 func TestMatrixVeleroWaits(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

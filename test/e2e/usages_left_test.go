@@ -51,8 +51,8 @@ func (s *suite) of(ctx context.Context, c *stack.Cluster, scene string, kind sch
 	return mine, nil
 }
 
-// leftover returns a Usage of an XR's bucket by its network as Crossplane 1.18.0 left one when the Composition dropped it: all that tells whose it was
-// is there, but the XR does not list it.
+// leftover returns a Usage of an XR's bucket by its network as Crossplane 1.18.0 left one when the
+// Composition dropped it: all that tells whose it was is there, but the XR does not list it.
 func (s *suite) leftover(xr *unstructured.Unstructured, scene, suffix string) *unstructured.Unstructured {
 	uses := map[string]any{}
 	for _, path := range [][]string{{"spec", "resourceRefs"}, {"spec", "crossplane", "resourceRefs"}} {
@@ -118,7 +118,8 @@ func (s *suite) awaitUsages(ctx context.Context, c *stack.Cluster, scene string,
 	})
 }
 
-// leaveTerminating leaves Usages behind that are being deleted, which Crossplane before v1.18.2 does when a Composition drops them.
+// leaveTerminating leaves Usages behind that are being deleted, which Crossplane before v1.18.2
+// does when a Composition drops them.
 func (s *suite) leaveTerminating(ctx context.Context, c *stack.Cluster, scene drill.Scene) error {
 	if err := s.leaveBehind(ctx, c, scene); err != nil {
 		return err
@@ -178,7 +179,8 @@ func (s *suite) testLeftoverAlone(t *testing.T, n *shape) {
 	s.wantProtected(t, n, true)
 }
 
-// wantProtected checks whether the scene's buckets could be deleted. Crossplane notes that somebody tried, which is taken off again.
+// wantProtected checks whether the scene's buckets could be deleted. Crossplane notes that somebody
+// tried, which is taken off again.
 func (s *suite) wantProtected(t *testing.T, n *shape, want bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -201,7 +203,8 @@ func (s *suite) wantProtected(t *testing.T, n *shape, want bool) {
 	}
 }
 
-// testLeftoverInBackup wants the leftovers that an XR controlled not to come back, the others to be told of, and each by name with the command.
+// testLeftoverInBackup wants the leftovers that an XR controlled not to come back, the others to be
+// told of, and each by name with the command.
 func (s *suite) testLeftoverInBackup(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
@@ -230,7 +233,8 @@ func (s *suite) command(xr *unstructured.Unstructured, suffix string) []string {
 	return []string{"kubectl label " + name + " crossplane.io/composite-", "kubectl delete " + name}
 }
 
-// wantToldOf checks that a person hears of a leftover in what the restore says and in an Event about the XR.
+// wantToldOf checks that a person hears of a leftover in what the restore says and in an Event
+// about the XR.
 func (s *suite) wantToldOf(t *testing.T, n *shape, details string, xr *unstructured.Unstructured, suffix string) {
 	t.Helper()
 	words := append(s.command(xr, suffix), xr.GetName()+"-"+suffix+" is left behind")
@@ -279,7 +283,8 @@ func (s *suite) testLeftoverInTarget(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInSource wants Usages that were being deleted to be named by the backup, and not to come back.
+// testTerminatingInSource wants Usages that were being deleted to be named by the backup, and not
+// to come back.
 func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	ctx := t.Context()
 	must(t, n.AwaitReady(ctx, s.target))
@@ -298,7 +303,8 @@ func (s *suite) testTerminatingInSource(t *testing.T, n *shape) {
 	s.wantProtected(t, n, false)
 }
 
-// testTerminatingInTarget deletes the Usages of XRs, which wait for what uses the used, and restores again.
+// testTerminatingInTarget deletes the Usages of XRs, which wait for what uses the used, and
+// restores again.
 func (s *suite) testTerminatingInTarget(t *testing.T, n *shape) {
 	ctx := t.Context()
 	usages, err := s.of(ctx, s.target, n.Name, s.usageKind())

@@ -90,7 +90,8 @@ func (s *suite) deleteUsers(t *testing.T, n *shape) {
 	}
 }
 
-// testReplayAlone is the control: what somebody tried to delete in the source is deleted in the target.
+// testReplayAlone is the control: what somebody tried to delete in the source is deleted in the
+// target.
 func (s *suite) testReplayAlone(t *testing.T, n *shape) {
 	s.awaitCompleted(t, n.Name)
 	s.deleteUsers(t, n)
@@ -99,7 +100,8 @@ func (s *suite) testReplayAlone(t *testing.T, n *shape) {
 	})
 }
 
-// testGuarded tries to delete what is in use as soon as it is there, and then what uses it: what was tried in this life is done.
+// testGuarded tries to delete what is in use as soon as it is there, and then what uses it: what
+// was tried in this life is done.
 func (s *suite) testGuarded(t *testing.T, n *shape) {
 	s.awaitCompleted(t, n.Name)
 	s.wantProtected(t, n, true)
@@ -109,7 +111,8 @@ func (s *suite) testGuarded(t *testing.T, n *shape) {
 	s.eventually(t, "what was used to be deleted", func(ctx context.Context) error { return s.changed(ctx, n, api.Delete, api.Bucket, two) })
 }
 
-// testNoUser wants Usages without what uses the used to be told of, and to protect until they are cleared as the restore says.
+// testNoUser wants Usages without what uses the used to be told of, and to protect until they are
+// cleared as the restore says.
 func (s *suite) testNoUser(t *testing.T, n *shape) {
 	ctx := t.Context()
 	logs := drill.Problems(ctx, s.target, n.Name)

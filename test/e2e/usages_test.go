@@ -67,7 +67,8 @@ func TestUsagesV2(t *testing.T) { testUsages(t, stack.V2, "v2") }
 
 func TestUsagesV1(t *testing.T) { testUsages(t, stack.V1, "v1.20") }
 
-// testUsages loses a cluster with Usages of all kinds, and restores in one that has just the platform.
+// testUsages loses a cluster with Usages of all kinds, and restores in one that has just the
+// platform.
 func testUsages(t *testing.T, version stack.Version, dir string) {
 	t.Helper()
 	t.Parallel()
@@ -129,7 +130,8 @@ func testUsages(t *testing.T, version stack.Version, dir string) {
 	})
 }
 
-// wantChanges wants the cloud to have seen just these calls for a scene, once each of its MRs was reconciled since the entry of the cloud's journal.
+// wantChanges wants the cloud to have seen just these calls for a scene, once each of its MRs was
+// reconciled since the entry of the cloud's journal.
 func (s *suite) wantChanges(t *testing.T, n *shape, since int64, want map[string]int) {
 	t.Helper()
 	ctx := t.Context()

@@ -21,7 +21,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// backupWith makes a backup with arguments to the velero command, waits until it is Completed and returns it.
+// backupWith makes a backup with arguments to the velero command, waits until it is Completed and
+// returns it.
 func backupWith(t *testing.T, c *stack.Cluster, name string, args ...string) *unstructured.Unstructured {
 	t.Helper()
 	ctx := t.Context()

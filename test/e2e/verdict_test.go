@@ -45,8 +45,9 @@ func (s *suite) awaitOutcome(ctx context.Context, c *stack.Cluster, d *drift, wa
 	})
 }
 
-// restoreDrifts restores all of them at once from one backup, those with the same change with one Restore, and meanwhile others in some order. It makes
-// each change at its step, and waits until nothing moves any more.
+// restoreDrifts restores all of them at once from one backup, those with the same change with one
+// Restore, and meanwhile others in some order. It makes each change at its step, and waits until
+// nothing moves any more.
 func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, disorders []*disorder) {
 	t.Helper()
 	ctx := t.Context()
@@ -83,7 +84,8 @@ func (s *suite) restoreDrifts(t *testing.T, backup string, drifts []*drift, diso
 	s.settleDrifts(t, all, func(d *drift) drill.Outcome { return d.change.want })
 }
 
-// check has every change to what the drifts have pass by them, until the function that it returns is called.
+// check has every change to what the drifts have pass by them, until the function that it returns
+// is called.
 func (s *suite) check(t *testing.T, drifts []*drift) func() {
 	t.Helper()
 	p, err := s.target.Check(t.Context(), "drifts", checked(), func(ctx context.Context, a stack.Admission) {
@@ -98,7 +100,8 @@ func (s *suite) check(t *testing.T, drifts []*drift) func() {
 	return func() { must(t, p.Remove(t.Context())) }
 }
 
-// settleDrifts waits for what is wanted of each, and until every MR was reconciled once more, so that further damage would show.
+// settleDrifts waits for what is wanted of each, and until every MR was reconciled once more, so
+// that further damage would show.
 func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) drill.Outcome) {
 	t.Helper()
 	ctx := t.Context()
@@ -116,8 +119,8 @@ func (s *suite) settleDrifts(t *testing.T, drifts []*drift, want func(d *drift) 
 	}
 }
 
-// testDrift checks that all was adopted under the old revision before the change had any effect, and that it then had the one that it has without
-// a restore, and no other.
+// testDrift checks that all was adopted under the old revision before the change had any effect,
+// and that it then had the one that it has without a restore, and no other.
 func (s *suite) testDrift(t *testing.T, d *drift) {
 	t.Helper()
 	ctx := t.Context()

@@ -9,12 +9,14 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// What make test runs on v1.20 and v2.3 is the same on the other versions, unless the case says otherwise.
+// What make test runs on v1.20 and v2.3 is the same on the other versions, unless the case says
+// otherwise.
 
 // Crossplane v2.0 has no circuit breaker.
 func TestMatrixRealtimeV20(t *testing.T) { testRealtime(t, stack.V20, build.CrossplaneV20, nil) }
 
-// Crossplane v2.4 has one event for what earlier versions have one for each reference of, so as many XRs as open the circuit breaker there don't.
+// Crossplane v2.4 has one event for what earlier versions have one for each reference of, so as
+// many XRs as open the circuit breaker there don't.
 func TestMatrixRealtimeV24(t *testing.T) {
 	testRealtime(t, stack.V24, build.CrossplaneV24, hives(6, build.CrossplaneV24, false))
 }

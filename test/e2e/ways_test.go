@@ -15,8 +15,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// clusterResources must be said to be wanted in a backup of everything: without any filter Velero v1.18.3 filters by scope, and leaves out
-// VolumeSnapshotContents itself, which it then takes for a filter that leaves out all cluster-scoped objects that are not asked for.
+// clusterResources must be said to be wanted in a backup of everything: without any filter Velero
+// v1.18.3 filters by scope, and leaves out VolumeSnapshotContents itself, which it then takes for a
+// filter that leaves out all cluster-scoped objects that are not asked for.
 const clusterResources = "--include-cluster-resources"
 
 // few is enough where the number of instances makes no difference.
@@ -32,7 +33,8 @@ type way struct {
 	size      int
 	// first backs up before any other namespace has instances.
 	first bool
-	// last makes the instances after the backup of everything, which would bring them back where they were too.
+	// last makes the instances after the backup of everything, which would bring them back where
+	// they were too.
 	last bool
 	// alone backs up without the plugin.
 	alone bool
@@ -44,7 +46,8 @@ type way struct {
 	restore []string
 	// to is the namespace that is restored into, if it is another one.
 	to string
-	// held says that the claims can't have their XRs, and are held until a restore with these arguments brings them.
+	// held says that the claims can't have their XRs, and are held until a restore with these
+	// arguments brings them.
 	held  bool
 	again []string
 
@@ -55,7 +58,8 @@ func TestWaysV2(t *testing.T) { testWays(t, stack.V2) }
 
 func TestWaysV1(t *testing.T) { testWays(t, stack.V1) }
 
-// testWays backs up in every way, loses the cluster, and restores all of it in another one. The restores wait together for what takes its time.
+// testWays backs up in every way, loses the cluster, and restores all of it in another one. The
+// restores wait together for what takes its time.
 func testWays(t *testing.T, version stack.Version) {
 	t.Helper()
 	t.Parallel()
@@ -319,7 +323,8 @@ func (s *suite) testWay(t *testing.T, w *way) {
 	}
 }
 
-// testHeld checks that claims whose XRs can't come are held and named, and nothing is made; a restore that brings the XRs adopts all.
+// testHeld checks that claims whose XRs can't come are held and named, and nothing is made; a
+// restore that brings the XRs adopts all.
 func (s *suite) testHeld(t *testing.T, w *way) {
 	ctx, n := t.Context(), w.tenant
 	s.wantPhase(t, w.namespace, "PartiallyFailed")
@@ -361,7 +366,8 @@ func (s *suite) testWholeCluster(t *testing.T, n *tenant, rebuilt *rebuilt) {
 	t.Run("Rebuilt", func(t *testing.T) { s.testRebuilt(t, rebuilt, n.Namespace) })
 }
 
-// wantNothingLeft checks that what was restored has no annotation that the plugin, or Velero on its behalf, put there.
+// wantNothingLeft checks that what was restored has no annotation that the plugin, or Velero on its
+// behalf, put there.
 func (s *suite) wantNothingLeft(t *testing.T, n *tenant) {
 	t.Helper()
 	objects, err := n.Objects(t.Context(), s.target)

@@ -1,5 +1,6 @@
-// Package externalname reads from the sources of providers that are made with upjet for which of their kinds the external-name follows from
-// status.atProvider.id, and makes the table that the plugin has of them. It needs no network: the sources are git repositories on the disk.
+// Package externalname reads from the sources of providers that are made with upjet for which of
+// their kinds the external-name follows from status.atProvider.id, and makes the table that the
+// plugin has of them. It needs no network: the sources are git repositories on the disk.
 package externalname
 
 import (
@@ -59,7 +60,8 @@ func (r Repository) Commit(ctx context.Context, version string) (string, error) 
 	return strings.TrimSpace(string(out)), err
 }
 
-// Files lists what is read of a version: how the provider is configured, and the Go files that say which kinds it has.
+// Files lists what is read of a version: how the provider is configured, and the Go files that say
+// which kinds it has.
 func (r Repository) Files(ctx context.Context, version string) ([]File, error) {
 	out, err := r.git(ctx, nil, "ls-tree", "-r", "-z", version, "--", dirConfig, dirKinds)
 	if err != nil {

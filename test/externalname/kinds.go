@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names that upjet generates: the method that says for which resource of Terraform's a kind is, and the constant that has the group of a package.
+// Names that upjet generates: the method that says for which resource of Terraform's a kind is, and
+// the constant that has the group of a package.
 const (
 	methodResource = "GetTerraformResourceType"
 	constantGroup  = "CRDGroup"
 )
 
-// kinds reads the kinds of a version out of the Go files that were generated for them, and returns for each the resource of Terraform's that it is for, "" if
-// there are several. A kind in namespaces and the cluster-scoped one of the same name are one.
+// kinds reads the kinds of a version out of the Go files that were generated for them, and returns
+// for each the resource of Terraform's that it is for, "" if there are several. A kind in
+// namespaces and the cluster-scoped one of the same name are one.
 func kinds(files map[string][]byte) (map[schema.GroupKind]string, error) {
 	groups, resources := map[string]string{}, map[string]map[string]string{}
 	for name, content := range files {
@@ -111,7 +113,8 @@ func text(e ast.Expr) (string, bool) {
 	return s, err == nil
 }
 
-// namespaced is in the groups of kinds in namespaces, where those of cluster-scoped kinds have none: ec2.aws.m.upbound.io and ec2.aws.upbound.io.
+// namespaced is in the groups of kinds in namespaces, where those of cluster-scoped kinds have
+// none: ec2.aws.m.upbound.io and ec2.aws.upbound.io.
 const namespaced = ".m.upbound.io"
 
 // withoutScope returns the group of the cluster-scoped kinds for one of those in namespaces.

@@ -21,10 +21,12 @@ const (
 	suffixUnused = "NotTestedConfigs" // Kinds that the provider does not have.
 )
 
-// A Rule is how the table has it in which way the external-name follows from an id; "" if that is not certain.
+// A Rule is how the table has it in which way the external-name follows from an id; "" if that is
+// not certain.
 type Rule string
 
-// rules reads the configuration of a version of a provider, and returns the rule for each resource of Terraform's: "" if it is not certain.
+// rules reads the configuration of a version of a provider, and returns the rule for each resource
+// of Terraform's: "" if it is not certain.
 func rules(files map[string][]byte) (map[string]Rule, error) {
 	c := config{functions: map[string]*ast.FuncDecl{}, rules: map[string]Rule{}, calling: map[string]bool{}}
 	set := token.NewFileSet()
@@ -154,7 +156,8 @@ func (c *config) ruleOf(e ast.Expr, s scope) Rule {
 	return ""
 }
 
-// isUpjet reports whether it is something of upjet's package of configurations, which providers import by a few names.
+// isUpjet reports whether it is something of upjet's package of configurations, which providers
+// import by a few names.
 func isUpjet(e *ast.SelectorExpr) bool {
 	of, is := e.X.(*ast.Ident)
 
@@ -207,7 +210,8 @@ func (c *config) called(e *ast.CallExpr, s scope) Rule {
 	return ""
 }
 
-// keepsName reports whether options to NewExternalNameFrom leave it as it is how the external-name follows from the id.
+// keepsName reports whether options to NewExternalNameFrom leave it as it is how the external-name
+// follows from the id.
 func keepsName(options []ast.Expr) bool {
 	return !slices.ContainsFunc(options, func(o ast.Expr) bool {
 		call, is := o.(*ast.CallExpr)
@@ -229,8 +233,9 @@ func (s scope) text(e ast.Expr) (string, bool) {
 	return text(e)
 }
 
-// returned returns the rule for what a function returns that takes a configuration of upjet's, and changes something of it other than how the external-name
-// follows from the id. It is not certain of a function that does anything else.
+// returned returns the rule for what a function returns that takes a configuration of upjet's, and
+// changes something of it other than how the external-name follows from the id. It is not certain
+// of a function that does anything else.
 func (c *config) returned(of *ast.FuncType, body *ast.BlockStmt, args []ast.Expr, outer scope) Rule {
 	s, ok := bind(of, args, outer)
 	if !ok {
@@ -301,10 +306,12 @@ func (c *config) assign(rules map[string]Rule, s scope, a *ast.AssignStmt) bool 
 	}
 }
 
-// nameIn finds the external-name in a template, as upjet does (pkg/config/externalname.go, externalNameRegex).
+// nameIn finds the external-name in a template, as upjet does (pkg/config/externalname.go,
+// externalNameRegex).
 var nameIn = regexp.MustCompile(`{{ *\.external_name\b *}}`)
 
-// templated returns the rule by which upjet finds the external-name in an id that a template has made.
+// templated returns the rule by which upjet finds the external-name in an id that a template has
+// made.
 func templated(template string) Rule {
 	all := nameIn.FindAllStringIndex(template, -1)
 	if len(all) == 0 && !strings.Contains(template, "external") {
@@ -336,10 +343,12 @@ func hasActions(template string) bool {
 	return regexp.MustCompile(`{{-? *(if|else|end|range|with|define|template|block|break|continue)\b`).MatchString(template)
 }
 
-// separators are what an external-name that is a part of an id can be told from the rest by: nobody has them in a name.
+// separators are what an external-name that is a part of an id can be told from the rest by: nobody
+// has them in a name.
 const separators = "/:,|"
 
-// isRule reports whether an external-name can be told from the rest of an id by what stands before it up to the id's end, or after it from the id's begin.
+// isRule reports whether an external-name can be told from the rest of an id by what stands before
+// it up to the id's end, or after it from the id's begin.
 func isRule(before, after string) bool {
 	switch {
 	case before != "" && after != "", strings.ContainsAny(before+after, " \t\r\n"):

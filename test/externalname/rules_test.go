@@ -13,11 +13,13 @@ import "example.org/upjet/pkg/config"
 
 `
 
-// The rule for a resource follows from how the provider is configured, and is left open where that can be anything.
+// The rule for a resource follows from how the provider is configured, and is left open where that
+// can be anything.
 func TestRules(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// expression is what the table has for the resource, declared what else the file has, and override what another file does with the resource.
+		// expression is what the table has for the resource, declared what else the file has, and
+		// override what another file does with the resource.
 		expression, declared, override string
 		want                           Rule
 	}{

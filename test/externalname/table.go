@@ -15,10 +15,12 @@ import (
 // Path is where the table is in the repository.
 const Path = "internal/externalname/table.txt"
 
-// head is the newest commit: what it changes is in the next version, and there are often reasons for it in the versions before.
+// head is the newest commit: what it changes is in the next version, and there are often reasons
+// for it in the versions before.
 const head = "HEAD"
 
-// headerSource begins the line of the table that names a provider, the domain of its groups, and its first and last version.
+// headerSource begins the line of the table that names a provider, the domain of its groups, and
+// its first and last version.
 const headerSource = "# from "
 
 // A Provider is where the sources of one are, and the domain that all of its groups end with.
@@ -39,8 +41,9 @@ type section struct {
 	versions []string
 	commit   string
 	rules    map[schema.GroupKind]Rule
-	// Uncertain are the kinds that are left out since their external-name does not surely follow from the id, Changed those of which it follows in another way
-	// in another version, and Unmatched the resources that are configured and of which there is no kind.
+	// Uncertain are the kinds that are left out since their external-name does not surely follow
+	// from the id, Changed those of which it follows in another way in another version, and
+	// Unmatched the resources that are configured and of which there is no kind.
 	Uncertain, Changed, Unmatched int
 }
 

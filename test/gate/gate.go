@@ -11,7 +11,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// A gate takes resources out of the desired ones that functions before it in the pipeline want, until others are seen to be in a state:
+// A gate takes resources out of the desired ones that functions before it in the pipeline want,
+// until others are seen to be in a state:
 //
 //	apiVersion: gate.fn.example.org/v1
 //	kind: Gates
@@ -27,7 +28,8 @@ import (
 //	- type: Reference
 //	  ref: {name: shared}
 //
-// Templates that ask for what was observed do the same, and so did function-sequencer before it left alone what exists already.
+// Templates that ask for what was observed do the same, and so did function-sequencer before it
+// left alone what exists already.
 type gate struct {
 	v1beta1.UnimplementedFunctionRunnerServiceServer
 }
@@ -79,7 +81,8 @@ func shut(out *v1beta1.RunFunctionResponse, resource, until string) {
 	})
 }
 
-// environments selects the EnvironmentConfigs that an input asks for, by their names. What there is not is no error.
+// environments selects the EnvironmentConfigs that an input asks for, by their names. What there is
+// not is no error.
 func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
 	wanted := map[string]*v1beta1.ResourceSelector{}
 	for _, v := range input.GetFields()["environmentConfigs"].GetListValue().GetValues() {
@@ -93,7 +96,8 @@ func environments(input *structpb.Struct) map[string]*v1beta1.ResourceSelector {
 	return wanted
 }
 
-// Fields of a request that are newer than function-sdk-go v0.2.0: maps by the names of requirements.
+// Fields of a request that are newer than function-sdk-go v0.2.0: maps by the names of
+// requirements.
 const (
 	requiredResources protowire.Number = 8
 	requiredSchemas   protowire.Number = 9
@@ -115,7 +119,8 @@ func given(in *v1beta1.RunFunctionRequest, name string) bool {
 			continue
 		}
 		entry, _ := protowire.ConsumeBytes(value)
-		// An entry has its key first, and is empty after it if there is nothing of what is required.
+		// An entry has its key first, and is empty after it if there is nothing of what is
+		// required.
 		_, _, n = protowire.ConsumeTag(entry)
 		key, size := protowire.ConsumeString(entry[max(n, 0):])
 		if size > 0 && key == name {

@@ -1,4 +1,5 @@
-// The gate command is a composition function whose desired resources depend on the state of observed ones. See gate.
+// The gate command is a composition function whose desired resources depend on the state of
+// observed ones. See gate.
 package main
 
 import (

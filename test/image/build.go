@@ -35,13 +35,15 @@ type Build struct {
 }
 
 var (
-	// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's tag has no +.
+	// versionRE is a semantic version with a v ahead of it, as Go and git tags have it. An image's
+	// tag has no +.
 	versionRE = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 	// commitRE is a commit as git describes it, or a word in its place.
 	commitRE = regexp.MustCompile(`^[0-9A-Za-z-]*$`)
 )
 
-// Check returns an error if the version or the commit is none. Both are part of the linker's arguments and of names, and whoever can push a tag chooses one.
+// Check returns an error if the version or the commit is none. Both are part of the linker's
+// arguments and of names, and whoever can push a tag chooses one.
 func (b Build) Check() error {
 	if !versionRE.MatchString(b.Version) {
 		return fmt.Errorf("cannot build version %q: a version is like v1.2.3 or v1.2.3-rc.1", b.Version)
@@ -109,7 +111,8 @@ func (b Build) stages(ctx context.Context, p v1.Platform) (*stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the Dockerfile: %w", err)
 	}
-	// It is parsed for each platform, since an instruction takes the values of its variables for good.
+	// It is parsed for each platform, since an instruction takes the values of its variables for
+	// good.
 	list, global, err := instructions.Parse(parsed.AST, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot understand the Dockerfile: %w", err)

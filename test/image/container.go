@@ -20,7 +20,8 @@ import (
 // Target is where a Container has the volume of plugins: "velero plugin add" mounts it there.
 const Target = "/target"
 
-// A Container is an image unpacked, with the volume of plugins: a folder to which anybody may write, as the kubelet makes an emptyDir.
+// A Container is an image unpacked, with the volume of plugins: a folder to which anybody may
+// write, as the kubelet makes an emptyDir.
 type Container struct {
 	dir    string
 	config v1.Config
@@ -91,8 +92,9 @@ func (c *Container) Path(file string) string { return inside(c.dir, file) }
 // Program returns the path of the entrypoint on this machine.
 func (c *Container) Program() string { return c.Path(c.config.Entrypoint[0]) }
 
-// Start runs the image as a container without a command of its own does, to its end, and returns what it wrote. Root can run it alone in its own file system,
-// as the image's user. Anybody else runs it as themselves and tells it where the volume is; alone says which it was.
+// Start runs the image as a container without a command of its own does, to its end, and returns
+// what it wrote. Root can run it alone in its own file system, as the image's user. Anybody else
+// runs it as themselves and tells it where the volume is; alone says which it was.
 func (c *Container) Start(ctx context.Context) (out string, alone bool, err error) {
 	args := slices.Concat(c.config.Entrypoint, c.config.Cmd)
 	alone = os.Getuid() == 0
@@ -118,7 +120,8 @@ func (c *Container) Start(ctx context.Context) (out string, alone bool, err erro
 	return b.String(), alone, nil
 }
 
-// Installed returns the path of what it has put into its volume on this machine. It fails if that is not one program.
+// Installed returns the path of what it has put into its volume on this machine. It fails if that
+// is not one program.
 func (c *Container) Installed() (string, error) {
 	entries, err := os.ReadDir(c.Path(Target))
 	if err != nil {

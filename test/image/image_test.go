@@ -20,7 +20,8 @@ import (
 
 var created = time.Unix(1795376940, 0)
 
-// TestImage builds the image from the Dockerfile of this repository, and runs it as "velero plugin add" has it run.
+// TestImage builds the image from the Dockerfile of this repository, and runs it as "velero plugin
+// add" has it run.
 func TestImage(t *testing.T) {
 	root, err := build.Root()
 	must(t, err)

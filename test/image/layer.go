@@ -32,8 +32,8 @@ func layerOf(root string, created time.Time, by string) (mutate.Addendum, error)
 	return mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: by}}, nil
 }
 
-// WriteTar writes what is in a folder as a tar file that depends on nothing else: in order of names, all of root's and as old as is said, each file for all to
-// read. Names get the prefix.
+// WriteTar writes what is in a folder as a tar file that depends on nothing else: in order of
+// names, all of root's and as old as is said, each file for all to read. Names get the prefix.
 func WriteTar(w io.Writer, root, prefix string, at time.Time) error {
 	t := tar.NewWriter(w)
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {

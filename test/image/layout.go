@@ -15,10 +15,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// refName is the annotation by which tools find an image in a layout (OCI image specification, annotations).
+// refName is the annotation by which tools find an image in a layout (OCI image specification,
+// annotations).
 const refName = "org.opencontainers.image.ref.name"
 
-// WriteLayout writes the images for some platforms as one, as an OCI layout to a folder, over what was there, with the name that tools find it by.
+// WriteLayout writes the images for some platforms as one, as an OCI layout to a folder, over what
+// was there, with the name that tools find it by.
 func WriteLayout(images []v1.Image, dir, name string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, image := range images {
@@ -42,7 +44,8 @@ func WriteLayout(images []v1.Image, dir, name string) error {
 	return nil
 }
 
-// WriteArchive writes the images as the tar file of such a layout, which container engines and registry tools read.
+// WriteArchive writes the images as the tar file of such a layout, which container engines and
+// registry tools read.
 func WriteArchive(images []v1.Image, file, name string, at time.Time) error {
 	dir, err := os.MkdirTemp(filepath.Dir(file), ".layout-")
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// run runs a go command with this machine's Go, which gets the version of the stage's image if it is another. Where it builds, an absolute path is one of the
-// stage's file system.
+// run runs a go command with this machine's Go, which gets the version of the stage's image if it
+// is another. Where it builds, an absolute path is one of the stage's file system.
 func (s *stage) run(ctx context.Context, c *instructions.RunCommand) error {
 	if s.scratch || len(c.FlagsUsed) > 0 || !c.PrependShell || len(c.Files) > 0 || len(c.CmdLine) != 1 {
 		return fmt.Errorf("%w, but as a go command in a stage with Go", errUnknown)

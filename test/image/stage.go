@@ -20,7 +20,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/shell"
 )
 
-// A stage is where the instructions after one FROM are carried out: on "scratch", or in an image that has Go.
+// A stage is where the instructions after one FROM are carried out: on "scratch", or in an image
+// that has Go.
 type stage struct {
 	created time.Time
 	context buildContext
@@ -48,7 +49,8 @@ const (
 var digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 func (s *stage) carryOut(ctx context.Context, st instructions.Stage) error {
-	// An engine goes by the digest of the base. Here only the version counts: Go checks what it fetches of that with its own checksum database.
+	// An engine goes by the digest of the base. Here only the version counts: Go checks what it
+	// fetches of that with its own checksum database.
 	base, digest, pinned := strings.Cut(st.BaseName, "@")
 	version, isGo := strings.CutPrefix(base, golang)
 	s.scratch, s.golang = st.BaseName == scratch, version

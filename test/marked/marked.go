@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Replace returns a document with other text between the marks of what a command writes. It fails if the marks are missing.
+// Replace returns a document with other text between the marks of what a command writes. It fails
+// if the marks are missing.
 func Replace(document []byte, command, text string) ([]byte, error) {
 	begins, ends := fmt.Sprintf("<!-- Written by %s. -->\n", command), fmt.Sprintf("<!-- End of what %s writes. -->\n", command)
 	before, rest, found := bytes.Cut(document, []byte(begins))

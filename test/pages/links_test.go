@@ -14,7 +14,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// TestLinks follows each link of the documentation into the repository: somebody on call has no time to look for what has moved.
+// TestLinks follows each link of the documentation into the repository: somebody on call has no
+// time to look for what has moved.
 func TestLinks(t *testing.T) {
 	const root = "../.."
 	for _, glob := range []string{"*.md", "docs/*.md", "example/*.md"} {

@@ -1,5 +1,5 @@
-// Package pages reads what a person would copy out of the documentation: the commands in blocks of "console", and what it says that they print, in blocks of
-// "output" behind them.
+// Package pages reads what a person would copy out of the documentation: the commands in blocks of
+// "console", and what it says that they print, in blocks of "output" behind them.
 package pages
 
 import (
@@ -22,12 +22,13 @@ type Block struct {
 	// Line is where it begins.
 	Line     int
 	Commands []string
-	// Output are lines that the commands print, in this order and possibly with others between them; … stands for anything, and is at the end of one of which
-	// only the beginning is told.
+	// Output are lines that the commands print, in this order and possibly with others between
+	// them; … stands for anything, and is at the end of one of which only the beginning is told.
 	Output []string
 }
 
-// All returns the pages of a repository that have commands: what a user reads, and not what is for those who work on it.
+// All returns the pages of a repository that have commands: what a user reads, and not what is for
+// those who work on it.
 func All(root string) ([]Page, error) {
 	var all []Page
 	for _, glob := range []string{"README.md", "docs/*.md", "example/*.md"} {
@@ -57,7 +58,8 @@ func All(root string) ([]Page, error) {
 	return all, nil
 }
 
-// read returns the commands of a page. It fails for a block that has no language, since a command in that would be overlooked, and for output of nothing.
+// read returns the commands of a page. It fails for a block that has no language, since a command
+// in that would be overlooked, and for output of nothing.
 func read(name, text string) (Page, error) {
 	page := Page{Name: name}
 	language, n, begin, pending := "", 0, 0, ""

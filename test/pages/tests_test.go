@@ -10,7 +10,8 @@ import (
 
 var (
 	declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
-	// shown is the name of a test in a page, of which … stands for any part, and which other names may begin with.
+	// shown is the name of a test in a page, of which … stands for any part, and which other names
+	// may begin with.
 	shown = regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Za-z0-9…]+)")
 )
 

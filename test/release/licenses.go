@@ -15,7 +15,8 @@ import (
 // licenseFile is how modules name the files that whoever passes them on has to pass on too.
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([-.].*)?$`)
 
-// licenses returns the licenses of all modules that a program is made of, and of Go. It fails if one of them has none.
+// licenses returns the licenses of all modules that a program is made of, and of Go. It fails if
+// one of them has none.
 func (b bill) licenses(ctx context.Context, root string) ([]byte, error) {
 	goroot, err := goSays(ctx, root, b.GoVersion, "env", "GOROOT")
 	if err != nil {

@@ -15,7 +15,8 @@ const fakeGo = `#!/bin/sh
 for each; do printf '%s\n' "$each"; done >>"$ARGUMENTS"
 `
 
-// TestMakefile is about versions that a shell or make would take for more than text: whoever can push a tag chooses one.
+// TestMakefile is about versions that a shell or make would take for more than text: whoever can
+// push a tag chooses one.
 func TestMakefile(t *testing.T) {
 	root, program := t.TempDir(), t.TempDir()
 	args, ran := filepath.Join(t.TempDir(), "arguments"), filepath.Join(t.TempDir(), "ran")

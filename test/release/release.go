@@ -1,5 +1,6 @@
-// Package release makes what is published of a version: programs for each platform, the image, what they were made of, and checksums. All of it follows from
-// the files of a checkout, its version, commit and time, so whoever builds it again has the same bytes.
+// Package release makes what is published of a version: programs for each platform, the image, what
+// they were made of, and checksums. All of it follows from the files of a checkout, its version,
+// commit and time, so whoever builds it again has the same bytes.
 package release
 
 import (
@@ -34,7 +35,8 @@ type Release struct {
 	Say func(file string)
 }
 
-// Platforms are those that programs are made for: Velero's servers, and where people run the commands.
+// Platforms are those that programs are made for: Velero's servers, and where people run the
+// commands.
 func Platforms() []v1.Platform {
 	return append(image.Platforms(),
 		v1.Platform{OS: "darwin", Architecture: "amd64"},

@@ -44,7 +44,8 @@ func main() { ptr.To(1) }
 
 var at = time.Unix(1795376940, 0)
 
-// checkout makes a checkout of something smaller than the plugin, which is made of one other module, and returns the version of that.
+// checkout makes a checkout of something smaller than the plugin, which is made of one other
+// module, and returns the version of that.
 func checkout(t *testing.T) (root, utils string) {
 	t.Helper()
 	root = t.TempDir()

@@ -23,7 +23,8 @@ const (
 	standard = "std"
 )
 
-// A bill is what the go command has written into a program: Go's version and the modules that are in it.
+// A bill is what the go command has written into a program: Go's version and the modules that are
+// in it.
 type bill struct {
 	*debug.BuildInfo
 }
@@ -91,7 +92,8 @@ func (r Release) bomOf(program []byte, made bill) (*cyclonedx.BOM, error) {
 	return bom, nil
 }
 
-// component describes a Go module; a program for what vulnerabilities are known finds it by its package URL.
+// component describes a Go module; a program for what vulnerabilities are known finds it by its
+// package URL.
 func component(path, version, hash string) cyclonedx.Component {
 	url := "pkg:golang/" + path + "@" + version
 	c := cyclonedx.Component{BOMRef: url, Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}

@@ -29,7 +29,8 @@ type workflow struct {
 }
 
 var (
-	// pinRE is an action by its commit, and expressionRE what GitHub puts into a script before a shell sees it. Of these, what a matrix has stands in the file.
+	// pinRE is an action by its commit, and expressionRE what GitHub puts into a script before a
+	// shell sees it. Of these, what a matrix has stands in the file.
 	pinRE        = regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
 	expressionRE = regexp.MustCompile(`(?s)\$\{\{\s*(.*?)\s*\}\}`)
 	matrixRE     = regexp.MustCompile(`^matrix\.[\w-]+$`)
@@ -101,7 +102,8 @@ func parse(t *testing.T, text string) workflow {
 	return w
 }
 
-// TestWorkflows is about who may change what is published: a tag of an action can be moved, and names that strangers choose are scripts to a shell.
+// TestWorkflows is about who may change what is published: a tag of an action can be moved, and
+// names that strangers choose are scripts to a shell.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*")
 	if err != nil || len(files) == 0 {

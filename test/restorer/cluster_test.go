@@ -24,7 +24,8 @@ import (
 
 const patience = 2 * time.Minute
 
-// A cluster is an API server that serves the kinds of a forest, with the garbage collector and without Crossplane.
+// A cluster is an API server that serves the kinds of a forest, with the garbage collector and
+// without Crossplane.
 type cluster struct {
 	*stack.Cluster
 
@@ -157,7 +158,8 @@ func (c *cluster) clear(ctx context.Context, t *testing.T) {
 	}))
 }
 
-// collect waits until the garbage collector has done its work: it takes an object of each kind that was made last, and whose owner never was.
+// collect waits until the garbage collector has done its work: it takes an object of each kind that
+// was made last, and whose owner never was.
 func (c *cluster) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	canaries := map[schema.GroupVersionResource]string{}

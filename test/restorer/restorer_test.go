@@ -35,7 +35,8 @@ var (
 	countFlag = flag.Uint64("forest.count", 15, "how many forests to restore")
 )
 
-// Random forests are restored by Velero's own engine into a real API server, and what is promised holds there too.
+// Random forests are restored by Velero's own engine into a real API server, and what is promised
+// holds there too.
 func TestForestsByVelero(t *testing.T) {
 	c := newCluster(t)
 	c.collect(t.Context(), t)
@@ -152,7 +153,8 @@ func check(t *testing.T, r *forest.Run, e string) {
 	t.Errorf("the restore has failed: %s", e)
 }
 
-// actions are the plugin's, as its main.go registers them, with one ahead of them that sees what Velero comes to.
+// actions are the plugin's, as its main.go registers them, with one ahead of them that sees what
+// Velero comes to.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	known, log := live.NewCluster(c.dynamic, c.discovery), r.Said.Log()
 	asks, doom := &restoreitem.RequestedItems{}, restoreitem.NewXRDCheck(known)

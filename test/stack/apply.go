@@ -26,8 +26,8 @@ const fieldManager = "stack"
 
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// Apply applies YAML or JSON documents and lists, server-side and in their order. It waits for kinds that are not served yet, and for
-// CRDs until they are established.
+// Apply applies YAML or JSON documents and lists, server-side and in their order. It waits for
+// kinds that are not served yet, and for CRDs until they are established.
 func (c *client) Apply(ctx context.Context, manifests ...[]byte) error {
 	for _, manifest := range manifests {
 		objs, err := Parse(manifest)
@@ -93,7 +93,8 @@ func (c *client) ApplyStatus(ctx context.Context, obj *unstructured.Unstructured
 	return nil
 }
 
-// Resource returns a client of one kind, in a namespace if the kind has one. It waits for a kind that is not served yet.
+// Resource returns a client of one kind, in a namespace if the kind has one. It waits for a kind
+// that is not served yet.
 func (c *client) Resource(ctx context.Context, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
 	var mapping *meta.RESTMapping
 	err := Wait(ctx, readyTimeout, "the resource of "+gvk.String(), func(context.Context) (err error) {
@@ -147,7 +148,8 @@ func (c *client) applyCRD(ctx context.Context, obj *unstructured.Unstructured) e
 		return err
 	}
 
-	// A little later it is served too, and a program that looks for its kinds when it starts finds them all.
+	// A little later it is served too, and a program that looks for its kinds when it starts finds
+	// them all.
 	group, _, _ := unstructured.NestedString(obj.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "names", "kind")
 	_, err = c.Resource(ctx, schema.GroupVersionKind{Group: group, Kind: kind}, "")
@@ -155,7 +157,8 @@ func (c *client) applyCRD(ctx context.Context, obj *unstructured.Unstructured) e
 	return err
 }
 
-// HasCondition returns nil if an object has a condition with that status, else an error that says what it has.
+// HasCondition returns nil if an object has a condition with that status, else an error that says
+// what it has.
 func HasCondition(obj *unstructured.Unstructured, kind, status string) error {
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, c := range conditions {

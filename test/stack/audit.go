@@ -39,12 +39,15 @@ const auditPatches = `
 type Request struct {
 	// At is when it came, and Done when it was answered.
 	At, Done time.Time
-	// User is who asked, with the prefix system:serviceaccount: if it was a ServiceAccount, and UserAgent the program.
+	// User is who asked, with the prefix system:serviceaccount: if it was a ServiceAccount, and
+	// UserAgent the program.
 	User      string
 	UserAgent string
-	// Verb is one of Kubernetes, such as "list" or "deletecollection"; for a URL that is no resource it is the method in lower case.
+	// Verb is one of Kubernetes, such as "list" or "deletecollection"; for a URL that is no
+	// resource it is the method in lower case.
 	Verb string
-	// Group, Resource, Subresource, Namespace and Name are of what it was about; each is "" where there is none.
+	// Group, Resource, Subresource, Namespace and Name are of what it was about; each is "" where
+	// there is none.
 	Group       string
 	Resource    string
 	Subresource string
@@ -81,20 +84,22 @@ type auditEvent struct {
 	} `json:"responseStatus"`
 }
 
-// Requests returns the requests that the API server has answered until now, in the order in which it did. A watch is answered when it ends.
-// It fails for a Cluster made without Audit.
+// Requests returns the requests that the API server has answered until now, in the order in which
+// it did. A watch is answered when it ends. It fails for a Cluster made without Audit.
 func (c *Cluster) Requests(ctx context.Context) ([]Request, error) {
 	all, _, err := c.RequestsSince(ctx, 0)
 
 	return all, err
 }
 
-// RequestsSince is Requests without those that an earlier call has returned, which gave the place to go on from; 0 is the beginning.
+// RequestsSince is Requests without those that an earlier call has returned, which gave the place
+// to go on from; 0 is the beginning.
 func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Request, next int64, err error) {
 	if !c.options.Audit {
 		return nil, 0, fmt.Errorf("cannot read the requests of cluster %s: its options do not say Audit", c.options.Name)
 	}
-	// The API server writes a request down just after it has answered it, so what is there when a later one is written down is all.
+	// The API server writes a request down just after it has answered it, so what is there when a
+	// later one is written down is all.
 	last := "/version?last=" + rand.Text()
 	client, err := rest.HTTPClientFor(c.config)
 	if err != nil {
@@ -122,7 +127,8 @@ func (c *Cluster) RequestsSince(ctx context.Context, place int64) (requests []Re
 	return requests, next, err
 }
 
-// requestsBefore reads an audit log up to the request for a URI, and says how much of it that was. It fails if that is not in it.
+// requestsBefore reads an audit log up to the request for a URI, and says how much of it that was.
+// It fails if that is not in it.
 func requestsBefore(log io.Reader, uri string) (all []Request, read int64, err error) {
 	lines := bufio.NewReader(log)
 	for {

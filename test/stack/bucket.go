@@ -21,8 +21,9 @@ func (h *Host) backupDir(name string) string {
 	return filepath.Join(h.dir, S3, "buckets", bucket, "backups", name)
 }
 
-// Upload puts a backup into the bucket that is like another one there, but has another name, another number of items and the tar file at a path. Each cluster's
-// Velero finds it when it is started next.
+// Upload puts a backup into the bucket that is like another one there, but has another name,
+// another number of items and the tar file at a path. Each cluster's Velero finds it when it is
+// started next.
 func (h *Host) Upload(ctx context.Context, name, like string, items int, tarball string) error {
 	files, err := os.ReadDir(h.backupDir(like))
 	if err != nil {
@@ -96,7 +97,8 @@ func (h *Host) putFile(ctx context.Context, key, path string) error {
 	return h.put(ctx, key, f, info.Size())
 }
 
-// put stores an object in the folder of backups. The S3 server keeps notes about each object and does not serve a file that it has not stored itself.
+// put stores an object in the folder of backups. The S3 server keeps notes about each object and
+// does not serve a file that it has not stored itself.
 func (h *Host) put(ctx context.Context, key string, body io.Reader, size int64) error {
 	url := h.s3URL + "/" + bucket + "/backups/" + key
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, body)

@@ -21,7 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// An Admission is a change that the API server has accepted and not stored yet. If the object changes meanwhile, it never is.
+// An Admission is a change that the API server has accepted and not stored yet. If the object
+// changes meanwhile, it never is.
 type Admission struct {
 	// Status says that it is a change of the status only.
 	Status bool
@@ -29,7 +30,8 @@ type Admission struct {
 	Old, New *unstructured.Unstructured
 }
 
-// A Checkpoint is where changes to a cluster pass by a function of the test, so that the test can do something at a step of what others do.
+// A Checkpoint is where changes to a cluster pass by a function of the test, so that the test can
+// do something at a step of what others do.
 type Checkpoint struct {
 	cluster *Cluster
 	name    string
@@ -40,7 +42,8 @@ type Checkpoint struct {
 	seen bool
 }
 
-// The webhook of the probe is in the same configuration, so the API server asks both or neither. 30 s is the most that it waits.
+// The webhook of the probe is in the same configuration, so the API server asks both or neither. 30
+// s is the most that it waits.
 const checkpointConfig = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -77,8 +80,10 @@ webhooks:
   sideEffects: None
 `
 
-// Check lets each creation and update of objects of the API groups, and of their status, wait for visit. At most for 30 s, or it fails. A visit can
-// come more than once for what is then stored once, at the same time as others, and must not change objects of these groups itself. A dry run is not visited.
+// Check lets each creation and update of objects of the API groups, and of their status, wait for
+// visit. At most for 30 s, or it fails. A visit can come more than once for what is then stored
+// once, at the same time as others, and must not change objects of these groups itself. A dry run
+// is not visited.
 func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit func(ctx context.Context, a Admission)) (*Checkpoint, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", loopback(0))
 	if err != nil {
@@ -107,7 +112,8 @@ func (c *Cluster) Check(ctx context.Context, name string, groups []string, visit
 	return p, nil
 }
 
-// asked wants the API server to ask, or not to ask: it learns of a webhook some time after that is stored or deleted.
+// asked wants the API server to ask, or not to ask: it learns of a webhook some time after that is
+// stored or deleted.
 func (p *Checkpoint) asked(ctx context.Context, want bool) error {
 	p.mu.Lock()
 	p.seen = false

@@ -55,46 +55,58 @@ func (v Version) IsV1() bool { return v == V1 || v == V118 }
 type Options struct {
 	// Name of the cluster and of its directory. One Host has no two of the same name at a time.
 	Name string
-	// Crossplane is the version to install; with None there are no Crossplane, function, providers or CRDs of theirs until
-	// InstallCrossplane.
+	// Crossplane is the version to install; with None there are no Crossplane, function, providers
+	// or CRDs of theirs until InstallCrossplane.
 	Crossplane Version
-	// RBACManager says whether Crossplane's RBAC manager, which makes ClusterRoles for each XRD, runs beside it.
+	// RBACManager says whether Crossplane's RBAC manager, which makes ClusterRoles for each XRD,
+	// runs beside it.
 	RBACManager bool
-	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig whose credentials are of source
-	// Filesystem with path KubernetesProviderConfig makes it manage objects in its own cluster.
+	// KubernetesProvider says whether provider-kubernetes runs beside Crossplane. A ProviderConfig
+	// whose credentials are of source Filesystem with path KubernetesProviderConfig makes it manage
+	// objects in its own cluster.
 	KubernetesProvider bool
-	// HelmProvider says whether provider-helm runs beside Crossplane, which takes ProviderConfigs as provider-kubernetes does.
+	// HelmProvider says whether provider-helm runs beside Crossplane, which takes ProviderConfigs
+	// as provider-kubernetes does.
 	HelmProvider bool
-	// UpjetProvider says whether the cloud's other provider, which upjet made, runs beside Crossplane.
+	// UpjetProvider says whether the cloud's other provider, which upjet made, runs beside
+	// Crossplane.
 	UpjetProvider bool
 	// Plugin says whether Velero has the plugin that this repository is about.
 	Plugin bool
-	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only one can run on a machine.
+	// NopProvider says whether provider-nop runs. It listens on a port of its own choice, so only
+	// one can run on a machine.
 	NopProvider bool
 	// Velero is the name of the program that is run as Velero; "velero" if empty.
 	Velero string
-	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; that of all other tests if empty.
+	// Kubernetes is the minor version of API server and controller manager, such as "v1.30"; that
+	// of all other tests if empty.
 	Kubernetes string
-	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what is there.
+	// VeleroArgs and CrossplaneArgs are added to the command lines of the servers and win over what
+	// is there.
 	VeleroArgs     []string
 	CrossplaneArgs []string
-	// ProviderArgs are added to the command line of the cloud's provider, and UpjetArgs to that of the other one.
+	// ProviderArgs are added to the command line of the cloud's provider, and UpjetArgs to that of
+	// the other one.
 	ProviderArgs []string
 	UpjetArgs    []string
-	// LeaderElection says whether Crossplane elects a leader before it works, as with its chart. It needs the right to make a mount namespace.
+	// LeaderElection says whether Crossplane elects a leader before it works, as with its chart. It
+	// needs the right to make a mount namespace.
 	LeaderElection bool
-	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for Compositions that gate what they compose on what is observed.
+	// Gate says whether function-gate and function-auto-ready run beside Crossplane, for
+	// Compositions that gate what they compose on what is observed.
 	Gate bool
-	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the cluster has none of their CRDs and objects.
+	// Packaged leaves provider and function to Crossplane's package manager and RunPackages: the
+	// cluster has none of their CRDs and objects.
 	Packaged bool
 	// Audit makes the API server write down each request, for Requests.
 	Audit bool
-	// AuditPatches is a resource of which it writes down patches with what is in them; none if it is empty.
+	// AuditPatches is a resource of which it writes down patches with what is in them; none if it
+	// is empty.
 	AuditPatches schema.GroupResource
 }
 
-// Programs names the programs that a Host with Clusters of these options needs. For a Cluster that gets Crossplane later, give its options
-// with the version that it will get.
+// Programs names the programs that a Host with Clusters of these options needs. For a Cluster that
+// gets Crossplane later, give its options with the version that it will get.
 func Programs(options ...Options) []string {
 	names := []string{S3, Cloud}
 	for _, o := range options {
@@ -160,8 +172,8 @@ type Cluster struct {
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$`)
 
-// NewCluster starts a Cluster and waits until all of it is ready. If it fails there is nothing left of it. The context is for the start
-// only.
+// NewCluster starts a Cluster and waits until all of it is ready. If it fails there is nothing left
+// of it. The context is for the start only.
 func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	if !nameRE.MatchString(o.Name) {
 		return nil, fmt.Errorf("cannot name a cluster %q: use lower-case letters, digits and dashes", o.Name)
@@ -187,8 +199,9 @@ func NewCluster(ctx context.Context, h *Host, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// install brings up the control plane, then all CRDs, then everything else at the same time. Velero and the garbage collector look for
-// kinds when they start and not again for a while: a backup by a Velero that saw half of the CRDs is PartiallyFailed.
+// install brings up the control plane, then all CRDs, then everything else at the same time. Velero
+// and the garbage collector look for kinds when they start and not again for a while: a backup by a
+// Velero that saw half of the CRDs is PartiallyFailed.
 func (c *Cluster) install(ctx context.Context) error {
 	var veleroCRDs []byte
 	err := parallel(
@@ -217,9 +230,10 @@ func (c *Cluster) install(ctx context.Context) error {
 	return parallel(installs...)
 }
 
-// InstallCrossplane gives a Cluster that was made with None a Crossplane, and what the options say runs beside it. It takes objects that
-// are there already, such as CRDs that a restore brought, and applies its own over them as Crossplane does when its pod starts. Velero sees
-// kinds that are new after RestartVelero. If it fails, part of it may be there.
+// InstallCrossplane gives a Cluster that was made with None a Crossplane, and what the options say
+// runs beside it. It takes objects that are there already, such as CRDs that a restore brought, and
+// applies its own over them as Crossplane does when its pod starts. Velero sees kinds that are new
+// after RestartVelero. If it fails, part of it may be there.
 func (c *Cluster) InstallCrossplane(ctx context.Context, version Version) error {
 	if c.options.Crossplane != None {
 		return fmt.Errorf("cannot install %s in cluster %s: it has %s", version, c.options.Name, c.options.Crossplane)
@@ -326,7 +340,8 @@ func (c *Cluster) Wait(ctx context.Context, timeout time.Duration, what string, 
 	})
 }
 
-// Destroy kills the cluster and removes all it had, as if its machines were lost. The Host stays, with the backups and the cloud.
+// Destroy kills the cluster and removes all it had, as if its machines were lost. The Host stays,
+// with the backups and the cloud.
 func (c *Cluster) Destroy() error {
 	err := c.killAll()
 	c.host.mu.Lock()
@@ -343,7 +358,8 @@ func (c *Cluster) Destroy() error {
 	return err
 }
 
-// run starts a component with the cluster's kubeconfig in its environment and waits until it is ready.
+// run starts a component with the cluster's kubeconfig in its environment and waits until it is
+// ready.
 func (c *Cluster) run(ctx context.Context, m *component) error {
 	began := time.Now()
 	m.dir, m.log = filepath.Join(c.dir, m.name), logFile(c.dir, m.name)

@@ -124,7 +124,8 @@ func (c *component) explain(err error) error {
 	return fmt.Errorf("%w\nlast lines of %s:\n%s", err, c.log, tail(c.log))
 }
 
-// stop asks the process to end, and kills its group if it doesn't soon. It returns once the process is gone.
+// stop asks the process to end, and kills its group if it doesn't soon. It returns once the process
+// is gone.
 func (c *component) stop() error {
 	return c.end(func(p *process) error {
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -178,8 +179,8 @@ func (p *process) kill() error {
 	return nil
 }
 
-// environment is what every process gets. It holds nothing of the person's own but the search path, so that no proxy, credential or
-// kubeconfig of theirs is used.
+// environment is what every process gets. It holds nothing of the person's own but the search path,
+// so that no proxy, credential or kubeconfig of theirs is used.
 func environment(home, tmp string, extra ...string) []string {
 	fixed := []string{
 		"HOME=" + home, "TMPDIR=" + tmp, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "NO_COLOR=1", "GORACE=halt_on_error=1",

@@ -82,7 +82,8 @@ func (c *Cluster) startAPIServer(ctx context.Context, etcd string, port int) err
 			"--service-account-key-file=" + c.pki.path(serviceAccountFile),
 			"--profiling=false",
 		}, audit...),
-		// It is what takes most of the processors, and a sixth of that was collecting garbage. With tens of thousands of objects that is too much memory.
+		// It is what takes most of the processors, and a sixth of that was collecting garbage. With
+		// tens of thousands of objects that is too much memory.
 		env: []string{"GOGC=400", "GOMEMLIMIT=8GiB"},
 	})
 }

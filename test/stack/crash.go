@@ -68,16 +68,16 @@ func (c *component) pid() int {
 	return c.process.cmd.Process.Pid
 }
 
-// CrashPlugin kills the processes of the plugin that Velero has started, and nothing else. It waits for one: Velero starts one for each restore
-// and for each poll.
+// CrashPlugin kills the processes of the plugin that Velero has started, and nothing else. It waits
+// for one: Velero starts one for each restore and for each poll.
 func (c *Cluster) CrashPlugin(ctx context.Context) error {
 	_, err := c.signalPlugin(ctx, syscall.SIGKILL)
 
 	return err
 }
 
-// CrashPluginAtWork stops the plugin's processes at once, and returns a function that kills them when Velero has called one, so that the call is
-// under way.
+// CrashPluginAtWork stops the plugin's processes at once, and returns a function that kills them
+// when Velero has called one, so that the call is under way.
 func (c *Cluster) CrashPluginAtWork(ctx context.Context) (func() error, error) {
 	called := []byte("Executing item action for") // What Velero's restorer logs before each call of an action.
 	log, err := c.Log(Velero)
@@ -107,7 +107,8 @@ func (c *Cluster) CrashPluginAtWork(ctx context.Context) (func() error, error) {
 	}, nil
 }
 
-// signalPlugin waits until there is a process of the plugin, and sends a signal to all that there are.
+// signalPlugin waits until there is a process of the plugin, and sends a signal to all that there
+// are.
 func (c *Cluster) signalPlugin(ctx context.Context, s syscall.Signal) ([]int, error) {
 	var pids []int
 	err := Wait(ctx, readyTimeout, "a process of the plugin", func(context.Context) (err error) {
@@ -135,7 +136,8 @@ func signal(pids []int, s syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// pluginProcesses finds Velero's children that run the plugin's program. What has ended and is not reaped yet runs none.
+// pluginProcesses finds Velero's children that run the plugin's program. What has ended and is not
+// reaped yet runs none.
 func (c *Cluster) pluginProcesses() ([]int, error) {
 	parent, err := c.PID(Velero)
 	if err != nil {
@@ -168,8 +170,8 @@ func (c *Cluster) pluginProcesses() ([]int, error) {
 	return pids, nil
 }
 
-// parentOf reads the parent of a process, or 0 if there is no such process any more. It stands two fields behind the name, which may have spaces
-// and parentheses in it.
+// parentOf reads the parent of a process, or 0 if there is no such process any more. It stands two
+// fields behind the name, which may have spaces and parentheses in it.
 func parentOf(dir string) int {
 	b, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {

@@ -16,7 +16,8 @@ type Crew struct {
 	members []*component
 }
 
-// Start starts a component that was stopped and waits until it is ready. It returns an error with the end of its log if it isn't in time.
+// Start starts a component that was stopped and waits until it is ready. It returns an error with
+// the end of its log if it isn't in time.
 func (c *Crew) Start(ctx context.Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {
@@ -29,7 +30,8 @@ func (c *Crew) Start(ctx context.Context, name string) error {
 	return m.await(ctx)
 }
 
-// Stop stops a component the way a person would: SIGTERM, and SIGKILL to it and its children after a few seconds.
+// Stop stops a component the way a person would: SIGTERM, and SIGKILL to it and its children after
+// a few seconds.
 func (c *Crew) Stop(name string) error {
 	m, err := c.find(name)
 	if err != nil {
@@ -49,7 +51,8 @@ func (c *Crew) Kill(name string) error {
 	return m.kill()
 }
 
-// AddArgs adds arguments to the command line of a component, from its next start on. They win over what is there.
+// AddArgs adds arguments to the command line of a component, from its next start on. They win over
+// what is there.
 func (c *Crew) AddArgs(name string, args ...string) error {
 	m, err := c.find(name)
 	if err != nil {
@@ -71,7 +74,8 @@ func (c *Crew) Restart(ctx context.Context, name string) error {
 	return c.Start(ctx, name)
 }
 
-// Err returns an error, with the end of the log, for every component that ended without having been told to.
+// Err returns an error, with the end of the log, for every component that ended without having been
+// told to.
 func (c *Crew) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

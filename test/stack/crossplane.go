@@ -39,8 +39,9 @@ spec:
   - "*"
 `
 
-// The webhook that refuses to delete what a Usage protects. `crossplane core init` makes it from cluster/webhookconfigurations/usage.yaml
-// of Crossplane's module, with a Service where this has the address of the process.
+// The webhook that refuses to delete what a Usage protects. `crossplane core init` makes it from
+// cluster/webhookconfigurations/usage.yaml of Crossplane's module, with a Service where this has
+// the address of the process.
 const usageWebhook = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
@@ -69,7 +70,8 @@ webhooks:
   sideEffects: None
 `
 
-// A paused Function is not looked for in a registry, and Crossplane calls the endpoint that its active revision names.
+// A paused Function is not looked for in a registry, and Crossplane calls the endpoint that its
+// active revision names.
 const functionObjects = `
 apiVersion: pkg.crossplane.io/v1
 kind: Function

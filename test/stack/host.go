@@ -23,7 +23,8 @@ const (
 
 const bucket = "velero"
 
-// A Host is what outlives a cluster: the S3 server with the backups and the cloud with the external resources.
+// A Host is what outlives a cluster: the S3 server with the backups and the cloud with the external
+// resources.
 type Host struct {
 	Crew
 
@@ -39,10 +40,12 @@ type Host struct {
 	clusters []*Cluster
 }
 
-// NewHost starts a Host, and tells on out how far it and its clusters are. Everything it has is under dir, and stays there; with no dir
-// it is in a temporary directory that is gone when the Host is. The context is for the start only.
+// NewHost starts a Host, and tells on out how far it and its clusters are. Everything it has is
+// under dir, and stays there; with no dir it is in a temporary directory that is gone when the Host
+// is. The context is for the start only.
 func NewHost(ctx context.Context, set build.Set, dir string, out io.Writer) (*Host, error) {
-	// Plugins listen on sockets in the directory for temporary files, and a socket's path has at most about 100 characters.
+	// Plugins listen on sockets in the directory for temporary files, and a socket's path has at
+	// most about 100 characters.
 	tmp, err := os.MkdirTemp("", "stack-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a temporary directory: %w", err)
@@ -68,7 +71,8 @@ func (h *Host) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The S3 server says that there is no such bucket when Velero asks for the backups in one that has no folder for them.
+	// The S3 server says that there is no such bucket when Velero asks for the backups in one that
+	// has no folder for them.
 	if err := os.MkdirAll(filepath.Join(h.dir, S3, "buckets", bucket, "backups"), 0o755); err != nil {
 		return fmt.Errorf("cannot make the bucket: %w", err)
 	}

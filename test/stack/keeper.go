@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// The parent death signal reaches only a process' own children, and Velero's plugins are its grandchildren. So a shell that nobody
-// signals holds the list of process groups, and kills them when its input ends, which the kernel sees to when the parent dies.
+// The parent death signal reaches only a process' own children, and Velero's plugins are its
+// grandchildren. So a shell that nobody signals holds the list of process groups, and kills them
+// when its input ends, which the kernel sees to when the parent dies.
 const keeperScript = `
 trap '' HUP INT TERM
 groups=
@@ -28,7 +29,8 @@ for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
 [ $# -eq 0 ] || rm -rf -- "$@"
 `
 
-// A keeper kills the process groups that it was told of once this process is gone, then removes directories.
+// A keeper kills the process groups that it was told of once this process is gone, then removes
+// directories.
 type keeper struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// asParent, set to a directory, makes this test binary play a process that starts a component and waits to be killed.
+// asParent, set to a directory, makes this test binary play a process that starts a component and
+// waits to be killed.
 const asParent = "STACK_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -154,7 +155,8 @@ func readPIDs(t *testing.T, file string, n int) []int {
 	return pids
 }
 
-// alive says whether a process runs. One that is dead and not waited for by its new parent still has an ID.
+// alive says whether a process runs. One that is dead and not waited for by its new parent still
+// has an ID.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

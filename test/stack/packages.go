@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// packagesTimeout is long enough for the package manager to try again what it could not do at first.
+// packagesTimeout is long enough for the package manager to try again what it could not do at
+// first.
 const packagesTimeout = 4 * time.Minute
 
-// crossplaneAccount is what Crossplane's chart makes. ServiceAccounts of packages get its pull secrets.
+// crossplaneAccount is what Crossplane's chart makes. ServiceAccounts of packages get its pull
+// secrets.
 const crossplaneAccount = `
 apiVersion: v1
 kind: ServiceAccount
@@ -35,7 +37,8 @@ status:
     lastUpdateTime: "2025-01-01T00:00:00Z"
 `
 
-// packageTLS is what whoever runs a package makes for one that has webhooks, without which the package manager does not go on.
+// packageTLS is what whoever runs a package makes for one that has webhooks, without which the
+// package manager does not go on.
 const packageTLS = `
 apiVersion: v1
 kind: Secret
@@ -61,8 +64,9 @@ status:
   endpoint: dns:///localhost:%d
 `
 
-// RunPackages does what a kubelet does in a cluster with Packaged, and whoever runs functions: it runs function and provider, and says so of what the package
-// manager makes for them, until each package is Healthy. The provider's kinds must become active by themselves.
+// RunPackages does what a kubelet does in a cluster with Packaged, and whoever runs functions: it
+// runs function and provider, and says so of what the package manager makes for them, until each
+// package is Healthy. The provider's kinds must become active by themselves.
 func (c *Cluster) RunPackages(ctx context.Context) error {
 	ports, err := freePorts(1)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"strings"
 )
 
-// UsePlugin gives Velero the plugin that this repository is about, or takes it away, and restarts it.
+// UsePlugin gives Velero the plugin that this repository is about, or takes it away, and restarts
+// it.
 func (c *Cluster) UsePlugin(ctx context.Context, use bool) error {
 	if err := c.LinkPlugin(use); err != nil {
 		return err
@@ -60,8 +61,8 @@ func (c *Cluster) LinkPluginFile(path string) error {
 	return nil
 }
 
-// Plugin runs the plugin as a command on this cluster, with the kubeconfig or, if that is "", the administrator's, and returns what it wrote and its
-// exit code. It fails only if it can't run it.
+// Plugin runs the plugin as a command on this cluster, with the kubeconfig or, if that is "", the
+// administrator's, and returns what it wrote and its exit code. It fails only if it can't run it.
 func (c *Cluster) Plugin(ctx context.Context, kubeconfig string, args ...string) (stdout, stderr string, code int, err error) {
 	path, err := c.program("plugin")
 	if err != nil {

@@ -9,22 +9,24 @@ import (
 	"sync"
 )
 
-// The ports that components listen on. The highest is at most the last below the range from which the system takes the ports of outgoing
-// connections, so that a component which is restarted finds its port free.
+// The ports that components listen on. The highest is at most the last below the range from which
+// the system takes the ports of outgoing connections, so that a component which is restarted finds
+// its port free.
 const (
 	lowestPort  = 10240
 	highestPort = 32767
 )
 
-// given holds the ports that this process has given away. A component that is stopped for a while, or that starts slowly, listens on none of
-// its ports, and still they are its own.
+// given holds the ports that this process has given away. A component that is stopped for a while,
+// or that starts slowly, listens on none of its ports, and still they are its own.
 var given = struct { //nolint:gochecknoglobals // The machine's ports are global, and a process may have several hosts.
 	sync.Mutex
 
 	ports map[int]bool
 }{ports: map[int]bool{}}
 
-// freePorts returns ports that nobody listens on, on any address, and that it has not returned before.
+// freePorts returns ports that nobody listens on, on any address, and that it has not returned
+// before.
 func freePorts(n int) ([]int, error) {
 	given.Lock()
 	defer given.Unlock()
@@ -45,7 +47,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// isFree says whether a component could listen on a port. Some can only listen on all addresses, so it has to be free there.
+// isFree says whether a component could listen on a port. Some can only listen on all addresses, so
+// it has to be free there.
 func isFree(port int) bool {
 	l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)) //nolint:noctx // Closed at once; and it does not block.
 	if err != nil {
@@ -55,7 +58,8 @@ func isFree(port int) bool {
 	return l.Close() == nil
 }
 
-// lowestOutgoingPort returns the lowest port from which Linux connects. Other systems start above highestPort.
+// lowestOutgoingPort returns the lowest port from which Linux connects. Other systems start above
+// highestPort.
 func lowestOutgoingPort() int {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err != nil {

@@ -33,7 +33,8 @@ func answers(client *http.Client, url string) probe {
 	}
 }
 
-// accepts is ready once a TCP connection is accepted and, with a TLS configuration, once the two sides agree.
+// accepts is ready once a TCP connection is accepted and, with a TLS configuration, once the two
+// sides agree.
 func accepts(address string, conf *tls.Config) probe {
 	return func(ctx context.Context, _ *process) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

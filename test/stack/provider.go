@@ -30,7 +30,8 @@ func (c *Cluster) startProvider(ctx context.Context) error {
 	})
 }
 
-// The ProviderConfigs that MRs of upjet's use which name none, in both scopes. The cloud needs no credentials.
+// The ProviderConfigs that MRs of upjet's use which name none, in both scopes. The cloud needs no
+// credentials.
 const (
 	upjetConfig = `
 apiVersion: upjet.example.org/v1beta1
@@ -46,7 +47,8 @@ spec: {credentials: {source: None}}
 `
 )
 
-// startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start when the CRDs of their kinds are there.
+// startUpjetProvider starts the provider of the Host's cloud that upjet made. Its controllers start
+// when the CRDs of their kinds are there.
 func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	path, err := c.program(UpjetProvider)
 	if err != nil {
@@ -70,14 +72,16 @@ func (c *Cluster) startUpjetProvider(ctx context.Context) error {
 	})
 }
 
-// isNamespacedManaged says whether a CRD is of a provider's kind that is in a namespace, which Crossplane v1 has not. The groups of those
-// have an m where the provider's name ends, such as kubernetes.m.crossplane.io.
+// isNamespacedManaged says whether a CRD is of a provider's kind that is in a namespace, which
+// Crossplane v1 has not. The groups of those have an m where the provider's name ends, such as
+// kubernetes.m.crossplane.io.
 func isNamespacedManaged(crd *unstructured.Unstructured) bool {
 	return strings.Contains(crd.GetName(), ".m.")
 }
 
-// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of their own cluster, seen from where they run. With credentials
-// of source InjectedIdentity they look for files in a directory of root's, of which a machine has only one.
+// KubernetesProviderConfig is where provider-kubernetes and provider-helm find the kubeconfig of
+// their own cluster, seen from where they run. With credentials of source InjectedIdentity they
+// look for files in a directory of root's, of which a machine has only one.
 const KubernetesProviderConfig = "../kubeconfig"
 
 // startKubernetesProvider starts the provider whose managed resources are objects of Kubernetes.
@@ -102,8 +106,8 @@ func (c *Cluster) startKubernetesProvider(ctx context.Context) error {
 	})
 }
 
-// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the charts that it has fetched in a directory of the machine's,
-// by their names.
+// startHelmProvider starts the provider whose managed resources are releases of Helm. It keeps the
+// charts that it has fetched in a directory of the machine's, by their names.
 func (c *Cluster) startHelmProvider(ctx context.Context) error {
 	path, err := c.program(HelmProvider)
 	if err != nil {
@@ -116,7 +120,8 @@ func (c *Cluster) startHelmProvider(ctx context.Context) error {
 	})
 }
 
-// setConversion tells the API server where the webhook is that converts the kinds of a provider, which Crossplane's package manager does elsewhere.
+// setConversion tells the API server where the webhook is that converts the kinds of a provider,
+// which Crossplane's package manager does elsewhere.
 func (c *Cluster) setConversion(provider string, crds []*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		path, found, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "path")

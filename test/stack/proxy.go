@@ -34,8 +34,9 @@ type Injection struct {
 	Call
 }
 
-// A Proxy stands between an API server and its clients and injects faults, if it is told to. Its clients are who they are to the API server. It speaks
-// HTTP/1.1 with them, so that what happens to a connection happens to one call.
+// A Proxy stands between an API server and its clients and injects faults, if it is told to. Its
+// clients are who they are to the API server. It speaks HTTP/1.1 with them, so that what happens to
+// a connection happens to one call.
 type Proxy struct {
 	kubeconfig string
 	server     *http.Server
@@ -111,7 +112,8 @@ func (c *Cluster) Proxy(ctx context.Context) (*Proxy, error) {
 	return p, nil
 }
 
-// Divert restarts components of the cluster so that they, and what they start, talk to the API server through the Proxy.
+// Divert restarts components of the cluster so that they, and what they start, talk to the API
+// server through the Proxy.
 func (c *Cluster) Divert(ctx context.Context, p *Proxy, names ...string) error {
 	var diversions []func() error
 	for _, name := range names {
@@ -143,11 +145,12 @@ func (c *component) replace(path, by string) {
 	}
 }
 
-// Kubeconfig returns the path of a kubeconfig file of the user who may do everything, through the Proxy.
+// Kubeconfig returns the path of a kubeconfig file of the user who may do everything, through the
+// Proxy.
 func (p *Proxy) Kubeconfig() string { return p.kubeconfig }
 
-// Set has the Proxy inject faults, or none if they are nil, and counts anew. A watch goes on for hours, so if they can be closed too early, all that
-// are under way are.
+// Set has the Proxy inject faults, or none if they are nil, and counts anew. A watch goes on for
+// hours, so if they can be closed too early, all that are under way are.
 func (p *Proxy) Set(f *Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +177,8 @@ func untilClosed(early float64) time.Duration {
 	return shortestWatch + time.Duration(early*float64(longestWatch-shortestWatch))
 }
 
-// Stop has the Proxy inject no more faults, and returns how often it has injected which, without what tells calls for a kind of object apart.
+// Stop has the Proxy inject no more faults, and returns how often it has injected which, without
+// what tells calls for a kind of object apart.
 func (p *Proxy) Stop() map[Injection]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -269,7 +273,8 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, call Call) {
 	p.next.ServeHTTP(w, r)
 }
 
-// cut ends the connection of a call without an answer: with a reset, or as if the other side had gone away.
+// cut ends the connection of a call without an answer: with a reset, or as if the other side had
+// gone away.
 func cut(w http.ResponseWriter, reset bool) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -12,10 +12,11 @@ const discoveryResource = "discovery"
 type Call struct {
 	// Program is the User-Agent of the client up to its version.
 	Program string
-	// Verb is one of Kubernetes, such as "list"; for a URL that is no resource it is the method in lower case.
+	// Verb is one of Kubernetes, such as "list"; for a URL that is no resource it is the method in
+	// lower case.
 	Verb string
-	// Resource is what it is about, with the group and the subresource if it has them, such as "xrs.example.org/status"; "discovery" if it asks which
-	// kinds are served.
+	// Resource is what it is about, with the group and the subresource if it has them, such as
+	// "xrs.example.org/status"; "discovery" if it asks which kinds are served.
 	Resource string
 
 	// path tells it from other calls of the verb.

@@ -29,7 +29,8 @@ const (
 	Internal Fault = "Internal"
 	// Unavailable is the answer 503.
 	Unavailable Fault = "Unavailable"
-	// Hang is an answer that does not come for a while, and then is 504. Half of the writes have been carried out.
+	// Hang is an answer that does not come for a while, and then is 504. Half of the writes have
+	// been carried out.
 	Hang Fault = "Hang"
 	// Truncated is an answer that ends in the middle.
 	Truncated Fault = "Truncated"
@@ -62,18 +63,20 @@ type Faults struct {
 	Kinds []Fault
 	// Rate is the share of calls that one happens to.
 	Rate float64
-	// Spared is how many calls of a program in a row are spared at most, so that one that makes few has its share; 0 is any number.
+	// Spared is how many calls of a program in a row are spared at most, so that one that makes few
+	// has its share; 0 is any number.
 	Spared int
 	// Programs whose calls they happen to; all if there are none.
 	Programs []string
-	// Seed of the random source. The n-th call of a program for the same thing has the same fate each time, but for those that Spared strikes.
+	// Seed of the random source. The n-th call of a program for the same thing has the same fate
+	// each time, but for those that Spared strikes.
 	Seed uint64
 	// Hang is for how long a call hangs.
 	Hang time.Duration
 }
 
-// Clients try again by themselves, so one in stubborn faults happens to the same call up to maxRepeats times more. A client that is told to wait for a
-// second each time gives up after ten.
+// Clients try again by themselves, so one in stubborn faults happens to the same call up to
+// maxRepeats times more. A client that is told to wait for a second each time gives up after ten.
 const (
 	stubborn   = 3
 	maxRepeats = 11
@@ -104,7 +107,8 @@ func (f *Faults) sourceOf(c Call, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(f.Seed, h.Sum64())) //nolint:gosec // It is to be the same each time.
 }
 
-// fateOf returns what becomes of the n-th call of its kind, before which so many of its program were spared in a row; no Fault is none.
+// fateOf returns what becomes of the n-th call of its kind, before which so many of its program
+// were spared in a row; no Fault is none.
 func (f *Faults) fateOf(c Call, n, spared int) fate {
 	if !f.concern(c.Program) {
 		return fate{}

@@ -22,7 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An upstream is what is behind a Proxy. It counts what it has carried out, and its watches go on until it is told to end them.
+// An upstream is what is behind a Proxy. It counts what it has carried out, and its watches go on
+// until it is told to end them.
 type upstream struct {
 	*httptest.Server
 
@@ -60,7 +61,8 @@ func newUpstream(t *testing.T) *upstream {
 	return u
 }
 
-// through returns a Proxy of the upstream, and a client of it, which makes a connection for each call.
+// through returns a Proxy of the upstream, and a client of it, which makes a connection for each
+// call.
 func through(t *testing.T, u *upstream) (*Proxy, *httptest.Server, *http.Client) {
 	t.Helper()
 	target, err := url.Parse(u.URL)
@@ -175,7 +177,8 @@ func do(t *testing.T, client *http.Client, method, address string) (int, http.He
 	return resp.StatusCode, resp.Header, string(b), err
 }
 
-// Whoever is more patient than the fault gets an answer that says nothing, and whoever is less has none.
+// Whoever is more patient than the fault gets an answer that says nothing, and whoever is less has
+// none.
 func TestProxyHangs(t *testing.T) {
 	u := newUpstream(t)
 	p, s, client := through(t, u)
@@ -242,7 +245,8 @@ func TestProxyWatch(t *testing.T) {
 	}
 }
 
-// What was injected is counted by fault, program, verb and resource; the same seed has the same effect, whatever else happens meanwhile.
+// What was injected is counted by fault, program, verb and resource; the same seed has the same
+// effect, whatever else happens meanwhile.
 func TestProxyCounts(t *testing.T) {
 	fates := func(seed uint64, programs []string, others bool) (string, map[Injection]int) {
 		p := newProxy(&url.URL{}, &tls.Config{})

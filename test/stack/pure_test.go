@@ -151,7 +151,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// An API server takes a CRD with a webhook only if it says where that is, and two programs have to agree on the port.
+// An API server takes a CRD with a webhook only if it says where that is, and two programs have to
+// agree on the port.
 func TestSetConversion(t *testing.T) {
 	crds, err := Parse([]byte(`
 metadata: {name: objects.kubernetes.crossplane.io}

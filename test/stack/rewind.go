@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Save keeps all that is stored in the cluster under a name, for Rewind. Etcd's files are whole only while it is stopped, so everything is, and what ran
-// before is started again.
+// Save keeps all that is stored in the cluster under a name, for Rewind. Etcd's files are whole
+// only while it is stopped, so everything is, and what ran before is started again.
 func (c *Cluster) Save(ctx context.Context, name string) error {
 	running := c.running()
 	if err := c.halt(); err != nil {
@@ -25,8 +25,9 @@ func (c *Cluster) Save(ctx context.Context, name string) error {
 	return c.resume(ctx, running)
 }
 
-// Rewind makes the cluster store what Save has kept under a name, and nothing that came later; the log of its requests begins anew. Of its components only
-// the control plane, Velero and those that are named run afterwards, and they have just been started.
+// Rewind makes the cluster store what Save has kept under a name, and nothing that came later; the
+// log of its requests begins anew. Of its components only the control plane, Velero and those that
+// are named run afterwards, and they have just been started.
 func (c *Cluster) Rewind(ctx context.Context, name string, with ...string) error {
 	began := time.Now()
 	if err := c.killAll(); err != nil {

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Crossplane asks for its namespace at the path where a Pod has it when it is to elect a leader, and has no flag for that. So it gets a /run of its own.
+// Crossplane asks for its namespace at the path where a Pod has it when it is to elect a leader,
+// and has no flag for that. So it gets a /run of its own.
 const podScript = `exec unshare --mount -- /bin/sh -ec '
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs "$(readlink -f /var/run)"
@@ -17,9 +18,10 @@ exec "$@"
 ' sh "$@"
 `
 
-// AddCrossplane starts another Crossplane beside those that run, under a name of its own, as a second replica is or the new Pod of an upgrade: in another
-// version, what its init container does comes first. Without LeaderElection both work at the same time. Stop takes one away. If it fails, part of it may be
-// there.
+// AddCrossplane starts another Crossplane beside those that run, under a name of its own, as a
+// second replica is or the new Pod of an upgrade: in another version, what its init container does
+// comes first. Without LeaderElection both work at the same time. Stop takes one away. If it fails,
+// part of it may be there.
 func (c *Cluster) AddCrossplane(ctx context.Context, name string, version Version) error {
 	if version != c.options.Crossplane {
 		if err := c.initCrossplane(ctx, version); err != nil {
@@ -31,8 +33,10 @@ func (c *Cluster) AddCrossplane(ctx context.Context, name string, version Versio
 	return c.runCrossplaneAs(ctx, name)
 }
 
-// initCrossplane does what the init container of Crossplane v2 does in a cluster that has an older one: it brings CRDs, migrates what is stored, and makes
-// certificates, which nobody uses here. What functions can do, which v1 has no word for, its package manager would say of those that are not paused.
+// initCrossplane does what the init container of Crossplane v2 does in a cluster that has an older
+// one: it brings CRDs, migrates what is stored, and makes certificates, which nobody uses here.
+// What functions can do, which v1 has no word for, its package manager would say of those that are
+// not paused.
 func (c *Cluster) initCrossplane(ctx context.Context, version Version) error {
 	if version.IsV1() {
 		return fmt.Errorf("cannot have %s bring its CRDs: it looks for them in one place only", version)

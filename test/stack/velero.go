@@ -19,9 +19,10 @@ import (
 
 const veleroNamespace = "velero"
 
-// Without the Deployment every restore is PartiallyFailed. The location is said to be available already, because the server otherwise
-// skips the synchronisation of backups that it does when it starts, and the next one is a minute later. Its period is only the least time
-// between two of them.
+// Without the Deployment every restore is PartiallyFailed. The location is said to be available
+// already, because the server otherwise skips the synchronisation of backups that it does when it
+// starts, and the next one is a minute later. Its period is only the least time between two of
+// them.
 const veleroObjects = `
 apiVersion: v1
 kind: Namespace
@@ -136,7 +137,8 @@ func (c *Cluster) linkPlugins() (string, error) {
 	return dir, nil
 }
 
-// veleroReady is ready once the server has validated the location and synchronised the backups in it since it was started.
+// veleroReady is ready once the server has validated the location and synchronised the backups in
+// it since it was started.
 func (c *Cluster) veleroReady(ctx context.Context, p *process) error {
 	// One that was stopped in the same second may have done that.
 	if err := logs("Server starting...", 1)(ctx, p); err != nil {
@@ -170,12 +172,14 @@ func (c *Cluster) Velero(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// VeleroCommand returns the velero command line client of this cluster, with the flags that it always needs.
+// VeleroCommand returns the velero command line client of this cluster, with the flags that it
+// always needs.
 func (c *Cluster) VeleroCommand() []string {
 	return []string{c.host.set[c.options.velero()].Path, "--kubeconfig=" + c.kubeconfig, "--namespace=" + veleroNamespace}
 }
 
-// RestartVelero makes Velero see kinds that are new, which it looks for every five minutes only, and the backups that are in the bucket.
+// RestartVelero makes Velero see kinds that are new, which it looks for every five minutes only,
+// and the backups that are in the bucket.
 func (c *Cluster) RestartVelero(ctx context.Context) error { return c.Restart(ctx, Velero) }
 
 // output runs a program to its end and returns its standard output.

@@ -10,13 +10,14 @@ import (
 const (
 	pollInterval = 75 * time.Millisecond
 
-	// With more processes than cores an API server answers late at times. A deadline is there to end what will never be, not to
-	// measure speed.
+	// With more processes than cores an API server answers late at times. A deadline is there to
+	// end what will never be, not to measure speed.
 	readyTimeout = 2 * time.Minute
 )
 
-// Wait calls a condition until it returns nil. What the condition returned last is the state that the error names when the time is up.
-// It ends at once if the condition returns an error made by Never.
+// Wait calls a condition until it returns nil. What the condition returned last is the state that
+// the error names when the time is up. It ends at once if the condition returns an error made by
+// Never.
 func Wait(ctx context.Context, timeout time.Duration, what string, condition func(context.Context) error) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)

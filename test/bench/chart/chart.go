@@ -21,8 +21,9 @@ type Bar struct {
 // bound is where a bar ends that is longer.
 const bound = 3
 
-// Draw returns a PNG picture with a bar for each figure, from top to bottom, and a line where the targets are. Bars that are too long are cut. An SVG has
-// no fonts: what shows it takes its own, and when these are wider the bars hide the end of each label.
+// Draw returns a PNG picture with a bar for each figure, from top to bottom, and a line where the
+// targets are. Bars that are too long are cut. An SVG has no fonts: what shows it takes its own,
+// and when these are wider the bars hide the end of each label.
 func Draw(title string, bars []Bar) ([]byte, error) {
 	p := plot.New()
 	p.Title.Text = title

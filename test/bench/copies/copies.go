@@ -1,4 +1,5 @@
-// Package copies makes a large backup of a small one: a tree in it becomes as many as are wanted, so that nothing has to compose them.
+// Package copies makes a large backup of a small one: a tree in it becomes as many as are wanted,
+// so that nothing has to compose them.
 package copies
 
 import (
@@ -17,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Root is the name of the XR of which a Template has the tree. Those of the copies have the same length, and so has what is named after them.
+// Root is the name of the XR of which a Template has the tree. Those of the copies have the same
+// length, and so has what is named after them.
 const Root = "tree-000000"
 
 const externalName = "crossplane.io/external-name"
@@ -30,7 +32,8 @@ type External struct {
 	Kind, Name string
 }
 
-// Renamed returns the name of the cloud resource that the i-th copy has instead, if that is called after the tree; else it is not for us to choose.
+// Renamed returns the name of the cloud resource that the i-th copy has instead, if that is called
+// after the tree; else it is not for us to choose.
 func (e External) Renamed(i int) (string, bool) {
 	return strings.Replace(e.Name, Root, Name(i), 1), strings.HasPrefix(e.Name, Root)
 }
@@ -51,8 +54,8 @@ type file struct {
 	content []byte
 }
 
-// Read reads the tar file of a backup with the tree of Root. Events are left out: Velero does not restore them, and there is no telling how many a cluster
-// has.
+// Read reads the tar file of a backup with the tree of Root. Events are left out: Velero does not
+// restore them, and there is no telling how many a cluster has.
 func Read(r io.Reader) (*Template, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {
@@ -129,8 +132,9 @@ func (t *Template) Shared() int {
 	return n
 }
 
-// Write writes a backup with n copies of the tree. Everywhere in the i-th one there is Name(i) where there is Root in the template, each UID is another, and
-// each external name that is not made up from Root is the one that the function returns for it.
+// Write writes a backup with n copies of the tree. Everywhere in the i-th one there is Name(i)
+// where there is Root in the template, each UID is another, and each external name that is not made
+// up from Root is the one that the function returns for it.
 func (t *Template) Write(w io.Writer, n int, external func(copied int, of External) string) error {
 	zipped := gzip.NewWriter(w)
 	archive := tar.NewWriter(zipped)
@@ -170,8 +174,8 @@ func (t *Template) replacer(i int, external func(int, External) string) *strings
 	return strings.NewReplacer(pairs...)
 }
 
-// manager is the end of the name under which Crossplane manages the fields of what it composes for an XR (ComposedFieldOwnerName in its
-// composition_functions.go).
+// manager is the end of the name under which Crossplane manages the fields of what it composes for
+// an XR (ComposedFieldOwnerName in its composition_functions.go).
 func (t *Template) manager(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(name+t.kind)))
 }

@@ -34,12 +34,14 @@ type Backup struct {
 type Backups struct {
 	Plugin *Backup `json:"plugin"`
 	Alone  *Backup `json:"alone"`
-	// More are the objects that only the backup with the plugin has, and Less those that only the other has; not more than twenty of each.
+	// More are the objects that only the backup with the plugin has, and Less those that only the
+	// other has; not more than twenty of each.
 	More []string `json:"more"`
 	Less []string `json:"less"`
 }
 
-// Backups backs the namespace up with the plugin and without, while that many trees are in it and Crossplane is stopped.
+// Backups backs the namespace up with the plugin and without, while that many trees are in it and
+// Crossplane is stopped.
 func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backups, error) {
 	if err := l.adopted(ctx, trees); err != nil {
 		return nil, err
@@ -66,7 +68,8 @@ func (l *Lab) Backups(ctx context.Context, trees int, pluginFirst bool) (*Backup
 	return b, nil
 }
 
-// adopted brings the cluster into the state in which so many trees are adopted, and Crossplane is stopped.
+// adopted brings the cluster into the state in which so many trees are adopted, and Crossplane is
+// stopped.
 func (l *Lab) adopted(ctx context.Context, trees int) error {
 	if l.live != trees {
 		l.Say("restoring %d trees, for what is to be measured of them", trees)

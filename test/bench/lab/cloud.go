@@ -13,7 +13,8 @@ type external struct {
 	of     copies.External
 }
 
-// stock makes in the cloud what the copies have there, and returns the names that the cloud gave it.
+// stock makes in the cloud what the copies have there, and returns the names that the cloud gave
+// it.
 func (l *Lab) stock(ctx context.Context, trees int) (map[external]string, error) {
 	names := map[external]string{}
 	for _, e := range l.template.Externals() {

@@ -50,8 +50,8 @@ type Grown struct {
 	Backup  *Backup  `json:"backup"`
 }
 
-// Grown goes on from Held, which must have been for as many trees; or else it restores them once more. It starts Crossplane, measures how long the release
-// takes, and backs up what is adopted.
+// Grown goes on from Held, which must have been for as many trees; or else it restores them once
+// more. It starts Crossplane, measures how long the release takes, and backs up what is adopted.
 func (l *Lab) Grown(ctx context.Context, trees int) (*Grown, error) {
 	if l.heldTrees != trees {
 		if _, err := l.Held(ctx, trees, 0); err != nil {

@@ -1,5 +1,5 @@
-// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default settings, in which backups of any size are restored
-// that were made of a small one.
+// Package lab is where the plugin is measured: a real cluster of this machine with Velero's default
+// settings, in which backups of any size are restored that were made of a small one.
 package lab
 
 import (
@@ -30,8 +30,8 @@ const (
 	patience  = 5 * time.Minute
 )
 
-// Options are those of the cluster of a Lab, with upjet's provider beside the other or without. Crossplane and the providers poll seldom, so that what a figure
-// is about is not done besides.
+// Options are those of the cluster of a Lab, with upjet's provider beside the other or without.
+// Crossplane and the providers poll seldom, so that what a figure is about is not done besides.
 func Options(upjet bool) stack.Options {
 	return stack.Options{
 		Name: "bench", Crossplane: stack.V2, Plugin: true, Audit: true, UpjetProvider: upjet,
@@ -64,8 +64,9 @@ type Lab struct {
 	live      int  // The number of XRs that are adopted and not changed since; 0 if there are others.
 }
 
-// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. With a value of the setting observe-first they are upjet's, and are
-// restored with that. The context is for the start only.
+// Start starts a Lab in which an XR composes that many MRs, and tells on out how far it is. With a
+// value of the setting observe-first they are upjet's, and are restored with that. The context is
+// for the start only.
 func Start(ctx context.Context, set build.Set, composed int, observe string, out io.Writer) (l *Lab, err error) {
 	l = &Lab{set: set, out: out, began: time.Now(), composed: composed, observe: observe, backups: map[int]string{}}
 	defer func() {
@@ -136,7 +137,8 @@ func (l *Lab) plant(ctx context.Context) error {
 	return nil
 }
 
-// Tarball writes a backup with that many trees, and returns its path. What the trees have in the cloud is not there: it is for those who only read it.
+// Tarball writes a backup with that many trees, and returns its path. What the trees have in the
+// cloud is not there: it is for those who only read it.
 func (l *Lab) Tarball(trees int) (string, error) {
 	path := filepath.Join(l.dir, fmt.Sprintf("%d.tar.gz", trees))
 	if _, err := os.Stat(path); err == nil {
@@ -164,7 +166,8 @@ func (l *Lab) tarball(path string, trees int, external func(int, copies.External
 // objects is how many there are in a backup of that many trees.
 func (l *Lab) objects(trees int) int { return l.template.Shared() + trees*l.template.Size() }
 
-// backup returns the name of a backup with that many trees, which Velero knows after its next start. What they have in the cloud is there.
+// backup returns the name of a backup with that many trees, which Velero knows after its next
+// start. What they have in the cloud is there.
 func (l *Lab) backup(ctx context.Context, trees int) (string, error) {
 	if name, ok := l.backups[trees]; ok {
 		return name, nil
@@ -199,7 +202,8 @@ func (l *Lab) controllers() []string {
 // isUpjets reports whether XRs compose MRs that upjet reconciles.
 func (l *Lab) isUpjets() bool { return l.observe != "" }
 
-// reset puts the cluster back to where nothing was restored, with the plugin or without, and with what else is to run.
+// reset puts the cluster back to where nothing was restored, with the plugin or without, and with
+// what else is to run.
 func (l *Lab) reset(ctx context.Context, plugin bool, with ...string) error {
 	l.live = 0
 	if l.held != nil {
@@ -241,7 +245,8 @@ func (l *Lab) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(l.out, "%7.1fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// unique returns a name that no other Backup or Restore has; what is in the bucket outlives what is in the cluster.
+// unique returns a name that no other Backup or Restore has; what is in the bucket outlives what is
+// in the cluster.
 func (l *Lab) unique(what string) string {
 	l.runs++
 

@@ -15,14 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A Peer is what was measured of a script that exports what is in the namespace with kubectl and applies it in another cluster.
+// A Peer is what was measured of a script that exports what is in the namespace with kubectl and
+// applies it in another cluster.
 type Peer struct {
-	// Export and Apply are how long kubectl took, and Settled how long after that all was Ready or there was nothing new in the cloud any more, in seconds.
+	// Export and Apply are how long kubectl took, and Settled how long after that all was Ready or
+	// there was nothing new in the cloud any more, in seconds.
 	Export  float64 `json:"export"`
 	Apply   float64 `json:"apply"`
 	Settled float64 `json:"settled"`
 	Objects int     `json:"objects"`
-	// Created is how many cloud resources were made though there was one already, and Ready reports whether everything became Ready.
+	// Created is how many cloud resources were made though there was one already, and Ready reports
+	// whether everything became Ready.
 	Created int    `json:"created"`
 	Ready   bool   `json:"ready"`
 	Why     string `json:"why,omitempty"`
@@ -30,8 +33,9 @@ type Peer struct {
 	Requests int `json:"requests"`
 }
 
-// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one after the other, takes away what belongs to the cluster that
-// they come from, as such scripts do, and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
+// Peer does with kubectl what a backup and a restore do: it exports the kinds of the trees, one
+// after the other, takes away what belongs to the cluster that they come from, as such scripts do,
+// and applies them where only the platform is. Crossplane runs there, as it does for the plugin.
 func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	if err := l.adopted(ctx, trees); err != nil {
 		return nil, err
@@ -89,7 +93,8 @@ func (l *Lab) Peer(ctx context.Context, trees int) (*Peer, error) {
 	return p, l.settle(ctx, trees, p)
 }
 
-// settle waits until all is Ready and nothing new comes into the cloud any more, and counts that. It gives up when nothing new has come for a minute.
+// settle waits until all is Ready and nothing new comes into the cloud any more, and counts that.
+// It gives up when nothing new has come for a minute.
 func (l *Lab) settle(ctx context.Context, trees int, p *Peer) error {
 	const silence, despair = 10 * time.Second, time.Minute
 	began, changed := time.Now(), time.Now()
@@ -125,7 +130,8 @@ func (l *Lab) settle(ctx context.Context, trees int, p *Peer) error {
 	return nil
 }
 
-// portable takes from a list that kubectl has got what can't be applied elsewhere, and from each object what the API server or a controller has written.
+// portable takes from a list that kubectl has got what can't be applied elsewhere, and from each
+// object what the API server or a controller has written.
 func portable(b []byte) ([]byte, int, error) {
 	list := &unstructured.UnstructuredList{}
 	if err := list.UnmarshalJSON(b); err != nil {

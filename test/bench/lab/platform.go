@@ -34,8 +34,9 @@ func (l *Lab) managedGroup() schema.GroupVersion {
 	return schema.GroupVersion{Group: "cloud.m.example.org", Version: "v1alpha1"}
 }
 
-// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each. Upjet's Buckets have their own names in their tags, which those
-// in the cloud of which there are many copies would not have.
+// managedKinds are the kinds of what is composed, in turn, and what a Composition has of each.
+// Upjet's Buckets have their own names in their tags, which those in the cloud of which there are
+// many copies would not have.
 func (l *Lab) managedKinds() []map[string]any {
 	patch := func(field string) []any {
 		return []any{map[string]any{"type": "FromCompositeFieldPath", "fromFieldPath": "spec." + field, "toFieldPath": "spec.forProvider." + field}}

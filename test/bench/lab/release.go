@@ -14,21 +14,25 @@ import (
 type Release struct {
 	// Restore is that of what was released, if it was measured together with this.
 	Restore *Restore `json:"restore,omitempty"`
-	// Seconds from the end of the last item, or else from the start of Crossplane if that is later, until the hold is off the last XR.
+	// Seconds from the end of the last item, or else from the start of Crossplane if that is later,
+	// until the hold is off the last XR.
 	Seconds float64 `json:"seconds"`
-	// Restart is how long after it was started anew Crossplane takes until it has applied all that the XRs compose, and Applying how long after the first of that.
+	// Restart is how long after it was started anew Crossplane takes until it has applied all that
+	// the XRs compose, and Applying how long after the first of that.
 	Restart  float64 `json:"restart"`
 	Applying float64 `json:"applying"`
 	// Plugin counts the plugin's requests from the first to the last.
 	Plugin map[string]int `json:"plugin"`
 	// Created is how many cloud resources were made, which there were already.
 	Created int `json:"created"`
-	// Polls are for how long the processes of polls ran that came after the items phase, in seconds, and PollPeak the most memory that one has had, in bytes.
+	// Polls are for how long the processes of polls ran that came after the items phase, in
+	// seconds, and PollPeak the most memory that one has had, in bytes.
 	Polls    []float64 `json:"polls"`
 	PollPeak int64     `json:"pollPeak"`
 }
 
-// Release restores that many trees with the plugin while Crossplane runs, and measures how long it takes until they are released. Then it restarts Crossplane.
+// Release restores that many trees with the plugin while Crossplane runs, and measures how long it
+// takes until they are released. Then it restarts Crossplane.
 func (l *Lab) Release(ctx context.Context, trees int) (*Release, error) {
 	if err := l.count(ctx, trees); err != nil {
 		return nil, err
@@ -75,8 +79,9 @@ func (l *Lab) release(ctx context.Context, trees int, r *Restore, run *running, 
 	return out, nil
 }
 
-// restart restarts Crossplane and returns how long after its start, and after its first change to what is composed, it has changed all that the trees have
-// of that: it applies each composed resource once in each reconcile of an XR.
+// restart restarts Crossplane and returns how long after its start, and after its first change to
+// what is composed, it has changed all that the trees have of that: it applies each composed
+// resource once in each reconcile of an XR.
 func (l *Lab) restart(ctx context.Context, trees int) (whole, applying float64, err error) {
 	_, place, err := l.cluster.RequestsSince(ctx, 0)
 	if err != nil {

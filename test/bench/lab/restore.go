@@ -15,12 +15,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack"
 )
 
-// A Restore is what was measured of the restore of a backup, up to the time when all items were restored.
+// A Restore is what was measured of the restore of a backup, up to the time when all items were
+// restored.
 type Restore struct {
-	// Items that Velero has restored, and the Seconds from its beginning to the answer to the last request about one.
+	// Items that Velero has restored, and the Seconds from its beginning to the answer to the last
+	// request about one.
 	Items   int     `json:"items"`
 	Seconds float64 `json:"seconds"`
-	// FirstPoll is how long after that it took until the phase changed, in which the plugin is polled for the first time.
+	// FirstPoll is how long after that it took until the phase changed, in which the plugin is
+	// polled for the first time.
 	FirstPoll float64 `json:"firstPoll"`
 	// Plugin and Velero count their requests while items were restored, by what they were.
 	Plugin map[string]int `json:"plugin"`
@@ -64,7 +67,8 @@ func (l *Lab) Restore(ctx context.Context, trees int, how How) (*Restore, error)
 	return r, nil
 }
 
-// FastRate is how many requests a second a Velero may make that is not to be bound by that. Its default is 100.
+// FastRate is how many requests a second a Velero may make that is not to be bound by that. Its
+// default is 100.
 const FastRate = 1000
 
 // limit limits the requests of Velero, from its next start on.
@@ -193,7 +197,8 @@ func (l *Lab) awaitBackup(ctx context.Context, name string) error {
 
 // A Poll is what was measured of one poll of a restore's operations.
 type Poll struct {
-	// Seconds for which the plugin's process ran: Velero starts one for each poll and asks it about each operation.
+	// Seconds for which the plugin's process ran: Velero starts one for each poll and asks it about
+	// each operation.
 	Seconds float64 `json:"seconds"`
 	// Asking is the time from the poll's first request to the answer to its last.
 	Asking float64 `json:"asking"`
@@ -203,7 +208,8 @@ type Poll struct {
 	Peak  int64          `json:"peak"`
 }
 
-// polls measures polls of a restore of that many trees on which nothing moves, since Crossplane is stopped.
+// polls measures polls of a restore of that many trees on which nothing moves, since Crossplane is
+// stopped.
 func (l *Lab) polls(ctx context.Context, trees int, run *running, n int) ([]Poll, error) {
 	var ended []meter.Process
 	err := l.cluster.Wait(ctx, time.Duration(n+1)*l.timeout(trees), fmt.Sprintf("%d polls", n), func(context.Context) error {

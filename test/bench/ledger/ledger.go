@@ -1,4 +1,5 @@
-// Package ledger keeps what was measured, so that a benchmark which was stopped goes on where it was.
+// Package ledger keeps what was measured, so that a benchmark which was stopped goes on where it
+// was.
 package ledger
 
 import (
@@ -43,7 +44,8 @@ func (l *Ledger) Has(name, of string) bool {
 	return ok && err == nil
 }
 
-// Entry returns the measurement of a name if there is one of that thing, and else takes it and keeps it. What is kept is encoded as JSON.
+// Entry returns the measurement of a name if there is one of that thing, and else takes it and
+// keeps it. What is kept is encoded as JSON.
 func Entry[T any](l *Ledger, name, of string, measure func() (T, error)) (T, error) {
 	var result T
 	kept, ok, err := l.read(name, of)
@@ -69,7 +71,8 @@ func Entry[T any](l *Ledger, name, of string, measure func() (T, error)) (T, err
 	return result, l.write(name, entry{Of: of, At: began.UTC().Round(time.Second), Took: l.now().Sub(began).Round(time.Second).String(), Result: b})
 }
 
-// Last returns the measurement of a name and what it is one of, whatever that is. It is not ok if there is none.
+// Last returns the measurement of a name and what it is one of, whatever that is. It is not ok if
+// there is none.
 func Last[T any](l *Ledger, name string) (result T, of string, ok bool, err error) {
 	kept, _, err := l.read(name, "")
 	if err != nil || kept.Of == "" {

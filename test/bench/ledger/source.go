@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// SourceOf returns a sum of what the plugin is built from in a checkout: its program has the commit in it, which changes when nothing else does.
+// SourceOf returns a sum of what the plugin is built from in a checkout: its program has the commit
+// in it, which changes when nothing else does.
 func SourceOf(root string) (string, error) {
 	sum := sha256.New()
 	files := os.DirFS(root)
@@ -44,7 +45,8 @@ func SourceOf(root string) (string, error) {
 	return fmt.Sprintf("plugin %x", sum.Sum(nil)[:8]), nil
 }
 
-// CommitOf returns the last commit that has changed what the plugin is built from, and says if there are changes besides.
+// CommitOf returns the last commit that has changed what the plugin is built from, and says if
+// there are changes besides.
 func CommitOf(ctx context.Context, root string) (string, error) {
 	git := func(args ...string) (string, error) {
 		args = append(append([]string{"-C", root}, args...), "--", "*.go", "go.mod", "go.sum", ":!*_test.go", ":!test")

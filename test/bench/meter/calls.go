@@ -1,5 +1,5 @@
-// Package meter measures what happens on the real stack from outside: what was asked of the API server and by whom, how long a phase lasted, and what the
-// processes of the plugin took.
+// Package meter measures what happens on the real stack from outside: what was asked of the API
+// server and by whom, how long a phase lasted, and what the processes of the plugin took.
 package meter
 
 import (
@@ -49,7 +49,8 @@ func Between(requests []stack.Request, client Client, from, to time.Time) []stac
 	return some
 }
 
-// Kinds counts requests by what they did to what, such as "create buckets", "patch buckets/status" or "patch buckets: 409".
+// Kinds counts requests by what they did to what, such as "create buckets", "patch buckets/status"
+// or "patch buckets: 409".
 func Kinds(requests []stack.Request) map[string]int {
 	counts := map[string]int{}
 	for _, r := range requests {
@@ -75,7 +76,8 @@ func what(r stack.Request) string {
 	return r.Verb + " " + resource
 }
 
-// Lists returns how often the kind was listed that was listed most often. Pages of one list are one.
+// Lists returns how often the kind was listed that was listed most often. Pages of one list are
+// one.
 func Lists(requests []stack.Request) int {
 	counts := map[string]int{}
 	most := 0
@@ -90,7 +92,8 @@ func Lists(requests []stack.Request) int {
 	return most
 }
 
-// IsItem reports whether Velero's request is about an object that it restores or backs up, and not about its own work or what there is to restore.
+// IsItem reports whether Velero's request is about an object that it restores or backs up, and not
+// about its own work or what there is to restore.
 func IsItem(r stack.Request) bool {
 	return ClientOf(r) == Velero && r.Name != "" && r.Group != "velero.io" && r.Group != "coordination.k8s.io" && (r.Verb == "get" || isWrite(r))
 }
@@ -103,7 +106,8 @@ func isWrite(r stack.Request) bool {
 // hasWritten reports whether a request has changed something, and was not refused.
 func hasWritten(r stack.Request) bool { return isWrite(r) && r.Code < http.StatusBadRequest }
 
-// LastItem returns when Velero's last request about an item was answered in a time; zero if there is none.
+// LastItem returns when Velero's last request about an item was answered in a time; zero if there
+// is none.
 func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 	var last time.Time
 	for _, r := range requests {
@@ -115,7 +119,8 @@ func LastItem(requests []stack.Request, from, to time.Time) time.Time {
 	return last
 }
 
-// LastRelease returns when the plugin's last request was answered that took a hold off; zero if there is none. The bodies of patches must have been logged.
+// LastRelease returns when the plugin's last request was answered that took a hold off; zero if
+// there is none. The bodies of patches must have been logged.
 func LastRelease(requests []stack.Request) time.Time {
 	var last time.Time
 	for _, r := range requests {
@@ -127,7 +132,8 @@ func LastRelease(requests []stack.Request) time.Time {
 	return last
 }
 
-// isRelease reports whether what was sent takes a hold off: a patch that removes its mark, or a configuration without it, which is to be applied.
+// isRelease reports whether what was sent takes a hold off: a patch that removes its mark, or a
+// configuration without it, which is to be applied.
 func isRelease(body string) bool {
 	const mark = `"velero.crossplane.x-k8s.io/hold":`
 

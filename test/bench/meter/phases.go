@@ -25,7 +25,8 @@ const (
 	Waiting    = "WaitingForPluginOperations"
 )
 
-// A Phase is what a Backup or Restore of Velero has come to, and when. Velero's own times are to the second.
+// A Phase is what a Backup or Restore of Velero has come to, and when. Velero's own times are to
+// the second.
 type Phase struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
@@ -88,7 +89,8 @@ func Begin(ctx context.Context, c *stack.Cluster, kind, name string) (*Record, e
 
 		return r.Watch(ctx, options)
 	}
-	// The API server ends a watch after half an hour or later, and a large restore may take as long.
+	// The API server ends a watch after half an hour or later, and a large restore may take as
+	// long.
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{WatchFuncWithContext: one})
 	if err != nil {
 		return nil, fmt.Errorf("cannot watch %s %s: %w", kind, name, err)
@@ -100,8 +102,8 @@ func Begin(ctx context.Context, c *stack.Cluster, kind, name string) (*Record, e
 // End stops the record.
 func (r *Record) End() { r.watch.Stop() }
 
-// Until waits until the object is in such a phase, and returns it and all the phases that it was in by then. It fails if that takes longer than the timeout, or
-// at once if the object has failed.
+// Until waits until the object is in such a phase, and returns it and all the phases that it was in
+// by then. It fails if that takes longer than the timeout, or at once if the object has failed.
 func (r *Record) Until(ctx context.Context, timeout time.Duration, is func(phase string) bool) (*unstructured.Unstructured, Phases, error) {
 	late := time.NewTimer(timeout)
 	defer late.Stop()

@@ -14,12 +14,15 @@ import (
 )
 
 const (
-	// scanEvery is the time between two looks at the processes. A look at some hundred takes a fraction of a millisecond.
+	// scanEvery is the time between two looks at the processes. A look at some hundred takes a
+	// fraction of a millisecond.
 	scanEvery = 20 * time.Millisecond
-	// settling is for how long a new process may still run the program of the one that has started it.
+	// settling is for how long a new process may still run the program of the one that has started
+	// it.
 	settling = time.Second
 
-	// ticks of the kernel's clock per second, as it shows them on every architecture (USER_HZ, man 5 proc).
+	// ticks of the kernel's clock per second, as it shows them on every architecture (USER_HZ, man
+	// 5 proc).
 	ticks = 100
 )
 
@@ -79,7 +82,8 @@ func (w *Watch) Close() {
 	w.done.Wait()
 }
 
-// Processes returns those that have ended, and how those that run are now, in the order in which they began.
+// Processes returns those that have ended, and how those that run are now, in the order in which
+// they began.
 func (w *Watch) Processes() []Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +96,8 @@ func (w *Watch) Processes() []Process {
 	return all
 }
 
-// Ended returns the processes that began after a time and have ended, in the order in which they began.
+// Ended returns the processes that began after a time and have ended, in the order in which they
+// began.
 func (w *Watch) Ended(after time.Time) []Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()

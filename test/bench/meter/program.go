@@ -23,8 +23,8 @@ type Run struct {
 	Peak int64 `json:"peak"`
 }
 
-// Time runs a program to its end. What it prints is thrown away. It may end with the exit code 3 as well, with which the plugin says that it has found
-// something.
+// Time runs a program to its end. What it prints is thrown away. It may end with the exit code 3 as
+// well, with which the plugin says that it has found something.
 func Time(ctx context.Context, program string, args ...string) (*Run, error) {
 	w, err := Follow(program)
 	if err != nil {
@@ -48,7 +48,8 @@ func Time(ctx context.Context, program string, args ...string) (*Run, error) {
 	return &Run{Seconds: took.Seconds(), Peak: Peak(w.Processes())}, nil
 }
 
-// Handshake starts the plugin as Velero does and returns how long it takes until it says where it listens.
+// Handshake starts the plugin as Velero does and returns how long it takes until it says where it
+// listens.
 func Handshake(ctx context.Context, program string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -73,7 +74,8 @@ func Handshake(ctx context.Context, program string) (time.Duration, error) {
 	return took, nil
 }
 
-// Decode reads the tar file of a backup and decodes each object in it once, and does nothing with them. It returns how many there were.
+// Decode reads the tar file of a backup and decodes each object in it once, and does nothing with
+// them. It returns how many there were.
 func Decode(r io.Reader) (int, error) {
 	unzipped, err := gzip.NewReader(r)
 	if err != nil {

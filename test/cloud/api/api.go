@@ -1,5 +1,6 @@
-// Package api is the HTTP API of a small cloud that exists to be lost and found again in tests: what it stores, what its
-// journal says, and a client for it. It imports nothing but the standard library.
+// Package api is the HTTP API of a small cloud that exists to be lost and found again in tests:
+// what it stores, what its journal says, and a client for it. It imports nothing but the standard
+// library.
 package api
 
 import (
@@ -12,7 +13,8 @@ type Kind string
 
 // The kinds of resource.
 const (
-	// A Bucket has the ID its creator chose, as in most object stores. A second create of the same ID conflicts.
+	// A Bucket has the ID its creator chose, as in most object stores. A second create of the same
+	// ID conflicts.
 	Bucket Kind = "Bucket"
 
 	// A Network gets its ID from the cloud. Creating it twice makes two.
@@ -102,7 +104,8 @@ type Entry struct {
 	Caller
 }
 
-// A Fault makes the next Times calls fail that match it. A failed call does nothing but leave an Entry.
+// A Fault makes the next Times calls fail that match it. A failed call does nothing but leave an
+// Entry.
 type Fault struct {
 	Op     Op     `json:"op,omitempty"`     // Empty matches every operation.
 	Kind   Kind   `json:"kind,omitempty"`   // Empty matches every kind.
@@ -112,7 +115,8 @@ type Fault struct {
 	Times  int    `json:"times"`
 	Linger bool   `json:"linger,omitempty"` // Accept a delete, and do it at that release.
 
-	// After is how many calls of each caller that match don't fail, before one does; with Again, before each that does.
+	// After is how many calls of each caller that match don't fail, before one does; with Again,
+	// before each that does.
 	After int  `json:"after,omitempty"`
 	Again bool `json:"again,omitempty"`
 }

@@ -74,7 +74,8 @@ func (c *Client) As(caller Caller) *Client {
 	return &as
 }
 
-// Create a resource. The ID is the caller's to choose for a Bucket, and must be empty for every other kind.
+// Create a resource. The ID is the caller's to choose for a Bucket, and must be empty for every
+// other kind.
 func (c *Client) Create(ctx context.Context, k Kind, id string, s Spec) (Resource, error) {
 	r := Resource{}
 	if err := c.do(ctx, http.MethodPost, kindPath(k), Resource{ID: id, Spec: s}, &r); err != nil {
@@ -123,8 +124,8 @@ func (c *Client) List(ctx context.Context) ([]Resource, error) {
 	return rs, nil
 }
 
-// Journal returns the entries after the sequence number, oldest first: those of the operations, or all if none is given.
-// It leaves no trace in the journal.
+// Journal returns the entries after the sequence number, oldest first: those of the operations, or
+// all if none is given. It leaves no trace in the journal.
 func (c *Client) Journal(ctx context.Context, since int64, ops ...Op) ([]Entry, error) {
 	q := url.Values{"since": {strconv.FormatInt(since, 10)}}
 	if len(ops) > 0 {
@@ -235,7 +236,8 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// responseError is the error that the cloud responded with, whether or not the body says more than the status.
+// responseError is the error that the cloud responded with, whether or not the body says more than
+// the status.
 func responseError(rsp *http.Response) error {
 	e := &Error{}
 	if err := json.NewDecoder(rsp.Body).Decode(e); err != nil || e.Message == "" {

@@ -13,16 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Mode is how the resources of a kind are created, and where it is written down what the cloud calls them.
+// A Mode is how the resources of a kind are created, and where it is written down what the cloud
+// calls them.
 type Mode string
 
 const (
-	// Sync waits for the cloud's answer to a create, and writes the external name in it down at once.
+	// Sync waits for the cloud's answer to a create, and writes the external name in it down at
+	// once.
 	Sync Mode = ""
 
-	// Async is what upjet does with UseAsync: a create goes on after it was reported as successful, and what the cloud calls the resource is
-	// in the memory of this process only, until an observation is late-initialized (upjet pkg/controller/external_async_tfpluginsdk.go and
-	// external_tfpluginsdk.go). Without LateInitialize among the management policies it never is (upjet issues 531 and 561).
+	// Async is what upjet does with UseAsync: a create goes on after it was reported as successful,
+	// and what the cloud calls the resource is in the memory of this process only, until an
+	// observation is late-initialized (upjet pkg/controller/external_async_tfpluginsdk.go and
+	// external_tfpluginsdk.go). Without LateInitialize among the management policies it never is
+	// (upjet issues 531 and 561).
 	Async Mode = "async"
 
 	// AsyncARN is Async, and the ID in the status is not the external name.
@@ -78,7 +82,8 @@ func (t *tracker) set(uid types.UID, c creation) {
 	t.creates[uid] = c
 }
 
-// An AsyncExternal is a client of the cloud, for one managed resource, that does not wait until what it creates is created.
+// An AsyncExternal is a client of the cloud, for one managed resource, that does not wait until
+// what it creates is created.
 type AsyncExternal struct {
 	External
 
@@ -111,7 +116,8 @@ func (e *AsyncExternal) Observe(ctx context.Context, mg Managed) (managed.Extern
 	return o, err
 }
 
-// Create the resource. This returns at once, as if that had been successful; if it is not, the next observation finds nothing.
+// Create the resource. This returns at once, as if that had been successful; if it is not, the next
+// observation finds nothing.
 func (e *AsyncExternal) Create(ctx context.Context, mg Managed) (managed.ExternalCreation, error) {
 	mg.SetConditions(xpv2.Creating())
 

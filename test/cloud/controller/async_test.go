@@ -20,7 +20,8 @@ import (
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/namespaced/v1alpha1"
 )
 
-// What an asynchronous kind's provider knows of a resource after its create, and after the provider was started anew.
+// What an asynchronous kind's provider knows of a resource after its create, and after the provider
+// was started anew.
 func TestReconcileAsync(t *testing.T) {
 	all := xpv2.ManagementPolicies{xpv2.ManagementActionAll}
 	noLateInitialize := xpv2.ManagementPolicies{

@@ -1,4 +1,5 @@
-// Package controller reconciles the kinds in package apis with the cloud, on the managed reconciler of crossplane-runtime.
+// Package controller reconciles the kinds in package apis with the cloud, on the managed reconciler
+// of crossplane-runtime.
 package controller
 
 import (
@@ -28,7 +29,8 @@ const (
 	keyPassword = "password"
 )
 
-// A Managed resource of this provider. Its kind and its scope make no difference to how it is reconciled.
+// A Managed resource of this provider. Its kind and its scope make no difference to how it is
+// reconciled.
 type Managed interface {
 	resource.Managed
 
@@ -52,12 +54,14 @@ type Connector struct {
 	secrets secrets
 }
 
-// NewConnector returns a Connector that says it calls from the cluster, and knows kinds from the typer.
+// NewConnector returns a Connector that says it calls from the cluster, and knows kinds from the
+// typer.
 func NewConnector(cloud *api.Client, cluster string, typer runtime.ObjectTyper) *Connector {
 	return &Connector{cloud: cloud, cluster: cluster, typer: typer, tracker: &tracker{}}
 }
 
-// In returns a Connector for a kind that is in a mode. What one Connector has created, another does not know.
+// In returns a Connector for a kind that is in a mode. What one Connector has created, another does
+// not know.
 func (c *Connector) In(mode Mode) *Connector {
 	in := *c
 	in.mode, in.tracker = mode, &tracker{}
@@ -85,7 +89,8 @@ func (c *Connector) Connect(ctx context.Context, mg Managed) (managed.TypedExter
 	return &AsyncExternal{External: e, tracker: c.tracker}, nil
 }
 
-// callerFor says who the managed resource is. Its kind can't be read from it: it has none after it was written (Update).
+// callerFor says who the managed resource is. Its kind can't be read from it: it has none after it
+// was written (Update).
 func (c *Connector) callerFor(mg Managed) (api.Caller, error) {
 	gvk, err := resource.GetKind(mg, c.typer)
 	if err != nil {
@@ -196,7 +201,8 @@ func (e *External) Delete(ctx context.Context, mg Managed) (managed.ExternalDele
 // Disconnect has nothing to do.
 func (e *External) Disconnect(_ context.Context) error { return nil }
 
-// ownsName reports whether the external name is ours to choose. The cloud chooses it for every other kind.
+// ownsName reports whether the external name is ours to choose. The cloud chooses it for every
+// other kind.
 func ownsName(mg Managed) bool { return mg.CloudKind() == api.Bucket }
 
 func connectionDetails(r api.Resource) managed.ConnectionDetails {

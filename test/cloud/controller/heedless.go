@@ -8,10 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// AnnotationHeedless on a managed resource has this provider reconcile it though it is paused, as providers on a crossplane-runtime before v0.16 do.
+// AnnotationHeedless on a managed resource has this provider reconcile it though it is paused, as
+// providers on a crossplane-runtime before v0.16 do.
 const AnnotationHeedless = "cloud.example.org/heedless"
 
-// annotationAside is where the pause is while such a resource is reconciled, so that it is written back.
+// annotationAside is where the pause is while such a resource is reconciled, so that it is written
+// back.
 const annotationAside = AnnotationHeedless + "-paused"
 
 // heedless is a manager whose client does not show that such resources are paused.

@@ -26,8 +26,9 @@ type secrets struct {
 	writer client.Client
 }
 
-// password returns the one that a managed resource names, "" if it names none. Where there is none it makes one, as the providers that upjet generates do with
-// the initializer PasswordGenerator: a database that exists gets that password then.
+// password returns the one that a managed resource names, "" if it names none. Where there is none
+// it makes one, as the providers that upjet generates do with the initializer PasswordGenerator: a
+// database that exists gets that password then.
 func (s secrets) password(ctx context.Context, mg Managed) (string, error) {
 	p, ok := mg.(protected)
 	if !ok || p.PasswordKey() == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/common"
 )
 
-// A provider that makes passwords does so once, and changes that of a database that exists if the Secret is lost.
+// A provider that makes passwords does so once, and changes that of a database that exists if the
+// Secret is lost.
 func TestPasswords(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {

@@ -15,8 +15,8 @@ type Discoverer interface {
 	ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// Served returns those of the group version's kinds that the API server serves. A Crossplane v1 cluster need not have the
-// namespaced ones.
+// Served returns those of the group version's kinds that the API server serves. A Crossplane v1
+// cluster need not have the namespaced ones.
 func Served(d Discoverer, gv schema.GroupVersion) ([]schema.GroupVersionKind, error) {
 	l, err := d.ServerResourcesForGroupVersion(gv.String())
 	if apierrors.IsNotFound(err) {

@@ -22,7 +22,8 @@ const (
 	// maxConcurrentReconciles of each kind.
 	maxConcurrentReconciles = 10
 
-	// unreadyPollInterval is how often to look at what is still being created, if that is more often than the poll interval.
+	// unreadyPollInterval is how often to look at what is still being created, if that is more
+	// often than the poll interval.
 	unreadyPollInterval = time.Second
 )
 
@@ -33,10 +34,12 @@ type Options struct {
 	Poll        time.Duration
 	Log         logging.Logger
 
-	// CreationGracePeriod is how long after a create to wait for what the cloud says it does not have. That holds up a delete too.
+	// CreationGracePeriod is how long after a create to wait for what the cloud says it does not
+	// have. That holds up a delete too.
 	CreationGracePeriod time.Duration
 
-	// Timeout is how long a call to the cloud may take; the default of crossplane-runtime if it is 0.
+	// Timeout is how long a call to the cloud may take; the default of crossplane-runtime if it is
+	// 0.
 	Timeout time.Duration
 
 	Modes Modes
@@ -73,12 +76,13 @@ func Setup(mgr ctrl.Manager, gvk schema.GroupVersionKind, o Options) error {
 	return nil
 }
 
-// newReconciler returns the managed reconciler of the kind. Its connection publishers are the defaults, for either scope:
-// crossplane-runtime v2.3 has no option for others.
+// newReconciler returns the managed reconciler of the kind. Its connection publishers are the
+// defaults, for either scope: crossplane-runtime v2.3 has no option for others.
 func newReconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, ownsName bool, rec event.Recorder, o Options) *managed.Reconciler {
 	mgr = heedless{mgr}
 
-	// Without initializers there is no external name until the cloud has chosen one. The default would be the object's name.
+	// Without initializers there is no external name until the cloud has chosen one. The default
+	// would be the object's name.
 	initializers := []managed.Initializer{}
 	if ownsName {
 		initializers = append(initializers, managed.NewNameAsExternalName(mgr.GetClient()))

@@ -28,7 +28,8 @@ import (
 	namespaced "github.com/crossplane-contrib/velero-plugin-for-crossplane/test/cloud/apis/namespaced/v1alpha1"
 )
 
-// A database is created once, becomes ready, publishes how to connect to it, and is deleted with its object. In either scope.
+// A database is created once, becomes ready, publishes how to connect to it, and is deleted with
+// its object. In either scope.
 func TestReconcileDatabase(t *testing.T) {
 	cases := map[string]struct {
 		reason string

@@ -1,4 +1,5 @@
-// Package crds holds the CustomResourceDefinitions of the provider's kinds. They are generated; see package apis.
+// Package crds holds the CustomResourceDefinitions of the provider's kinds. They are generated; see
+// package apis.
 package crds
 
 import (

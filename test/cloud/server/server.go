@@ -1,4 +1,5 @@
-// Package server is a small cloud: resources to create and lose, and a journal of every call that outlives whoever called.
+// Package server is a small cloud: resources to create and lose, and a journal of every call that
+// outlives whoever called.
 package server
 
 import (
@@ -34,7 +35,8 @@ type Server struct {
 // An Option configures a Server.
 type Option func(*Server)
 
-// WithDatabaseDelay sets how long a database takes to become available. By default it is available at once.
+// WithDatabaseDelay sets how long a database takes to become available. By default it is available
+// at once.
 func WithDatabaseDelay(d time.Duration) Option {
 	return func(s *Server) { s.databaseDelay = d }
 }
@@ -44,7 +46,8 @@ func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.now = now }
 }
 
-// New returns a cloud that keeps everything in the directory, and has everything that was kept there before. Faults are not kept.
+// New returns a cloud that keeps everything in the directory, and has everything that was kept
+// there before. Faults are not kept.
 func New(dir string, o ...Option) (*Server, error) {
 	s := &Server{mux: http.NewServeMux(), now: time.Now, release: make(chan struct{}), lingering: map[key]api.Caller{}}
 	for _, fn := range o {
@@ -176,7 +179,8 @@ func (s *Server) do(c call, success int) (api.Resource, error) {
 	return seen(after, now), nil
 }
 
-// decide what a call does, without doing it: what the resource is afterwards, or why the call is refused.
+// decide what a call does, without doing it: what the resource is afterwards, or why the call is
+// refused.
 func (s *Server) decide(c call, now time.Time) (api.Resource, error) {
 	if c.fault.Status != 0 {
 		return api.Resource{}, refuse(c.fault.Status, "a fault was asked for")
@@ -225,7 +229,8 @@ func (s *Server) decideCreate(c call, now time.Time) (api.Resource, error) {
 	return r, nil
 }
 
-// seen is what a caller sees of a resource: how to connect to it is not known before it is available.
+// seen is what a caller sees of a resource: how to connect to it is not known before it is
+// available.
 func seen(r api.Resource, now time.Time) api.Resource {
 	r.State = api.Available
 

@@ -224,7 +224,8 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A stalled call is done and written down, and answered when it is released, or never if its caller does not wait.
+// A stalled call is done and written down, and answered when it is released, or never if its caller
+// does not wait.
 func TestStall(t *testing.T) {
 	c, _ := start(t, t.TempDir())
 	caller := api.Caller{ManagedBy: "cloud.example.org/v1alpha1, Network, slow, 1"}

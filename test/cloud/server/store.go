@@ -40,7 +40,8 @@ type store struct {
 	entries   []api.Entry
 	resources map[key]api.Resource
 
-	// Few callers make nearly all the calls, so their entries share the strings of the first one read or written.
+	// Few callers make nearly all the calls, so their entries share the strings of the first one
+	// read or written.
 	callers map[api.Caller]api.Caller
 	ids     map[key]key
 }
@@ -59,7 +60,8 @@ func openStore(dir string) (*store, error) {
 
 	s := &store{resources: map[key]api.Resource{}, callers: map[api.Caller]api.Caller{}, ids: map[key]key{}}
 
-	// A cloud that is killed while it writes leaves part of a line. Nobody was told of that call, so it never happened.
+	// A cloud that is killed while it writes leaves part of a line. Nobody was told of that call,
+	// so it never happened.
 	whole := b[:bytes.LastIndexByte(b, '\n')+1]
 	for d := json.NewDecoder(bytes.NewReader(whole)); ; {
 		rec := record{}
@@ -103,7 +105,8 @@ func (s *store) write(rec record) error {
 	return nil
 }
 
-// apply a record to what is in memory. This is the only place where a resource changes, at a call and at a restart alike.
+// apply a record to what is in memory. This is the only place where a resource changes, at a call
+// and at a restart alike.
 func (s *store) apply(rec record) {
 	k := s.share(&rec.Entry)
 	s.entries = append(s.entries, rec.Entry)

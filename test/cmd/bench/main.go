@@ -1,4 +1,5 @@
-// Command bench measures on the real stack what the plugin costs, and what it may cost. What it has measured it keeps, so that it goes on where it was stopped.
+// Command bench measures on the real stack what the plugin costs, and what it may cost. What it has
+// measured it keeps, so that it goes on where it was stopped.
 package main
 
 import (

@@ -17,7 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/stack/build"
 )
 
-// run measures, prints the figures and, if there are targets for the sizes, writes them into the documentation. There are none for upjet's managed resources.
+// run measures, prints the figures and, if there are targets for the sizes, writes them into the
+// documentation. There are none for upjet's managed resources.
 func run(ctx context.Context, s bench.Sizes, only []string, upjet string, keep bool) (err error) {
 	if err := s.Check(); err != nil {
 		return err

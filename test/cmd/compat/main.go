@@ -1,5 +1,6 @@
-// Command compat loses and restores a cluster with each combination of versions of Velero, Crossplane and Kubernetes, on the real stack. What it has found
-// it keeps, so that it goes on where it was stopped.
+// Command compat loses and restores a cluster with each combination of versions of Velero,
+// Crossplane and Kubernetes, on the real stack. What it has found it keeps, so that it goes on
+// where it was stopped.
 package main
 
 import (
@@ -37,7 +38,8 @@ func main() {
 	}
 }
 
-// run runs the cells and the pairs and writes their tables. It fails if one of them is not as it should be.
+// run runs the cells and the pairs and writes their tables. It fails if one of them is not as it
+// should be.
 func run(ctx context.Context, only []string, missing bool) error {
 	root, err := build.Root()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command demo shows what a restore does to Crossplane's composite resources, with Velero alone and with the plugin, on the real stack: it loses a
-// cluster for good and restores its backup into another.
+// Command demo shows what a restore does to Crossplane's composite resources, with Velero alone and
+// with the plugin, on the real stack: it loses a cluster for good and restores its backup into
+// another.
 package main
 
 import (

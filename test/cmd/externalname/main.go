@@ -1,5 +1,6 @@
-// Command externalname makes the table of the kinds of which the plugin knows how their external-name follows from status.atProvider.id, or checks that it is
-// up to date. It reads it from checkouts of providers, or their git folders, and needs no network.
+// Command externalname makes the table of the kinds of which the plugin knows how their
+// external-name follows from status.atProvider.id, or checks that it is up to date. It reads it
+// from checkouts of providers, or their git folders, and needs no network.
 package main
 
 import (

@@ -22,8 +22,9 @@ type Artifact struct {
 // A Set maps the names of programs to what was built.
 type Set map[string]Artifact
 
-// Ensure returns the named programs (if none is named, all that are not built on demand only), building those that are not in the cache. It tells what it does
-// on out. It fails for a name that it does not know, or with the go command's last words if a program does not build.
+// Ensure returns the named programs (if none is named, all that are not built on demand only),
+// building those that are not in the cache. It tells what it does on out. It fails for a name that
+// it does not know, or with the go command's last words if a program does not build.
 func Ensure(ctx context.Context, out io.Writer, wanted ...string) (Set, error) {
 	if len(wanted) == 0 {
 		wanted = names(func(r Recipe) bool { return !r.OnDemand })
@@ -58,7 +59,8 @@ type builder struct {
 	set   Set
 }
 
-// alone does something while nobody else does what has the same lock, and says so if it has to wait.
+// alone does something while nobody else does what has the same lock, and says so if it has to
+// wait.
 func (b *builder) alone(name string, do func() error) error {
 	unlock, err := lock(filepath.Join(b.cache, name), func() { b.say("waiting for another process that builds") })
 	if err != nil {
@@ -69,7 +71,8 @@ func (b *builder) alone(name string, do func() error) error {
 	return do()
 }
 
-// missing returns the recipes of those named that are not in the cache, and puts the others into the set.
+// missing returns the recipes of those named that are not in the cache, and puts the others into
+// the set.
 func (b *builder) missing(names []string) []Recipe {
 	var missing []Recipe
 	for _, r := range recipes() {
@@ -87,7 +90,8 @@ func (b *builder) missing(names []string) []Recipe {
 	return missing
 }
 
-// remote builds what is missing one after the other, since each build takes all cores, and fetches the modules of the next meanwhile.
+// remote builds what is missing one after the other, since each build takes all cores, and fetches
+// the modules of the next meanwhile.
 func (b *builder) remote(ctx context.Context, missing []Recipe, of int) error {
 	if len(missing) == 0 {
 		return nil

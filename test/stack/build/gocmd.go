@@ -28,7 +28,8 @@ type modFile struct {
 	}
 }
 
-// fetch writes the wrapper module of a recipe and brings every module that its program is built from.
+// fetch writes the wrapper module of a recipe and brings every module that its program is built
+// from.
 func (b *builder) fetch(ctx context.Context, r Recipe) error {
 	dir := b.wrapper(r)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -94,7 +95,8 @@ func wrapperMod(r Recipe, mod modFile) string {
 	return s.String()
 }
 
-// build makes the program and its assets in a directory of their own and moves them into place whole.
+// build makes the program and its assets in a directory of their own and moves them into place
+// whole.
 func (b *builder) build(ctx context.Context, r Recipe) error {
 	tmp, err := os.MkdirTemp(b.cache, "building-")
 	if err != nil {
@@ -135,7 +137,8 @@ func (b *builder) wrapper(r Recipe) string {
 	return filepath.Join(b.cache, "wrapper", r.Name+"-"+r.Version)
 }
 
-// run runs the go command for a recipe and returns what it printed on stdout. Its error ends with the last of what it said on stderr.
+// run runs the go command for a recipe and returns what it printed on stdout. Its error ends with
+// the last of what it said on stderr.
 func (b *builder) run(ctx context.Context, r Recipe, dir string, args ...string) ([]byte, error) {
 	env := append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
 

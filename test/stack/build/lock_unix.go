@@ -9,7 +9,8 @@ import (
 	"syscall"
 )
 
-// lock keeps two builds from writing one cache at a time. It calls the function if it has to wait for another. The lock goes with the process.
+// lock keeps two builds from writing one cache at a time. It calls the function if it has to wait
+// for another. The lock goes with the process.
 func lock(path string, waits func()) (func(), error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -20,7 +20,8 @@ const (
 	CrossplaneV2 = "v2.3.4"
 	CrossplaneV1 = "v1.20.11"
 
-	// CrossplaneV20 and CrossplaneV24 are neighbours of CrossplaneV2 that collect garbage in other ways: in the background, and never what they don't control.
+	// CrossplaneV20 and CrossplaneV24 are neighbours of CrossplaneV2 that collect garbage in other
+	// ways: in the background, and never what they don't control.
 	CrossplaneV20 = "v2.0.4"
 	CrossplaneV24 = "v2.4.2"
 	// The minors between them.
@@ -35,16 +36,19 @@ type Recipe struct {
 	Name    string
 	Module  string
 	Version string
-	// As is the path that the module's own go.mod gives it, if that is not the one that it is published under.
+	// As is the path that the module's own go.mod gives it, if that is not the one that it is
+	// published under.
 	As string `json:",omitempty"`
 	// Package is relative to the module's root; "" is the root itself.
 	Package string
-	// Replaces are "old => new version" lines for the wrapper module. A module's own replaces do not count when it is a dependency.
+	// Replaces are "old => new version" lines for the wrapper module. A module's own replaces do
+	// not count when it is a dependency.
 	Replaces []string
-	// Staging also replaces every module that the module's own go.mod replaces by a folder ./staging/..., by its published
-	// version (kubernetes v1.N.P is k8s.io/X v0.N.P).
+	// Staging also replaces every module that the module's own go.mod replaces by a folder
+	// ./staging/..., by its published version (kubernetes v1.N.P is k8s.io/X v0.N.P).
 	Staging bool
-	// Stubs maps modules that the program does not need here to the files of what stands in for them.
+	// Stubs maps modules that the program does not need here to the files of what stands in for
+	// them.
 	Stubs map[string]map[string]string `json:",omitempty"`
 	// Ldflags are the -X settings.
 	Ldflags []string
@@ -56,8 +60,8 @@ type Recipe struct {
 	OnDemand bool `json:"-"`
 }
 
-// A metrics address that each process takes for itself can't be shared by two clusters, and Velero, provider-nop, provider-helm and Crossplane's
-// RBAC manager have no flag for it.
+// A metrics address that each process takes for itself can't be shared by two clusters, and Velero,
+// provider-nop, provider-helm and Crossplane's RBAC manager have no flag for it.
 const noMetrics = "sigs.k8s.io/controller-runtime/pkg/metrics/server.DefaultBindAddress=0"
 
 func recipes() []Recipe {
@@ -120,7 +124,8 @@ func onDemand(list ...Recipe) []Recipe {
 	return list
 }
 
-// kubernetes is a program of Kubernetes, with what tells its version apart from others behind its name.
+// kubernetes is a program of Kubernetes, with what tells its version apart from others behind its
+// name.
 func kubernetes(program, suffix, version string) Recipe {
 	return Recipe{
 		Name: program + suffix, Module: "k8s.io/kubernetes", Version: version, Package: "cmd/" + program, Staging: true,
@@ -128,7 +133,8 @@ func kubernetes(program, suffix, version string) Recipe {
 	}
 }
 
-// Version is that of a program which is built from a module of others; "" if there is none of that name.
+// Version is that of a program which is built from a module of others; "" if there is none of that
+// name.
 func Version(name string) string {
 	for _, r := range recipes() {
 		if r.Name == name {
@@ -139,8 +145,8 @@ func Version(name string) string {
 	return ""
 }
 
-// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder. The module proxy does not serve every patch of that, nor of
-// crossplane-runtime.
+// crossplane is Crossplane since its APIs are a module of their own, which it replaces by a folder.
+// The module proxy does not serve every patch of that, nor of crossplane-runtime.
 func crossplane(name, version, apis string, replaces ...string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
@@ -149,7 +155,8 @@ func crossplane(name, version, apis string, replaces ...string) Recipe {
 	}
 }
 
-// olderCrossplane is Crossplane from when its version was still in a package of its own and its APIs were no module.
+// olderCrossplane is Crossplane from when its version was still in a package of its own and its
+// APIs were no module.
 func olderCrossplane(name, version string) Recipe {
 	return Recipe{
 		Name: name, Module: "github.com/crossplane/crossplane/v2", Version: version, Package: "cmd/crossplane", Assets: "cluster/crds",
@@ -229,7 +236,8 @@ func (r Recipe) key() string {
 	return r.Version + "-" + hex.EncodeToString(sum[:4])
 }
 
-// stagingReplaces turns the replaces of Kubernetes' own go.mod by folders into replaces by published versions.
+// stagingReplaces turns the replaces of Kubernetes' own go.mod by folders into replaces by
+// published versions.
 func stagingReplaces(replaced []string, version string) []string {
 	published := "v0" + strings.TrimPrefix(version, "v1")
 	var lines []string

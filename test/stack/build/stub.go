@@ -9,7 +9,8 @@ import (
 	"slices"
 )
 
-// gosdk has what provider-kubernetes calls to log in to Nebius, a cloud that no test has. Not every module proxy serves the real one.
+// gosdk has what provider-kubernetes calls to log in to Nebius, a cloud that no test has. Not every
+// module proxy serves the real one.
 var gosdk = map[string]string{ //nolint:gochecknoglobals // It is constant.
 	"go.mod": "module github.com/nebius/gosdk\n\ngo 1.24\n",
 	"gosdk.go": `package gosdk

@@ -1,5 +1,6 @@
-// Package cloud is a Terraform provider of the small cloud in test/cloud, on the plugin SDK and, for one kind, on the plugin framework.
-// It has a client of its own: the cloud's module needs a newer crossplane-runtime than upjet can be compiled with.
+// Package cloud is a Terraform provider of the small cloud in test/cloud, on the plugin SDK and,
+// for one kind, on the plugin framework. It has a client of its own: the cloud's module needs a
+// newer crossplane-runtime than upjet can be compiled with.
 package cloud
 
 import (

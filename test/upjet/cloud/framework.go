@@ -17,7 +17,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// NewFramework returns the Terraform provider that is written with the plugin framework. Its resources call the cloud with the client.
+// NewFramework returns the Terraform provider that is written with the plugin framework. Its
+// resources call the cloud with the client.
 func NewFramework(c *Client) *Framework { return &Framework{client: c} }
 
 // A Framework is a provider.Provider.
@@ -46,8 +47,8 @@ func (f *Framework) Resources(context.Context) []func() fw.Resource {
 	return []func() fw.Resource{func() fw.Resource { return &record{} }}
 }
 
-// A record is a resource whose ID the cloud chooses, and whose identity, which Terraform keeps beside its state, is another at each read: Terraform calls
-// that an unexpected identity change.
+// A record is a resource whose ID the cloud chooses, and whose identity, which Terraform keeps
+// beside its state, is another at each read: Terraform calls that an unexpected identity change.
 type record struct {
 	client *Client
 }

@@ -19,7 +19,8 @@ type kind struct {
 	state func(resource) map[string]any
 	// chosen is the cloud's ID of a resource whose creator chooses it.
 	chosen func(*schema.ResourceData) string
-	// id is Terraform's ID for the cloud's, and cloudID the other way; they are the same if these are nil.
+	// id is Terraform's ID for the cloud's, and cloudID the other way; they are the same if these
+	// are nil.
 	id      func(*schema.ResourceData, string) string
 	cloudID func(string) string
 	// elsewhere says that the resource is not where Terraform remembers it to be.

@@ -59,7 +59,8 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// What Terraform has of a resource after it was created, and whether it finds it again by what it has.
+// What Terraform has of a resource after it was created, and whether it finds it again by what it
+// has.
 func TestCreateAndRead(t *testing.T) {
 	cases := map[string]struct {
 		reason   string

@@ -129,7 +129,8 @@ func subnet() kind {
 	}
 }
 
-// cluster is found only by who knows the zone that it was created in, which its creator does not choose.
+// cluster is found only by who knows the zone that it was created in, which its creator does not
+// choose.
 func cluster() kind {
 	return kind{
 		cloud: networks,

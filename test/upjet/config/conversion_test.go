@@ -14,7 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/config"
 )
 
-// A volume is the same in both of its versions, with what the cloud has said of it, and what is written on it.
+// A volume is the same in both of its versions, with what the cloud has said of it, and what is
+// written on it.
 func TestConversion(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := namespaced.AddToScheme(s); err != nil {

@@ -1,4 +1,5 @@
-// Package config says how upjet makes a Crossplane provider of the Terraform provider in package cloud.
+// Package config says how upjet makes a Crossplane provider of the Terraform provider in package
+// cloud.
 package config
 
 import (
@@ -55,7 +56,8 @@ func kinds() map[string]kind {
 	}
 }
 
-// child is the external-name of a resource whose ID is that of its parent, a slash, and what the cloud has chosen.
+// child is the external-name of a resource whose ID is that of its parent, a slash, and what the
+// cloud has chosen.
 func child(parent string) config.ExternalName {
 	name := config.IdentifierFromProvider
 	name.GetIDFn = func(_ context.Context, externalName string, parameters, _ map[string]any) (string, error) {
@@ -79,7 +81,8 @@ func child(parent string) config.ExternalName {
 	return name
 }
 
-// misread is an external-name of which the wrong ID is made: the one with which Terraform would import the resource, and not the one that it has then.
+// misread is an external-name of which the wrong ID is made: the one with which Terraform would
+// import the resource, and not the one that it has then.
 func misread() config.ExternalName {
 	name := config.IdentifierFromProvider
 	name.GetIDFn = func(_ context.Context, externalName string, _, _ map[string]any) (string, error) {

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What upjet makes of an external-name, and which external-name it takes from the ID that Terraform has.
+// What upjet makes of an external-name, and which external-name it takes from the ID that Terraform
+// has.
 func TestExternalNames(t *testing.T) {
 	const made = "net-1"
 

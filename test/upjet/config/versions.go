@@ -5,8 +5,9 @@ import (
 	"github.com/crossplane/upjet/v2/pkg/config/conversion"
 )
 
-// A volume has two versions. What is its range in the former is its cidr, as Terraform calls it, in the one that its controller reconciles. It is stored in
-// the former until a CRD says otherwise, as upjet's providers do until no cluster has a provider that does not know the latter.
+// A volume has two versions. What is its range in the former is its cidr, as Terraform calls it, in
+// the one that its controller reconciles. It is stored in the former until a CRD says otherwise, as
+// upjet's providers do until no cluster has a provider that does not know the latter.
 const (
 	volume = "cloud_volume"
 

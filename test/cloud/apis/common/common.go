@@ -1,5 +1,5 @@
-// Package common holds what the cluster-scoped and the namespaced kinds have in common: the settings and the observations of
-// a resource, and what they are to the cloud.
+// Package common holds what the cluster-scoped and the namespaced kinds have in common: the
+// settings and the observations of a resource, and what they are to the cloud.
 // +kubebuilder:object:generate=true
 package common
 
@@ -41,8 +41,8 @@ type DatabaseParameters struct {
 	// +optional
 	SizeGB int `json:"sizeGB,omitempty"`
 
-	// PasswordSecretRef names the key of a Secret that has the password of the database. Where there is none the provider makes one, as upjet's does.
-	// +optional
+	// PasswordSecretRef names the key of a Secret that has the password of the database. Where
+	// there is none the provider makes one, as upjet's does. +optional
 	PasswordSecretRef *SecretKey `json:"passwordSecretRef,omitempty"`
 }
 

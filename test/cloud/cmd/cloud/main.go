@@ -1,4 +1,5 @@
-// The cloud command serves a small cloud over HTTP, and keeps it in a directory. See package server.
+// The cloud command serves a small cloud over HTTP, and keeps it in a directory. See package
+// server.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// The provider command is a Crossplane provider for the cloud in package server, as a plain process.
+// The provider command is a Crossplane provider for the cloud in package server, as a plain
+// process.
 package main
 
 import (
@@ -31,7 +32,8 @@ const (
 	// crdInterval is how often to look for CRDs that are not served yet.
 	crdInterval = time.Second
 
-	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the provider.
+	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the
+	// provider.
 	qps   = 200
 	burst = 400
 )
@@ -129,7 +131,8 @@ func run(ctx context.Context, cloudURL, scopes string, o controller.Options) err
 	return nil
 }
 
-// waitForKinds waits until the API server serves every kind of a scope, and returns all that it serves by then.
+// waitForKinds waits until the API server serves every kind of a scope, and returns all that it
+// serves by then.
 func waitForKinds(ctx context.Context, cfg *rest.Config, gvs []schema.GroupVersion, log logging.Logger) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {

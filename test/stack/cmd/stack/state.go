@@ -37,8 +37,9 @@ func lockFile(dir string) string    { return filepath.Join(dir, "lock") }
 
 var errRunning = errors.New("it is running")
 
-// own makes this process the owner of a stack: it holds the lock until it ends, and its process ID is in the lock's file. So a process ID
-// is only trusted while somebody holds the lock, and can't be that of another process which came later.
+// own makes this process the owner of a stack: it holds the lock until it ends, and its process ID
+// is in the lock's file. So a process ID is only trusted while somebody holds the lock, and can't
+// be that of another process which came later.
 func own(dir string) (release func(), err error) {
 	f, err := lock(dir)
 	if err != nil {

@@ -42,7 +42,8 @@ func foreground(ctx context.Context, dir string, s settings) error {
 	return errors.Join(err, host.Close(), os.RemoveAll(runDir(dir)), os.RemoveAll(summaryFile(dir)))
 }
 
-// serve starts the clusters one after the other, writes down how to use them, and watches over them.
+// serve starts the clusters one after the other, writes down how to use them, and watches over
+// them.
 func serve(ctx context.Context, dir string, host *stack.Host, options []stack.Options) error {
 	var clusters []*stack.Cluster
 	for _, o := range options {
@@ -88,8 +89,8 @@ func summary(host *stack.Host, clusters []*stack.Cluster) string {
 	return b.String()
 }
 
-// background runs the same command again as a process of its own, in the foreground of a session that nobody is in, and waits until the
-// stack is ready.
+// background runs the same command again as a process of its own, in the foreground of a session
+// that nobody is in, and waits until the stack is ready.
 func background(ctx context.Context, dir string, args []string) error {
 	pid, err := owner(dir)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 func init() {
-	// Register the types with the Scheme so the components can map objects to GroupVersionKinds and back
+	// Register the types with the Scheme so the components can map objects to GroupVersionKinds and
+	// back
 	AddToSchemes = append(AddToSchemes,
 		v1beta1.SchemeBuilder.AddToScheme,
 		v1beta2.SchemeBuilder.AddToScheme,

@@ -1,4 +1,5 @@
-// The generate command writes what upjet makes of package config: the kinds, their controllers and their CRDs.
+// The generate command writes what upjet makes of package config: the kinds, their controllers and
+// their CRDs.
 package main
 
 import (
@@ -27,7 +28,8 @@ func main() {
 	}
 }
 
-// run the pipeline, which panics if it fails, and remove what it needs or makes and nobody else reads.
+// run the pipeline, which panics if it fails, and remove what it needs or makes and nobody else
+// reads.
 func run(ctx context.Context, root string) (err error) {
 	root, err = filepath.Abs(root)
 	if err != nil {
@@ -56,7 +58,8 @@ func run(ctx context.Context, root string) (err error) {
 	if err := os.WriteFile(filepath.Join(hack, "boilerplate.go.txt"), nil, 0o644); err != nil {
 		return fmt.Errorf("cannot write the header: %w", err)
 	}
-	// Upjet does not write a version that it has written before. What differs now has another, and the rest is written anew.
+	// Upjet does not write a version that it has written before. What differs now has another, and
+	// the rest is written anew.
 	cluster, namespaced := config.Before(ctx)
 	pipeline.Run(cluster, namespaced, root)
 	pipeline.Run(config.Cluster(ctx), config.Namespaced(ctx), root)
@@ -68,7 +71,8 @@ func run(ctx context.Context, root string) (err error) {
 	)
 }
 
-// methods writes the methods of the kinds, without which what upjet has written to convert them can't be compiled, and they can't be told.
+// methods writes the methods of the kinds, without which what upjet has written to convert them
+// can't be compiled, and they can't be told.
 func methods(ctx context.Context, root string) (err error) {
 	spokes, err := filepath.Glob(filepath.Join(root, "apis", "*", "*", "*", "zz_generated.conversion_spokes.go"))
 	if err != nil {
@@ -97,7 +101,8 @@ const conversion = `  conversion:
       conversionReviewVersions: [v1]
 `
 
-// convert adds it to the CRDs that have two versions, which upjet's providers do when they make their packages.
+// convert adds it to the CRDs that have two versions, which upjet's providers do when they make
+// their packages.
 func convert(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {

@@ -1,4 +1,5 @@
-// The provider command is what upjet makes of the Terraform provider in package cloud, as a plain process.
+// The provider command is what upjet makes of the Terraform provider in package cloud, as a plain
+// process.
 package main
 
 import (
@@ -39,7 +40,8 @@ const (
 	// reconcileRate is of all kinds together, and how many of one kind are reconciled at a time.
 	reconcileRate = 100
 
-	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the provider.
+	// The client-go defaults of 5 and 10 would make a test of a few hundred resources wait for the
+	// provider.
 	qps   = 200
 	burst = 400
 )
@@ -63,7 +65,8 @@ func main() {
 	}
 }
 
-// run the provider until the context is done. The controller of a kind starts when its CRD is there.
+// run the provider until the context is done. The controller of a kind starts when its CRD is
+// there.
 func run(ctx context.Context, cloudURL, clusterName string, poll time.Duration, webhookPort int, log logging.Logger) error {
 	if cloudURL == "" {
 		return errors.New("cannot start the provider: it needs a cloud; set --cloud-url")

@@ -16,7 +16,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/test/upjet/cloud"
 )
 
-// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that is.
+// setUp returns what makes a Terraform provider for one managed resource, whose calls say who that
+// is.
 func setUp(cloudURL, clusterName string) terraform.SetupFn {
 	return func(ctx context.Context, kube client.Client, mg xpresource.Managed) (terraform.Setup, error) {
 		gvk, err := kube.GroupVersionKindFor(mg)
@@ -47,7 +48,8 @@ func setUp(cloudURL, clusterName string) terraform.SetupFn {
 	}
 }
 
-// token returns with what to call the cloud for a managed resource, from the JSON that its ProviderConfig names, as the providers do that upjet has made.
+// token returns with what to call the cloud for a managed resource, from the JSON that its
+// ProviderConfig names, as the providers do that upjet has made.
 func token(ctx context.Context, kube client.Client, mg xpresource.Managed) (string, error) {
 	source, selectors, err := credentials(ctx, kube, mg)
 	if err != nil {
@@ -73,7 +75,8 @@ func token(ctx context.Context, kube client.Client, mg xpresource.Managed) (stri
 	return found.Token, nil
 }
 
-// credentials returns where the ProviderConfig of a managed resource says that the credentials are, once it is written down that it is used.
+// credentials returns where the ProviderConfig of a managed resource says that the credentials are,
+// once it is written down that it is used.
 func credentials(ctx context.Context, kube client.Client, mg xpresource.Managed) (xpv1.CredentialsSource, xpv1.CommonCredentialSelectors, error) {
 	switch mg := mg.(type) {
 	case xpresource.LegacyManaged:
@@ -103,7 +106,8 @@ func credentials(ctx context.Context, kube client.Client, mg xpresource.Managed)
 	}
 }
 
-// configOf returns what the ProviderConfig says that a managed resource in a namespace names. One in a namespace names Secrets of that namespace only.
+// configOf returns what the ProviderConfig says that a managed resource in a namespace names. One
+// in a namespace names Secrets of that namespace only.
 func configOf(ctx context.Context, kube client.Client, ref xpv1.ProviderConfigReference, namespace string) (namespacedv1beta1.ProviderConfigSpec, error) {
 	if ref.Kind == "ClusterProviderConfig" {
 		pc := &namespacedv1beta1.ClusterProviderConfig{}

@@ -22,9 +22,8 @@ type BucketStatus struct {
 	AtProvider common.Observation `json:"atProvider,omitempty"`
 }
 
-// A Bucket is a place for objects. Its external name is the name of the bucket, and by default the name of this object.
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
+// A Bucket is a place for objects. Its external name is the name of the bucket, and by default the
+// name of this object. +kubebuilder:object:root=true +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,managed,cloud}
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"

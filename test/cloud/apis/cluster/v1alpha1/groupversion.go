@@ -1,8 +1,6 @@
-// Package v1alpha1 holds the kinds that are cluster-scoped, as in Crossplane v1: they have a deletion policy, and
-// write their connection secret to any namespace.
-// +kubebuilder:object:generate=true
-// +groupName=cloud.example.org
-// +versionName=v1alpha1
+// Package v1alpha1 holds the kinds that are cluster-scoped, as in Crossplane v1: they have a
+// deletion policy, and write their connection secret to any namespace.
+// +kubebuilder:object:generate=true +groupName=cloud.example.org +versionName=v1alpha1
 package v1alpha1
 
 import (

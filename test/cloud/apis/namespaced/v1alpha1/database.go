@@ -22,9 +22,8 @@ type DatabaseStatus struct {
 	AtProvider common.DatabaseObservation `json:"atProvider,omitempty"`
 }
 
-// A Database is a database that takes a while to become available. The cloud makes up its external name, and gives it an endpoint, a
-// username and a password.
-// +kubebuilder:object:root=true
+// A Database is a database that takes a while to become available. The cloud makes up its external
+// name, and gives it an endpoint, a username and a password. +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,cloud}
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"

@@ -1,8 +1,6 @@
-// Package v1alpha1 holds the kinds that are namespaced, as in Crossplane v2: they write their connection secret
-// to their own namespace.
-// +kubebuilder:object:generate=true
-// +groupName=cloud.m.example.org
-// +versionName=v1alpha1
+// Package v1alpha1 holds the kinds that are namespaced, as in Crossplane v2: they write their
+// connection secret to their own namespace. +kubebuilder:object:generate=true
+// +groupName=cloud.m.example.org +versionName=v1alpha1
 package v1alpha1
 
 import (

@@ -23,8 +23,7 @@ type NetworkStatus struct {
 }
 
 // A Network is a range of addresses. The cloud makes up its external name.
-// +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
+// +kubebuilder:object:root=true +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,cloud}
 // +kubebuilder:printcolumn:name="READY",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status"
 // +kubebuilder:printcolumn:name="SYNCED",type="string",JSONPath=".status.conditions[?(@.type=='Synced')].status"

@@ -1,6 +1,5 @@
-// Package v1beta1 has the kinds with which the provider is configured. They are as those of providers that upjet has made.
-// +kubebuilder:object:generate=true
-// +groupName=upjet.example.org
+// Package v1beta1 has the kinds with which the provider is configured. They are as those of
+// providers that upjet has made. +kubebuilder:object:generate=true +groupName=upjet.example.org
 // +versionName=v1beta1
 package v1beta1
 

@@ -51,7 +51,8 @@ type ProviderConfigList struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,provider,upjet}
 
-// A ClusterProviderConfig configures the provider for the managed resources of any namespace that name it.
+// A ClusterProviderConfig configures the provider for the managed resources of any namespace that
+// name it.
 type ClusterProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -73,7 +74,8 @@ type ClusterProviderConfigList struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,upjet}
 
-// A ProviderConfigUsage says that a managed resource uses a ProviderConfig or a ClusterProviderConfig.
+// A ProviderConfigUsage says that a managed resource uses a ProviderConfig or a
+// ClusterProviderConfig.
 type ProviderConfigUsage struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -62,7 +62,10 @@ type RecordStatus struct {
 type Record struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// +kubebuilder:validation:XValidation:rule="!('*' in self.managementPolicies || 'Create' in self.managementPolicies || 'Update' in self.managementPolicies) || has(self.forProvider.zone) || (has(self.initProvider) && has(self.initProvider.zone))",message="spec.forProvider.zone is a required parameter"
+	// +kubebuilder:validation:XValidation:rule="!('*' in self.managementPolicies || 'Create' in
+	// self.managementPolicies || 'Update' in self.managementPolicies) || has(self.forProvider.zone)
+	// || (has(self.initProvider) && has(self.initProvider.zone))",message="spec.forProvider.zone is
+	// a required parameter"
 	Spec   RecordSpec   `json:"spec"`
 	Status RecordStatus `json:"status,omitempty"`
 }

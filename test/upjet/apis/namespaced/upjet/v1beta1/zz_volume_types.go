@@ -64,7 +64,10 @@ type VolumeStatus struct {
 type Volume struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// +kubebuilder:validation:XValidation:rule="!('*' in self.managementPolicies || 'Create' in self.managementPolicies || 'Update' in self.managementPolicies) || has(self.forProvider.range) || (has(self.initProvider) && has(self.initProvider.range))",message="spec.forProvider.range is a required parameter"
+	// +kubebuilder:validation:XValidation:rule="!('*' in self.managementPolicies || 'Create' in
+	// self.managementPolicies || 'Update' in self.managementPolicies) ||
+	// has(self.forProvider.range) || (has(self.initProvider) &&
+	// has(self.initProvider.range))",message="spec.forProvider.range is a required parameter"
 	Spec   VolumeSpec   `json:"spec"`
 	Status VolumeStatus `json:"status,omitempty"`
 }
