@@ -177,7 +177,7 @@ func TestInspectIsLinear(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var out, stderr bytes.Buffer
-		code := hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(rehearse))
+		code := hooks.Run(t.Context(), []string{"inspect", "-"}, hooks.Streams{In: bytes.NewReader(backup), Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
 		runtime.ReadMemStats(&after)
 		if code != hooks.ExitProblems {
 			t.Fatalf("it ended with %d: %s", code, stderr.String())

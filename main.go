@@ -33,11 +33,11 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithDryRunner(rehearse), hooks.WithVersion(version()))
+	return hooks.Run(ctx, os.Args[1:], hooks.System(), hooks.WithDryRunner(dryRun), hooks.WithVersion(version()))
 }
 
-// rehearse rehearses a restore into the cluster, or into an empty one if that is nil.
-func rehearse(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
+// dryRun dry-runs a restore into the cluster, or into an empty one if that is nil.
+func dryRun(ctx context.Context, b *archive.Backup, c *live.Cluster, restore *velerov1.Restore, tell func(report.ItemResult)) error {
 	if c == nil {
 		return restoreitem.DryRun(ctx, b, nil, restore, tell)
 	}

@@ -25,7 +25,7 @@ func TestExampleBackups(t *testing.T) {
 				t.Errorf("everybody clones it, so it must be small; it is %v (%v)", info, err)
 			}
 			var out, stderr bytes.Buffer
-			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(rehearse))
+			code := hooks.Run(t.Context(), []string{"inspect", file, "-o", "json"}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun))
 			var r report.Report
 			if err := json.Unmarshal(out.Bytes(), &r); err != nil || code != hooks.ExitProblems {
 				t.Fatalf("it ended with %d: %v %s", code, err, stderr.String())
@@ -39,7 +39,7 @@ func TestExampleBackups(t *testing.T) {
 				t.Errorf("it shows neither order nor versions nor trees: %+v", r)
 			}
 			out.Reset()
-			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(rehearse)); code != hooks.ExitProblems || out.Len() == 0 {
+			if code := hooks.Run(t.Context(), []string{"inspect", file}, hooks.Streams{Out: &out, Err: &stderr}, hooks.WithDryRunner(dryRun)); code != hooks.ExitProblems || out.Len() == 0 {
 				t.Errorf("for a person it ended with %d", code)
 			}
 		})

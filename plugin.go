@@ -19,94 +19,139 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/restoreitem"
 )
 
-// collectAt is by how many per cent what this process has in memory may grow until what it needs no
-// more is collected, instead of Go's 100: it shares the memory of Velero's Pod, and mostly waits.
-const collectAt = 50
+// gcPercent lowers GOGC: the plugin shares the memory of Velero's Pod and is mostly idle.
+const gcPercent = 50
 
-// serve serves the actions to the Velero that started this process, until it stops it.
+// serve registers the actions and serves them until Velero stops this process:
+//
+//   - BackupItemAction tree adds what an item needs to the backup, and notes it on the item.
+//   - BackupItemAction discovery warns of API groups that Velero can't list.
+//   - ItemBlockAction block has Velero back up an XR's tree as one block.
+//   - RestoreItemAction 1-order has Velero restore first what an item needs.
+//   - RestoreItemAction 2-adopt writes owner references and holds. Its operation proves the
+//     adoption and lifts the holds.
 func serve() {
-	debug.SetGCPercent(collectAt)
-	// All actions of a backup or restore run in one process and share what they have asked the API
-	// server.
+	debug.SetGCPercent(gcPercent)
+	flags := pflag.CommandLine
+	a := newActions(modifiersOf(flags), restoreitem.NewVeleroFeatures(featuresOf(flags)))
+	server := framework.NewServer().
+		BindFlags(flags).
+		RegisterBackupItemActionV2("velero.crossplane.io/tree", a.tree).
+		RegisterBackupItemActionV2("velero.crossplane.io/discovery", a.discovery).
+		RegisterItemBlockAction("velero.crossplane.io/block", a.block)
+	for _, r := range restoreitem.Orders() {
+		server.RegisterRestoreItemActionV2(r.Name, a.order(r.Selector))
+	}
+	for _, r := range restoreitem.Adopts() {
+		server.RegisterRestoreItemActionV2(r.Name, a.adopt(r.Selector))
+	}
+	server.Serve()
+}
+
+// actions makes the actions of one backup or restore. Velero runs all of them in one process, so
+// they share the connection and what they have read from the API server.
+type actions struct {
+	connect   func() (*live.Cluster, error)
+	resolver  func() (*backupitem.Resolver, error)
+	readiness func() (*restoreitem.Readiness, error)
+	requested *restoreitem.RequestedItems
+	xrds      *restoreitem.XRDCheck
+	modifiers func() string
+	features  *restoreitem.VeleroFeatures
+	introduce sync.Once
+}
+
+func newActions(modifiers func() string, features *restoreitem.VeleroFeatures) *actions {
 	connect := sync.OnceValues(func() (*live.Cluster, error) { return live.Connect() })
-	links := sync.OnceValues(func() (*backupitem.Resolver, error) {
-		cluster, err := connect()
-		if err != nil {
-			return nil, err
-		}
 
-		return backupitem.NewResolver(cluster), nil
-	})
-	// The log of each backup and restore says once what handled it. That of 2-adopt would say it
-	// every ten seconds: Velero starts a process to ask after an operation, which makes no other
-	// action.
-	var once sync.Once
-	introduce := func(log logrus.FieldLogger) { once.Do(func() { log.Info(hooks.Name + " " + version()) }) }
-	asks := &restoreitem.RequestedItems{}
-	doom := restoreitem.NewXRDCheck(restoreitem.XRDReaderFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
-		cluster, err := connect()
-		if err != nil {
-			return nil, err
-		}
-
-		return cluster.Terminating(ctx, gk)
-	}))
-	ready := sync.OnceValues(func() (*restoreitem.Readiness, error) {
-		cluster, err := connect()
-		if err != nil {
-			return nil, err
-		}
-
-		return restoreitem.NewReadiness(cluster), nil
-	})
-	order := func(selector velero.ResourceSelector) common.HandlerInitializer {
-		return func(log logrus.FieldLogger) (any, error) {
-			introduce(log)
+	return &actions{
+		connect:   connect,
+		resolver:  with(connect, func(c *live.Cluster) *backupitem.Resolver { return backupitem.NewResolver(c) }),
+		readiness: with(connect, func(c *live.Cluster) *restoreitem.Readiness { return restoreitem.NewReadiness(c) }),
+		requested: &restoreitem.RequestedItems{},
+		xrds: restoreitem.NewXRDCheck(restoreitem.XRDReaderFn(func(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 			cluster, err := connect()
 			if err != nil {
 				return nil, err
 			}
-			r, err := ready()
 
-			return restoreitem.NewOrder(selector, cluster, asks, log).WithClaimKinds(cluster).WithXRDCheck(doom).WithReadiness(r), err
+			return cluster.Terminating(ctx, gk)
+		})),
+		modifiers: modifiers,
+		features:  features,
+	}
+}
+
+// with returns a function that makes a value of the cluster when it is first called.
+func with[T any](connect func() (*live.Cluster, error), build func(c *live.Cluster) T) func() (T, error) {
+	return sync.OnceValues(func() (T, error) {
+		cluster, err := connect()
+		if err != nil {
+			var none T
+
+			return none, err
 		}
-	}
-	modifiers := modifiersOf(pflag.CommandLine)
-	standDown := restoreitem.NewVeleroFeatures(featuresOf(pflag.CommandLine))
-	adopt := func(selector velero.ResourceSelector) common.HandlerInitializer {
-		return func(log logrus.FieldLogger) (any, error) {
-			cluster, err := connect()
 
-			adopter := live.NewAdopter(cluster, log).OnStep(asks.Lifted)
+		return build(cluster), nil
+	})
+}
 
-			return restoreitem.NewAdopt(selector, cluster, adopter, log).WithXRDCheck(doom).WithRequestedItems(asks).WithVeleroFeatures(standDown).ModifiedBy(modifiers), err
+// logVersion logs the version once for each backup or restore. 2-adopt does not call it: Velero
+// starts a process for each poll of an operation, so it would log it every ten seconds.
+func (a *actions) logVersion(log logrus.FieldLogger) {
+	a.introduce.Do(func() { log.Info(hooks.Name + " " + version()) })
+}
+
+func (a *actions) tree(log logrus.FieldLogger) (any, error) {
+	a.logVersion(log)
+	resolver, err := a.resolver()
+
+	return backupitem.NewTree(resolver, log), err
+}
+
+func (a *actions) discovery(log logrus.FieldLogger) (any, error) {
+	cluster, err := a.connect()
+
+	return backupitem.NewDiscovery(cluster, log), err
+}
+
+func (a *actions) block(log logrus.FieldLogger) (any, error) {
+	resolver, err := a.resolver()
+
+	return backupitem.NewItemBlock(resolver, log), err
+}
+
+func (a *actions) order(selector velero.ResourceSelector) common.HandlerInitializer {
+	return func(log logrus.FieldLogger) (any, error) {
+		a.logVersion(log)
+		cluster, err := a.connect()
+		if err != nil {
+			return nil, err
 		}
-	}
-	server := framework.NewServer().
-		BindFlags(pflag.CommandLine).
-		RegisterBackupItemActionV2("velero.crossplane.io/tree", func(log logrus.FieldLogger) (any, error) {
-			introduce(log)
-			l, err := links()
+		readiness, err := a.readiness()
 
-			return backupitem.NewTree(l, log), err
-		}).
-		RegisterBackupItemActionV2("velero.crossplane.io/discovery", func(log logrus.FieldLogger) (any, error) {
-			cluster, err := connect()
-
-			return backupitem.NewDiscovery(cluster, log), err
-		}).
-		RegisterItemBlockAction("velero.crossplane.io/block", func(log logrus.FieldLogger) (any, error) {
-			l, err := links()
-
-			return backupitem.NewItemBlock(l, log), err
-		})
-	for _, r := range restoreitem.Orders() {
-		server.RegisterRestoreItemActionV2(r.Name, order(r.Selector))
+		return restoreitem.NewOrder(
+			selector, cluster, a.requested, log,
+			restoreitem.WithClaimKinds(cluster),
+			restoreitem.WithXRDCheck(a.xrds),
+			restoreitem.WithReadiness(readiness),
+		), err
 	}
-	for _, r := range restoreitem.Adopts() {
-		server.RegisterRestoreItemActionV2(r.Name, adopt(r.Selector))
+}
+
+func (a *actions) adopt(selector velero.ResourceSelector) common.HandlerInitializer {
+	return func(log logrus.FieldLogger) (any, error) {
+		cluster, err := a.connect()
+		adopter := live.NewAdopter(cluster, log).OnStep(a.requested.Lifted)
+
+		return restoreitem.NewAdopt(
+			selector, cluster, adopter, log,
+			restoreitem.WithXRDCheck(a.xrds),
+			restoreitem.WithRequestedItems(a.requested),
+			restoreitem.WithVeleroFeatures(a.features),
+			restoreitem.WithModifiers(a.modifiers),
+		), err
 	}
-	server.Serve()
 }
 
 // featuresOf returns the features that Velero was started with, once the flags are parsed: it

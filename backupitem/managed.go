@@ -93,7 +93,8 @@ func (t *Tree) identifyByID(ctx context.Context, u *unstructured.Unstructured, i
 }
 
 // unidentifiedText is what comes of an MR without a sure identity, and what to do.
-const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. Set its annotation " +
+const unidentifiedText = "A restore of this backup will hold it; and its provider, when it is restarted, can make a second external resource. " +
+	"Set its annotation " +
 	xp.AnnotationExternalName + " to what its external resource is called in the cloud, and back up again"
 
 // whyUntrusted returns why no external-name can be made of an MR's id, "" if one can: all others of

@@ -69,16 +69,16 @@ func newInspect(o *options) *cobra.Command {
 	return c
 }
 
-// collectAt is by how many percent the memory in use may grow before the garbage in it is
+// gcPercent is by how many percent the memory in use may grow before the garbage in it is
 // collected. It takes a little time, most of it on another processor, and keeps an inspection of
 // 100,000 objects below 300 MB.
-const collectAt = 40
+const gcPercent = 40
 
 func (i *inspect) run(ctx context.Context, file string) error {
 	if len(i.mappings.Data()) > 0 && !i.against {
 		return &exit{code: ExitUsage, err: errors.New("cannot map namespaces without --against: only a restore does")}
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(collectAt))
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	backup, err := i.read(ctx, file)
 	if err != nil {
 		return err

@@ -92,6 +92,8 @@ type Takeover interface {
 // details on hold. It runs after Order, so an owner that is in the backup is live by now. Its
 // operation lifts the hold.
 type Adopt struct {
+	shared
+
 	selector velero.ResourceSelector
 	cluster  Cluster
 	adopter  Adopter
@@ -116,45 +118,17 @@ type Adopt struct {
 	// missingStores are the StoreConfigs of which the restore was to tell that what is published
 	// with them is not in the cluster.
 	missingStores sync.Map
-	xrds          *XRDCheck
-	requested     *RequestedItems
-	// velero says what Velero does itself.
-	velero  *VeleroFeatures
-	results results
-	// rules are the resource modifiers that are for the Restore, nil until they are read, and
-	// modifiedBy names those that are for each.
-	modifying  sync.Mutex
-	rules      []modifierRule
-	modifiedBy func() string
+	results       results
+	// rules are the resource modifiers that are for the Restore, nil until they are read.
+	modifying sync.Mutex
+	rules     []modifierRule
 }
 
 var _ riav2.RestoreItemAction = &Adopt{}
 
 // NewAdopt returns the action for what the selector selects. Velero uses it for one restore.
-func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger) *Adopt {
-	return &Adopt{selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
-}
-
-// WithXRDCheck has the action restore nothing whose XRD is being deleted.
-func (a *Adopt) WithXRDCheck(d *XRDCheck) *Adopt {
-	a.xrds = d
-
-	return a
-}
-
-// WithRequestedItems has the action hold MRs until their connection secrets are back that the
-// restore has come to.
-func (a *Adopt) WithRequestedItems(requested *RequestedItems) *Adopt {
-	a.requested = requested
-
-	return a
-}
-
-// WithVeleroFeatures has the action leave to Velero what it does itself.
-func (a *Adopt) WithVeleroFeatures(s *VeleroFeatures) *Adopt {
-	a.velero = s
-
-	return a
+func NewAdopt(selector velero.ResourceSelector, cluster Cluster, adopter Adopter, log logrus.FieldLogger, options ...Option) *Adopt {
+	return &Adopt{shared: sharedBy(options), selector: selector, cluster: cluster, adopter: adopter, log: log, now: time.Now, settings: setting.Of(cluster)}
 }
 
 // Name is not called by Velero.

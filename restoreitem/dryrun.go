@@ -96,10 +96,10 @@ func (d *dryRun) prepare(log logrus.FieldLogger) error {
 	requested, xrds := &RequestedItems{}, NewXRDCheck(d.cluster)
 	var actions []riav2.RestoreItemAction
 	for _, o := range Orders() {
-		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log).WithClaimKinds(d.cluster).WithXRDCheck(xrds))
+		actions = append(actions, NewOrder(o.Selector, d.cluster, requested, log, WithClaimKinds(d.cluster), WithXRDCheck(xrds)))
 	}
 	for _, a := range Adopts() {
-		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log).WithXRDCheck(xrds).WithRequestedItems(requested))
+		actions = append(actions, NewAdopt(a.Selector, d.cluster, nil, log, WithXRDCheck(xrds), WithRequestedItems(requested)))
 	}
 	for _, a := range actions {
 		of, err := a.AppliesTo()

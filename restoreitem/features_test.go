@@ -74,7 +74,7 @@ func TestStandDown(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
-			out, err := NewAdopt(Crossplane(), tc.live, nil, log).WithVeleroFeatures(tc.standDown).Execute(inputFor(tc.item, restoreOf(nil)))
+			out, err := NewAdopt(Crossplane(), tc.live, nil, log, WithVeleroFeatures(tc.standDown)).Execute(inputFor(tc.item, restoreOf(nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func TestStandDownIsToldOnce(t *testing.T) {
 	log, hook := logtest.NewNullLogger()
 	standDown := enabled(FeatureRelink)
 	for range 2 {
-		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log).WithVeleroFeatures(standDown)
+		a := NewAdopt(Crossplane(), live(xptest.XR("x", xptest.UID("new"), xptest.Refs(mr))), nil, log, WithVeleroFeatures(standDown))
 		for range 2 {
 			if _, err := a.Execute(inputFor(mr, restoreOf(nil))); err != nil {
 				t.Fatal(err)

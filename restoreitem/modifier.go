@@ -44,14 +44,6 @@ type modifierPatch struct {
 // #10098, which no release has yet).
 const DefaultModifiers = "default-resource-modifier-configmap"
 
-// ModifiedBy has the action know which resource modifiers are for Restores that name none: the
-// ConfigMap of the name that is returned, "" if there are none.
-func (a *Adopt) ModifiedBy(byDefault func() string) *Adopt {
-	a.modifiedBy = byDefault
-
-	return a
-}
-
 // checkModifiers fails if a resource modifier of the Restore, or one that is for all Restores,
 // takes off what holds the item. Velero applies them after all actions, just before it creates the
 // item, so nothing would keep Crossplane from composing it anew, or a provider from creating
@@ -95,8 +87,8 @@ func (a *Adopt) modifiers(restore *velerov1.Restore) (name string, rules []modif
 	read := a.namedModifiers
 	if ref := restore.Spec.ResourceModifier; ref != nil {
 		name = ref.Name
-	} else if a.modifiedBy != nil {
-		name, read = a.modifiedBy(), a.defaultModifiers
+	} else if a.modifiersName != nil {
+		name, read = a.modifiersName(), a.defaultModifiers
 	}
 	if name == "" || a.rules != nil {
 		return name, a.rules, nil

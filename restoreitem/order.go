@@ -44,14 +44,12 @@ type ClaimKinds interface {
 // publishes in a connection secret, but no claim, the package of a package revision, and what a
 // Usage uses.
 type Order struct {
-	selector  velero.ResourceSelector
-	mapper    ResourceMapper
-	requested *RequestedItems
-	claims    ClaimKinds
-	xrds      *XRDCheck
-	ready     *Readiness
-	log       logrus.FieldLogger
-	awaited   sync.Map // Of definedKind.
+	shared
+
+	selector velero.ResourceSelector
+	mapper   ResourceMapper
+	log      logrus.FieldLogger
+	awaited  sync.Map // Of definedKind.
 	// told are the items of which an operation says that the filters by resource leave them out.
 	told sync.Map
 }
@@ -60,27 +58,9 @@ var _ riav2.RestoreItemAction = &Order{}
 
 // NewOrder returns the action for what the selector selects. Velero uses it for one restore; all
 // actions of a restore have the same RequestedItems.
-func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger) *Order {
-	return &Order{selector: selector, mapper: mapper, requested: requested, log: log}
-}
-
-// WithXRDCheck has the action restore nothing whose XRD is being deleted.
-func (o *Order) WithXRDCheck(d *XRDCheck) *Order {
-	o.xrds = d
-
-	return o
-}
-
-// WithClaimKinds has the action ask for no claim before its connection secret comes.
-func (o *Order) WithClaimKinds(claims ClaimKinds) *Order {
-	o.claims = claims
-
-	return o
-}
-
-// WithReadiness has the action restore nothing before it can be converted.
-func (o *Order) WithReadiness(r *Readiness) *Order {
-	o.ready = r
+func NewOrder(selector velero.ResourceSelector, mapper ResourceMapper, requested *RequestedItems, log logrus.FieldLogger, options ...Option) *Order {
+	o := &Order{shared: sharedBy(options), selector: selector, mapper: mapper, log: log}
+	o.requested = requested
 
 	return o
 }

@@ -69,7 +69,7 @@ func TestOrderAsksUntilLive(t *testing.T) {
 			if diff := cmp.Diff([]velero.ResourceIdentifier{there}, first.AdditionalItems); diff != "" {
 				t.Fatalf("The first that names an XR must always ask for it\n-want, +got:\n%s", diff)
 			}
-			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log).WithRequestedItems(requested).Execute(inputFor(a, restore)); err != nil {
+			if _, err := NewAdopt(Crossplane(), live(tc.live...), nil, log, WithRequestedItems(requested)).Execute(inputFor(a, restore)); err != nil {
 				t.Fatal(err)
 			}
 			then, err := order.Execute(inputFor(tc.then, restore))

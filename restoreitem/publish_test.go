@@ -170,7 +170,7 @@ func TestAdoptKnowsWhichSecretsComeBack(t *testing.T) {
 			if _, err := NewOrder(Crossplane(), ResourceMapperFn(failing), requested, log).Execute(inputFor(owned, tc.restore)); err != nil {
 				t.Fatal(err)
 			}
-			out, err := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(requested).Execute(inputFor(tc.mr, tc.restore))
+			out, err := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(requested)).Execute(inputFor(tc.mr, tc.restore))
 			if err != nil {
 				t.Fatal(err)
 			}

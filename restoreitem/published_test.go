@@ -149,7 +149,7 @@ func TestAdoptAwaitsTheSecretThatTheBackupHas(t *testing.T) {
 			if tc.missing {
 				c = live()
 			}
-			out, err := NewAdopt(Crossplane(), c, nil, log).WithRequestedItems(requested).Execute(inputFor(tc.item, restore))
+			out, err := NewAdopt(Crossplane(), c, nil, log, WithRequestedItems(requested)).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +193,7 @@ func TestOrderTakesOnlyTheSecretOfWhoReachesForIt(t *testing.T) {
 			log, hook := logtest.NewNullLogger()
 			requested := &RequestedItems{}
 			order := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log)
-			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(requested)
+			adopt := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log, WithRequestedItems(requested))
 			if _, err := adopt.Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			restore := restoreOf(nil)
 			restore.Spec = tc.spec
-			out, err := NewAdopt(Crossplane(), live(infra), nil, log).WithRequestedItems(&RequestedItems{}).Execute(inputFor(tc.item, restore))
+			out, err := NewAdopt(Crossplane(), live(infra), nil, log, WithRequestedItems(&RequestedItems{})).Execute(inputFor(tc.item, restore))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestAdoptAwaitsWhatIsInASecretStore(t *testing.T) {
 // Of a store that is elsewhere a restore says so, once for each StoreConfig.
 func TestAdoptNamesStoresOutsideOfTheCluster(t *testing.T) {
 	log, _ := logtest.NewNullLogger()
-	a := NewAdopt(Crossplane(), live(), nil, log).WithRequestedItems(&RequestedItems{})
+	a := NewAdopt(Crossplane(), live(), nil, log, WithRequestedItems(&RequestedItems{}))
 	var told []bool
 	for _, name := range []string{"a", "b"} {
 		mr := xptest.MR(name, xptest.StoresTo("vault", "s"), xptest.Field(map[string]any{"storeConfig": "StoreConfig vault"}, "metadata", xp.FieldStored))
@@ -104,7 +104,7 @@ func TestOrderTakesWhatIsInASecretStoreOnlyForItsOwner(t *testing.T) {
 			log, _ := logtest.NewNullLogger()
 			requested, restore := &RequestedItems{}, restoreOf(nil)
 			restore.Spec = teamA()
-			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log).WithRequestedItems(requested).Execute(inputFor(mr, restore)); err != nil {
+			if _, err := NewAdopt(Crossplane(), live(xptest.Object("v1", "Namespace", "", "infra")), nil, log, WithRequestedItems(requested)).Execute(inputFor(mr, restore)); err != nil {
 				t.Fatal(err)
 			}
 			out, err := NewOrder(Crossplane(), ResourceMapperFn(served), requested, log).Execute(inputFor(tc.secret, restore))

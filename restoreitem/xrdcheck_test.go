@@ -36,8 +36,8 @@ func doomOf(xrd *unstructured.Unstructured, err error) *XRDCheck {
 func wants(t *testing.T, reason string, d *XRDCheck, item *unstructured.Unstructured, refused string) {
 	t.Helper()
 	log, _ := logtest.NewNullLogger()
-	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log).WithXRDCheck(d).Execute(inputFor(item, restoreOf(nil)))
-	_, again := NewAdopt(Crossplane(), live(), nil, log).WithXRDCheck(d).Execute(inputFor(item, restoreOf(nil)))
+	first, err := NewOrder(Crossplane(), ResourceMapperFn(served), &RequestedItems{}, log, WithXRDCheck(d)).Execute(inputFor(item, restoreOf(nil)))
+	_, again := NewAdopt(Crossplane(), live(), nil, log, WithXRDCheck(d)).Execute(inputFor(item, restoreOf(nil)))
 	for name, err := range map[string]error{"1-order": err, "2-adopt": again} {
 		switch {
 		case refused == "" && err != nil:

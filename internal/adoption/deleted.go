@@ -15,7 +15,8 @@ import (
 // that.
 const (
 	// keepExternalNext is how external resources are kept when the XR of what manages them goes.
-	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, on v1 deletionPolicy: " +
+	keepExternalNext = "; to keep the external resources, first have no MR that it composes delete its own (managementPolicies: all but Delete, " +
+		"on v1 deletionPolicy: " +
 		"Orphan), then let it go, and restore it again when it is gone: docs/gitops.md, \"It was deleted while it was held\""
 	// restoreAgainNext is what to do when nothing is left to choose.
 	restoreAgainNext = "; if it is to be there, restore it again when it is gone"

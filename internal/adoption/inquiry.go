@@ -57,7 +57,9 @@ func (s *Snapshot) isSuspect(u *unstructured.Unstructured) bool {
 // since the Restore began and does not say that this has created it: whoever replaces an object
 // takes its labels off too.
 func (s *Snapshot) isUnlabelled(u *unstructured.Unstructured) bool {
-	return !s.investigation.Started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && s.isRequested(u) && !u.GetCreationTimestamp().Time.Before(s.investigation.Started)
+	started := s.investigation.Started
+
+	return !started.IsZero() && xp.Label(u, xp.LabelRestore) == "" && s.isRequested(u) && !u.GetCreationTimestamp().Time.Before(started)
 }
 
 // isListed reports whether that was listed which restores have created of what can be where r is,

@@ -46,7 +46,10 @@ func (k Key) lift(u *unstructured.Unstructured, h *Hold, step string) Change {
 			return c
 		}
 	}
-	left := &Hold{Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(), Polled: h.Polled, LastReported: h.LastReported, Freed: true}
+	left := &Hold{
+		Restore: h.Restore, Since: h.Since, Reason: reasonFreed + xp.ReleaseCommand(xp.RefTo(u)).String(),
+		Polled: h.Polled, LastReported: h.LastReported, Freed: true,
+	}
 	left.Managers = packedManagers(of)
 	if stray {
 		left.Fields = h.Fields

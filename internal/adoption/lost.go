@@ -34,7 +34,8 @@ func (t *tree) planUnheld(p Plan) Plan {
 			return Plan{Change: c, Moving: true, Total: p.Total}
 		}
 	case len(lost) > 0 && known:
-		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more what was "+
+		return lostPlan(u, "%s was reconciled without its hold before it was adopted: %s. Crossplane has made anew: %s; and the XR does not reference any more "+
+			"what was "+
 			"restored: %s; %s", someOf(anew), someOf(lost), lostNext)
 	case !asked && (!known || !isReconciledHere(u)):
 		p.Unproven, p.Change = true, Change{} // Whose operation has ended, or who was never held, is not asked for, and costs nobody a list.
@@ -217,7 +218,8 @@ func (s *Snapshot) planUnheldClaim(claim xp.Claim, p Plan) Plan {
 	case xr == nil:
 	case isReplacement(s, u, xr) && xp.Bound(claim, xp.CompositeFrom(xr)):
 
-		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; that of the backup was not restored, and nobody has what "+
+		return lostPlan(u, "%s was reconciled without its hold: %s. Crossplane has made another XR for it: %s; "+
+			"that of the backup was not restored, and nobody has what "+
 			"it composed; %s", r, lostNext)
 	default:
 		// If its XR is held, Crossplane carries over what the claim says and composes nothing. The
@@ -270,7 +272,8 @@ func createdAnew(u *unstructured.Unstructured) (p Plan, ok bool) {
 		return Plan{}, false
 	}
 
-	return lostPlan(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that it had "+
+	return lostPlan(u, "%s has had an external resource created by its provider, though its hold was not lifted: %s. That was at %s. Look for the one that "+
+		"it had "+
 		"in the cloud: if it is there, set the annotation %s to what it is called, and delete the other, or delete the MR with its managementPolicies without "+
 		"Delete, and restore it again", when.UTC().Format(time.RFC3339), xp.AnnotationExternalName), true
 }
@@ -310,7 +313,8 @@ func Losses(w *Snapshot, plans map[xp.ID]Plan) []Notice {
 	var notices []Notice
 	for id, p := range plans {
 		if u := w.get(id); p.Lost && u != nil && !xp.HasAnnotation(u, AnnotationHold) {
-			notices = append(notices, Notice{Target: xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion()), Event: EventStopped, Message: p.Failed, Warning: true})
+			target := xp.IdentityOnly(xp.RefTo(u), u.GetUID(), u.GetResourceVersion())
+			notices = append(notices, Notice{Target: target, Event: EventStopped, Message: p.Failed, Warning: true})
 		}
 	}
 	slices.SortFunc(notices, func(a, b Notice) int { return xp.RefTo(a.Target).Compare(xp.RefTo(b.Target)) })

@@ -121,7 +121,7 @@ func (f *observedObject) notice(plan Plan, passing bool, now time.Time) (n Notic
 	return n, err == nil
 }
 
-// NextAt returns what is to be marked of what r names if somebody is told of it later: that its
+// LaterNotice returns what is to be marked of what r names if somebody is told of it later: that its
 // arrival was told. ok is false if that is marked, or nothing holds it.
 func (s *Snapshot) LaterNotice(r xp.Ref) (n Notice, ok bool) {
 	f := s.observed(r.ID())

@@ -16,7 +16,7 @@ const (
 	stuckPrefix   = CauseStuck + ":"
 )
 
-// WithoutComposed has those XRs be planned for by themselves of which somebody was told, after all
+// SkipComposed has those XRs be planned for by themselves of which somebody was told, after all
 // that belongs to them was looked at, what they wait for, and of which Crossplane has still said
 // nothing. Nothing of what they compose can help them, and of that there may be tens of thousands.
 // The function, which is called if there is such an XR, says whether that is so: no Crossplane is

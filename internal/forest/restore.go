@@ -114,12 +114,14 @@ var alphabet = func() []string {
 
 func (r *restore) prepare() {
 	log, known := r.Said.Log(), r.cluster.view()
-	asks, doom := &restoreitem.RequestedItems{}, restoreitem.NewXRDCheck(known)
+	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
 	for _, o := range restoreitem.Orders() {
-		r.actions = append(r.actions, action{restoreitem.NewOrder(o.Selector, known, asks, log).WithClaimKinds(known).WithXRDCheck(doom), rulesOf(o.Selector)})
+		order := restoreitem.NewOrder(o.Selector, known, requested, log, restoreitem.WithClaimKinds(known), xrds)
+		r.actions = append(r.actions, action{order, rulesOf(o.Selector)})
 	}
 	for _, a := range restoreitem.Adopts() {
-		r.actions = append(r.actions, action{restoreitem.NewAdopt(a.Selector, known, nil, log).WithXRDCheck(doom).WithRequestedItems(asks), rulesOf(a.Selector)})
+		adopt := restoreitem.NewAdopt(a.Selector, known, nil, log, xrds, restoreitem.WithRequestedItems(requested))
+		r.actions = append(r.actions, action{adopt, rulesOf(a.Selector)})
 	}
 }
 

@@ -25,7 +25,7 @@ func (c *Cluster) Patch(ctx context.Context, u *unstructured.Unstructured, patch
 	return trim(after), err
 }
 
-// Carry carries a change out, and returns what planning reads of the object as it is then. Of what
+// ApplyChange carries a change out, and returns what planning reads of the object as it is then. Of what
 // has no mark then this plugin manages nothing more, unless somebody has taken off the one that it
 // has just written: then that it manages the pause is what tells whose that is.
 func (c *Cluster) ApplyChange(ctx context.Context, change adoption.Change) (*unstructured.Unstructured, error) {

@@ -39,7 +39,10 @@ func (f *treeList) grow(nodes []*report.Node, parent *report.Node) []*branch {
 			return append(all, &branch{Title: others(len(nodes) - k)})
 		}
 		f.count++
-		b := &branch{Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent), Well: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n)}
+		b := &branch{
+			Anchor: "r" + number(f.count), Title: f.names.title(group{Node: n, count: 1}, parent),
+			Well: isHealthy(n), Badges: f.badges(n), Detail: f.detail(n),
+		}
 		if f.anchors[n.ID()] == "" {
 			f.anchors[n.ID()] = b.Anchor
 		}

@@ -141,7 +141,9 @@ func SetMustInclude(u *unstructured.Unstructured) {
 // backupMetadata are what only the backup's copy of an object has in its metadata.
 //
 //nolint:gochecknoglobals // It is a constant list.
-var backupMetadata = []string{FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted}
+var backupMetadata = []string{
+	FieldFormat, FieldRestoreFirst, FieldUnresolvedRefs, FieldConditions, FieldPublished, FieldStored, FieldInputs, FieldUnnamed, FieldDoubted,
+}
 
 // SetMustRestore has Velero restore all that u's action asks for, whatever the restore's filters
 // say. Velero 1.18.3 takes it off before it creates u; 1.18.1 knows nothing of it.

@@ -157,13 +157,13 @@ func check(t *testing.T, r *forest.Run, e string) {
 // Velero comes to.
 func actions(c *cluster, r *forest.Run) []riav2.RestoreItemAction {
 	known, log := live.NewCluster(c.dynamic, c.discovery), r.Said.Log()
-	asks, doom := &restoreitem.RequestedItems{}, restoreitem.NewXRDCheck(known)
+	requested, xrds := &restoreitem.RequestedItems{}, restoreitem.WithXRDCheck(restoreitem.NewXRDCheck(known))
 	all := []riav2.RestoreItemAction{&spy{run: r}}
 	for _, o := range restoreitem.Orders() {
-		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, asks, log).WithClaimKinds(known).WithXRDCheck(doom), r})
+		all = append(all, &failing{restoreitem.NewOrder(o.Selector, known, requested, log, restoreitem.WithClaimKinds(known), xrds), r})
 	}
 	for _, a := range restoreitem.Adopts() {
-		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log).WithXRDCheck(doom).WithRequestedItems(asks), r})
+		all = append(all, &failing{restoreitem.NewAdopt(a.Selector, known, nil, log, xrds, restoreitem.WithRequestedItems(requested)), r})
 	}
 
 	return all

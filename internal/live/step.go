@@ -1,0 +1,75 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/adoption"
+	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
+)
+
+// inParallel does n things, some of them at a time, and returns when all are done. If there are
+// only a few it does them in their order.
+func (a *Adopter) inParallel(n int, do func(n int)) {
+	if n <= maxSequential {
+		for i := range n {
+			do(i)
+		}
+
+		return
+	}
+	var wg sync.WaitGroup
+	tickets := make(chan struct{}, a.writes)
+	for i := range n {
+		tickets <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-tickets }()
+			do(i)
+		})
+	}
+	wg.Wait()
+}
+
+// step takes a step, and takes over what the object is then.
+func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
+	target := xp.String(t.Target)
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.refusal = fmt.Errorf("cannot change %s, because of a defect of this plugin (%v); report this, with the object", target, cause)
+		}
+	}()
+	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
+	after, err := a.cluster.ApplyChange(ctx, t.Change)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// It has changed since it was observed; the next pass plans anew.
+		log.WithError(err).Debug("Looking again")
+
+		return
+	}
+	if err != nil {
+		t.refusal = err
+
+		return
+	}
+	t.taken = true
+	log.WithField("step", t.Step).Info("Adoption step taken")
+	a.taken.Store(stepOf(t.Change), true)
+	a.stepping.Lock()
+	a.stepped(t.Change)
+	a.stepping.Unlock()
+	n, free := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	switch {
+	case t.Warning != "":
+		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
+		t.news = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
+	case free && t.toldFree:
+		t.news = &n
+	}
+	t.Change = adoption.Change{} // There may be thousands.
+	o.putWritten(after)
+}
