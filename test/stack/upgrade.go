@@ -54,8 +54,13 @@ func (c *Cluster) initCrossplane(ctx context.Context, version Version) error {
 	}
 
 	return c.each(ctx, packageKind("FunctionRevision"), "", func(u *unstructured.Unstructured) error {
-		endpoint, _, _ := unstructured.NestedString(u.Object, "status", "endpoint")
+		status := &unstructured.Unstructured{Object: map[string]any{"status": u.Object["status"]}}
+		status.SetGroupVersionKind(u.GroupVersionKind())
+		status.SetName(u.GetName())
+		if err := unstructured.SetNestedStringSlice(status.Object, []string{"composition"}, "status", "capabilities"); err != nil {
+			return fmt.Errorf("cannot say of %s %s what it can do: %w", u.GetKind(), u.GetName(), err)
+		}
 
-		return c.setStatus(ctx, u, "\nstatus:\n  endpoint: "+endpoint+"\n"+functionCapabilities)
+		return c.ApplyStatus(ctx, status)
 	})
 }
