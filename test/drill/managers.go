@@ -118,10 +118,11 @@ const itself = "."
 // varies reports whether a field changes hands, or comes, without a restore too. Whoever writes the
 // first condition manages the status and the conditions, and what is restored has none. Crossplane
 // v2 says whether it listens to all events that concern an XR (Responsive) some time after the
-// first ones. A condition has a message as long as something is not well.
+// first ones. A condition has a message as long as something is not well, and a generation once a
+// reconcile has written it, which what upjet says at the end of an asynchronous create has not.
 func varies(path string) bool {
 	return path == "/status" || path == conditionsPath || strings.HasPrefix(path, conditionsPath+`/{"type":"Responsive"}`) ||
-		strings.HasPrefix(path, conditionsPath+"/") && strings.HasSuffix(path, "/message")
+		strings.HasPrefix(path, conditionsPath+"/") && (strings.HasSuffix(path, "/message") || strings.HasSuffix(path, "/observedGeneration"))
 }
 
 // withoutVeleroFields leaves out the labels that Velero writes, which Crossplane copies from a

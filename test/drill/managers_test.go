@@ -57,7 +57,7 @@ func TestManagersOf(t *testing.T) {
 		},
 		"Conditions": {
 			reason:  "Of the status only what varies without a restore is left out.",
-			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{}}}}}`)},
+			entries: []metav1.ManagedFieldsEntry{entry(`{"f:status":{".":{},"f:conditions":{".":{},"k:{\"type\":\"Responsive\"}":{".":{}},"k:{\"type\":\"Ready\"}":{".":{},"f:lastTransitionTime":{},"f:observedGeneration":{}}}}}`)},
 			want:    Managers{name: {`/status/conditions/{"type":"Ready"}`, `/status/conditions/{"type":"Ready"}/lastTransitionTime`}},
 		},
 		"Crossplane": {
