@@ -12,8 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// investigate has what is not held be judged that operations are asked for, unless this Adopter has
-// lifted its hold.
+// investigate makes the Snapshot judge requested objects that another writer may have released.
 func (p *poll) investigate(o *observer) {
 	if o.by.Restore == "" {
 		return
@@ -26,20 +25,20 @@ func (p *poll) investigate(o *observer) {
 		},
 		Whole: func(r xp.Ref) bool { return isListed(o.whole, r.GroupVersionKind(), r.Namespace) },
 		Released: func(uid types.UID) bool {
-			// Crossplane may have been reconciling it when its hold was put on again, which then is
-			// for what it was about to make.
+			// Crossplane may have been reconciling the object when its hold was put on again. Then
+			// the new hold is for what Crossplane was about to create.
 			return p.hasTaken(uid, lifted) && !p.hasTaken(uid, adoption.StepAgain)
 		},
 		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
 	})
 }
 
-// isAsked reports whether an operation is asked for that is about an object.
+// isAsked reports whether there is an operation for an object.
 func (o *observer) isAsked(id xp.ID) bool {
 	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
 }
 
-// keepLosses has what has lost something stay so.
+// keepLosses keeps the plans of objects that have lost something failed until the poll ends.
 func (p *poll) keepLosses() {
 	for id, plan := range p.plans {
 		if plan.Lost {
@@ -51,8 +50,7 @@ func (p *poll) keepLosses() {
 	}
 }
 
-// reportLost tells once of each object that operations are asked for and that has lost something
-// since somebody has taken its hold off.
+// reportLost reports, once for each requested object, what it has lost since its hold was removed.
 func (p *poll) reportLost(ctx context.Context, o *observer) {
 	for _, n := range adoption.Losses(o.snapshot, p.plans) {
 		if !o.isAsked(xp.RefTo(n.Target).ID()) {

@@ -17,7 +17,7 @@ type takenStep struct {
 	step string
 }
 
-// lifted is the step that takes a hold off, however it is worded.
+// lifted is the step that removes a hold, whatever the text of the step is.
 const lifted = "lift"
 
 func stepOf(change adoption.Change) takenStep {
@@ -29,16 +29,16 @@ func stepOf(change adoption.Change) takenStep {
 	return s
 }
 
-// hasTaken reports whether this Adopter has taken a step with the object of a UID.
+// hasTaken reports whether this Adopter has taken a step on the object with the UID.
 func (a *Adopter) hasTaken(uid types.UID, step string) bool {
 	_, taken := a.taken.Load(takenStep{uid: uid, step: step})
 
 	return taken
 }
 
-// dropTaken returns the Plan without the steps that were taken already. Somebody undoes them, who
-// can do that as often as this plugin can repeat them: so a hold that is on again after it was
-// lifted fails, and any other step waits for the next poll.
+// dropTaken returns the Plan without steps that were already taken. Another writer undoes them, and
+// could do so as often as this plugin repeats them. A hold that is on again after its release fails
+// the plan; any other step waits for the next poll.
 func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	all := append(slices.Clone(plan.Also), plan.Change)
 	plan.Also, plan.Change = nil, adoption.Change{}
@@ -57,12 +57,12 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 	return plan
 }
 
-// isHeldAgain reports whether an object has a mark whose hold was lifted.
+// isHeldAgain reports whether an object has a mark although its hold was released.
 func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
 	return p.hasTaken(u.GetUID(), lifted) && xp.HasAnnotation(u, adoption.AnnotationHold)
 }
 
-// undone says in a Plan that somebody has undone a change that was made.
+// undone adds to a Plan that another writer has undone a change.
 func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
 	if p.isHeldAgain(c.Target) {
@@ -79,7 +79,7 @@ func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	return plan
 }
 
-// nameForged names in the log those marks, of what was observed, that this plugin did not write.
+// nameForged logs each mark in the Snapshot that this plugin did not write.
 func (p *poll) nameForged(o *observer) {
 	for _, err := range o.snapshot.Forged() {
 		if _, again := p.forged.LoadOrStore(err.Error(), true); !again {

@@ -13,8 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// inParallel does n things, some of them at a time, and returns when all are done. If there are
-// only a few it does them in their order.
+// inParallel calls do n times, a.writes at a time, and returns when all calls have returned. It
+// calls do in sequence if n is at most maxSequential.
 func (a *Adopter) inParallel(n int, do func(n int)) {
 	if n <= maxSequential {
 		for i := range n {
@@ -35,7 +35,7 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 	wg.Wait()
 }
 
-// step takes a step, and takes over what the object is then.
+// step takes a step, and puts the new object into the Snapshot.
 func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	target := xp.String(t.Target)
 	defer func() {
@@ -46,7 +46,7 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	log := a.log.WithFields(logrus.Fields{"kind": t.Target.GetKind(), "namespace": t.Target.GetNamespace(), "name": t.Target.GetName()})
 	after, err := a.cluster.ApplyChange(ctx, t.Change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// It has changed since it was observed; the next pass plans anew.
+		// The object has changed since it was observed; replan plans again.
 		log.WithError(err).Debug("Looking again")
 
 		return
@@ -70,6 +70,6 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	case free && t.toldFree:
 		t.news = &n
 	}
-	t.Change = adoption.Change{} // There may be thousands.
+	t.Change = adoption.Change{} // Release the memory: there may be thousands.
 	o.putWritten(after)
 }

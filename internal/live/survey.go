@@ -24,29 +24,28 @@ import (
 // lists is how many kinds are listed at a time: a cluster can have a thousand.
 const lists = 8
 
-// A Scope is what is surveyed.
+// A Scope limits a Survey.
 type Scope struct {
-	// Namespace is the only one of which trees matter; "" for all.
+	// Namespace limits the Survey to trees with objects in it; "" means all.
 	Namespace string
 	// Velero is the namespace of Velero.
 	Velero string
 }
 
-// A Survey is what was read of a cluster to tell how well its trees are.
+// A Survey is what was read of a cluster to judge its trees.
 type Survey struct {
 	*diagnosis.Objects
 
 	State diagnosis.ClusterState
-	// Restores are Velero's by namespace/name, and Unread is why those in its own namespace could
-	// not be read; nil if they were, or Velero is not there.
+	// Restores are Velero's Restores by namespace/name. Unread is why those in Velero's own
+	// namespace could not be read; nil if they were, or if Velero is not installed.
 	Restores map[string]report.Restore
 	Unread   error
 
 	surveyor *surveyor
 }
 
-// PlansAfter returns the plans as they would be if a person had said that they want what refs name
-// adopted. Nothing is read for that.
+// PlansAfter returns the plans if a user consented to adopt what refs name. It reads nothing.
 func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adoption.Plan {
 	if len(refs) == 0 {
 		return s.State.Plans
@@ -58,11 +57,11 @@ func (s *Survey) PlansAfter(ctx context.Context, refs []xp.Ref) map[xp.ID]adopti
 	return s.surveyor.plans(ctx)
 }
 
-// Survey reads the trees of the cluster, and what is needed to tell what they wait for. It lists
-// each kind once: those that discovery finds in Crossplane's categories, then those of what XRs
-// compose besides; and a second time if something is not among those that carry Crossplane's
-// labels. Of Secrets it reads the metadata only. What can't be read is named in the Objects; it
-// fails if that is everything.
+// Survey reads the trees of the cluster, and what is needed to find out what they wait for. It
+// lists each kind once: first the kinds in Crossplane's categories, then the other kinds that XRs
+// compose. It lists a kind a second time if an object is not among those with Crossplane's labels.
+// It reads only the metadata of Secrets. The Objects record the kinds that can't be read; Survey
+// fails if none can.
 func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 	if err := c.Discover(); err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 type extent int
 
 const (
-	// labelled is what carries the label by which Crossplane tells what matters.
+	// labelled is what has the label by which Crossplane's objects are selected.
 	labelled extent = iota + 1
 	whole
 )
@@ -108,16 +107,16 @@ type surveyor struct {
 	objects  *diagnosis.Objects
 	snapshot *adoption.Snapshot
 	made     map[schema.GroupKind]extent
-	// categories are the kinds that discovery finds in each.
+	// categories are the kinds in each of Crossplane's categories.
 	categories map[string]map[schema.GroupKind]bool
 	read       int
-	// undecided are cluster-scoped XRs that may have nothing to do with the namespace.
+	// undecided are cluster-scoped XRs that may have nothing in the namespace.
 	undecided []*unstructured.Unstructured
-	// refusal is why the first kind could not be read.
+	// refusal is the error of the first kind that could not be read.
 	refusal error
 }
 
-// A request is one for the objects of a kind.
+// A request is a list of a kind.
 type request struct {
 	schema.GroupVersionKind
 
@@ -151,8 +150,7 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 	}
 }
 
-// first returns the requests for what discovery finds in Crossplane's categories, and for what
-// concerns trees and is in none.
+// first returns the requests for the kinds in Crossplane's categories, for Usages and for XRDs.
 func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	var requests []request
 	for _, category := range []string{xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged} {
@@ -161,8 +159,8 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 			return nil, err
 		}
 		for gv, why := range unread {
-			// Extension API servers, of which one is often down, have these groups, and CRDs never
-			// do (kubernetes api-approved).
+			// Only extension API servers, which are often down, have these groups (kubernetes
+			// api-approved).
 			if group, _, _ := strings.Cut(gv, "/"); !strings.HasSuffix(group, ".k8s.io") {
 				s.objects.AddBroken(schema.GroupKind{Group: group, Kind: "*"}, why)
 			}
@@ -195,12 +193,12 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	return requests, nil
 }
 
-// widen returns the next request for a kind; ok is false if there is nothing more of it to be read.
+// widen returns the next request for a kind; ok is false if the kind was read completely.
 func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 	gk := gvk.GroupKind()
 	_, namespaced, err := s.cluster.Resource(gvk)
-	// Any cluster-scoped XR can have something in any namespace, and of MRs there are many more
-	// than of XRs.
+	// Any cluster-scoped XR can have composed resources in any namespace. MRs are limited, since
+	// there are many more.
 	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
 	switch s.made[gk] {
 	case whole:
@@ -217,7 +215,7 @@ func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
-		s.made[gk] = whole // No other Secrets are anybody's business here.
+		s.made[gk] = whole // The survey must not read other Secrets.
 	case s.categories[xp.CategoryManaged][gk]:
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
@@ -229,7 +227,7 @@ func (s *surveyor) isRoot(gk schema.GroupKind) bool {
 	return s.categories[xp.CategoryComposite][gk] || s.categories[xp.CategoryClaim][gk]
 }
 
-// more returns the requests for what the objects refer to and is not there.
+// more returns the requests for what the objects refer to and was not found.
 func (s *surveyor) more() ([]request, error) {
 	wanted := map[schema.GroupKind]bool{}
 	for _, r := range s.objects.Missing() {
@@ -275,7 +273,7 @@ func (s *surveyor) unserved(gk schema.GroupKind) {
 	s.snapshot.AddUnserved(gk)
 }
 
-// list carries requests out, some at a time.
+// list sends requests, some at a time.
 func (s *surveyor) list(ctx context.Context, requests []request) error {
 	var wg sync.WaitGroup
 	tickets := make(chan struct{}, lists)
@@ -345,8 +343,8 @@ func (s *surveyor) add(u *unstructured.Unstructured) {
 	s.observe(u)
 }
 
-// decide adds the cluster-scoped XRs of trees that have something in the namespace, and the others
-// as witnesses of what they list.
+// decide adds the cluster-scoped XRs of trees with objects in the namespace, and the others as
+// witnesses.
 func (s *surveyor) decide() {
 	byID, linked := map[xp.ID]*unstructured.Unstructured{}, map[xp.ID][]xp.ID{}
 	for _, u := range s.undecided {
@@ -354,7 +352,7 @@ func (s *surveyor) decide() {
 	}
 	var queue []xp.ID
 	for id, u := range byID {
-		refs, _ := xp.CompositeFrom(u).ResourceRefs() // One that can't be read concerns nobody.
+		refs, _ := xp.CompositeFrom(u).ResourceRefs() // An XR whose references can't be read links to no other.
 		for _, r := range refs {
 			if byID[r.ID()] != nil {
 				linked[id], linked[r.ID()] = append(linked[id], r.ID()), append(linked[r.ID()], id)
@@ -388,7 +386,7 @@ func (s *surveyor) observe(u *unstructured.Unstructured) {
 	}
 }
 
-// concerns reports whether a cluster-scoped XR has something in the namespace itself.
+// concerns reports whether a cluster-scoped XR itself refers to the namespace.
 func concerns(xr *unstructured.Unstructured, refs []xp.Ref, namespace string) bool {
 	claim, ok := xp.CompositeFrom(xr).ClaimRef()
 
