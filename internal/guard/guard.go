@@ -148,7 +148,7 @@ func KindsOf(xrd *unstructured.Unstructured) []Kind {
 	return kinds
 }
 
-// ErrForeign is returned if another owner's object has the guard's name.
+// ErrForeign is returned if an object that is not the guard's has its name.
 var ErrForeign = errors.New("it is not the guard's, although it is called so")
 
 // From returns the Guard in the annotation of its policy.

@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// activated is a cluster with MRDs, of which some kinds need not be served.
+// activated returns a cluster with MRDs; with unserved it serves no kinds of theirs.
 func activated(s *server, unserved bool, mrds ...*unstructured.Unstructured) (*server, *Cluster) {
 	var meta []runtime.Object
 	for _, mrd := range mrds {
@@ -101,7 +101,7 @@ func TestInactive(t *testing.T) {
 	}
 }
 
-// Whoever polls, and whoever validates, is told what activates the kind.
+// A poll and a validation both report the MRD to activate.
 func TestUnservedKindsAreNamedWithTheirActivation(t *testing.T) {
 	mr := xptest.MR("b")
 	x := xptest.XR("x", xptest.Reconciled(), xptest.Refs(mr))

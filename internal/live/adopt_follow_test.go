@@ -13,9 +13,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A revision that Crossplane v2 refuses is not there after the restore, and the converted
-// Composition has another one: what ran on it waits for that, follows it, and is carried to its
-// end.
+// Crossplane v2 rejects a revision, so the restore lacks it and the converted Composition has a new
+// one. An XR on Automatic waits for that revision and is adopted.
 func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	x := xptest.XR("x")
 	bucket := xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled(), xptest.Annotated(xp.AnnotationResourceName, "bucket"))

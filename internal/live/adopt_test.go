@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// hasty is an Adopter whose time is short.
+// hasty returns an Adopter with short timeouts.
 func hasty(s *server) *Adopter {
 	a := NewAdopter(s.cluster(), quiet())
 	a.firstLook, a.patience, a.limit, a.pause = 50*time.Millisecond, 50*time.Millisecond, 5*time.Second, time.Millisecond
@@ -28,12 +28,12 @@ func hasty(s *server) *Adopter {
 	return a
 }
 
-// crossplane reacts to each list of XRs, as if it had done its work since the last.
+// crossplane makes each list of XRs see the next reconcile of each.
 func crossplane(s *server) {
 	crossplaneBut(s, func(*unstructured.Unstructured) bool { return false })
 }
 
-// crossplaneBut is crossplane, but for what it has not come to yet.
+// crossplaneBut is crossplane without the objects for which isLate returns true.
 func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 		for _, kind := range []struct {
@@ -48,7 +48,7 @@ func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 			if err != nil {
 				return true, nil, err
 			}
-			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+			for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
 				condition := xptest.Reconciled()
 				if xp.IsPaused(&u) {
 					condition = xptest.SeenPaused()
@@ -66,7 +66,7 @@ func crossplaneBut(s *server, isLate func(u *unstructured.Unstructured) bool) {
 	})
 }
 
-// restoredTree is a claim, its XR, a nested XR and their MRs, all that a restore brings back.
+// restoredTree returns a claim, its XR, a nested XR and their MRs, all restored.
 func restoredTree() (objects []*unstructured.Unstructured, claim, xr, child *unstructured.Unstructured) {
 	x, c := xptest.XR("x"), xptest.XR("c")
 	deep, mine := xptest.MR("deep", xptest.ControlledBy(c), xptest.Reconciled()), xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled())
@@ -117,7 +117,7 @@ func TestAdoptWaits(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		change func(s *server)
-		// pollFactor is how often it looks: once, or more often.
+		// once is set if the poll observes once.
 		once bool
 		want string
 	}{
@@ -185,8 +185,7 @@ func TestAdoptEndsThoughEveryStepIsRefused(t *testing.T) {
 	}
 }
 
-// An admission policy can refuse the patch of one XR for ever. That must not keep the others from
-// being adopted.
+// An admission policy that rejects the patch of one XR for ever must not block the others.
 func TestAdoptGoesOnWithoutWhatIsRefused(t *testing.T) {
 	bad, good := xptest.XR("bad", xptest.NeverComposed()), xptest.XR("good", xptest.NeverComposed())
 	s := newServer(restored(bad), restored(good))

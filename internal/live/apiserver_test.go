@@ -22,8 +22,8 @@ var (
 	queues = schema.GroupVersionResource{Group: "cloud.example.org", Version: "v1alpha1", Resource: "queues"}
 )
 
-// An apiServer answers over HTTP, so that requests are counted and cost what they cost. It has what
-// a client of this package asks for: discovery, lists in pages, watches, merge patches and Events.
+// An apiServer answers over HTTP, so that requests are counted and have their real cost. It has
+// what this package uses: discovery, lists in pages, watches, merge patches and Events.
 type apiServer struct {
 	*httptest.Server
 
@@ -36,33 +36,31 @@ type apiServer struct {
 	asked map[string]int
 	// refused are verbs and resources that are forbidden.
 	refused map[string]bool
-	// listed is called when a resource is listed, before that is answered.
+	// listed is called with the resource before a list is answered.
 	listed func(resource string)
-	// watched is called when a resource is watched, and deaf are resources of which watches end at
-	// once.
+	// watched is called when a resource is watched. deaf are resources whose watches end at once.
 	watched func(resource string)
 	deaf    map[string]bool
-	// forgetful are resources of which the next watch is not told what happened before.
+	// forgetful are resources whose next watch fails with an expired version.
 	forgetful map[string]bool
-	// short has watches end after what they tell first, and ending after a while.
+	// short ends watches after their first events, and ending ends them after a while.
 	short, ending bool
-	// silent is the resource of which watches are not answered, and waited is closed when the
-	// client does not wait for an answer any more.
+	// silent is the resource whose watches are not answered. waited is closed when the client has
+	// stopped waiting.
 	silent string
 	waited chan struct{}
-	// patched is called before a patch is carried out.
+	// patched is called before a patch is applied.
 	patched func()
-	// controllers reacts to each change of an object: it returns what it is then, and nil if it
-	// stays as it is.
+	// controllers is called with each changed object. It returns the object to store, or nil.
 	controllers func(u *unstructured.Unstructured) *unstructured.Unstructured
 }
 
-// A store is what there is of a resource, and what has become of it.
+// A store has the objects and the events of a resource.
 type store struct {
 	kind       string
 	namespaced bool
 	objects    map[string]stored
-	// names are the keys in the order of lists; nil if they have to be sorted.
+	// names are the sorted keys; nil if they must be sorted again.
 	names   []string
 	history []stored
 }
@@ -71,7 +69,7 @@ type stored struct {
 	event   watch.EventType
 	version int
 	labels  labels.Set
-	// before are the labels that it had until then.
+	// before are the labels before the event.
 	before  labels.Set
 	class   string
 	encoded []byte
@@ -107,7 +105,7 @@ func newAPIServer(tb testing.TB) *apiServer {
 	return s
 }
 
-// stop ends the server, and all watches.
+// stop stops the server and all watches.
 func (s *apiServer) stop() {
 	s.mu.Lock()
 	s.closed = true
@@ -117,7 +115,7 @@ func (s *apiServer) stop() {
 	s.Close()
 }
 
-// connect returns a Cluster as each process makes one.
+// connect returns a Cluster with its own caches, as a new process has.
 func (s *apiServer) connect(tb testing.TB) *Cluster {
 	tb.Helper()
 	c, err := connectTo(&rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}})
@@ -157,7 +155,7 @@ func (s *apiServer) remove(u *unstructured.Unstructured) {
 	s.changed.Broadcast()
 }
 
-// takeRequests returns what was asked since it was last called, as verb and resource.
+// takeRequests returns the counts since its last call, by verb and resource.
 func (s *apiServer) takeRequests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func decoded(b []byte) *unstructured.Unstructured {
 	return u
 }
 
-// all returns what there is of a resource.
+// all returns the objects of a resource.
 func (s *apiServer) all(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,8 +28,7 @@ func TestCarry(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		entry  string
-		// answer is what the API server says to what is applied: an error, or the policy that it
-		// has by default.
+		// err is the API server's error, and policy is the default that it sets.
 		err    error
 		policy string
 		want   []types.PatchType
@@ -64,7 +63,7 @@ func TestCarry(t *testing.T) {
 			s := newServer(u)
 			var carried []types.PatchType
 			s.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // It is one.
+				patch := action.(clienttesting.PatchActionImpl) //nolint:forcetypeassert // The reactor gets only patches.
 				carried = append(carried, patch.GetPatchType())
 				if patch.GetPatchType() != types.ApplyPatchType {
 					return false, nil, nil

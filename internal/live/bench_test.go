@@ -19,7 +19,7 @@ import (
 // composedEach is how many MRs each XR of a benchmark composes.
 const composedEach = 10
 
-// realistic gives an object what every real one has besides: who owns which field, and some spec.
+// realistic adds managedFields and a creation time, as real objects have.
 func realistic(u *unstructured.Unstructured) *unstructured.Unstructured {
 	var fields []any
 	for _, manager := range []string{"velero", "crossplane", "provider"} {
@@ -36,7 +36,7 @@ func realistic(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, xptest.Field(fields, "metadata", "managedFields"), xptest.Field(time.Now().UTC().Format(time.RFC3339), "metadata", "creationTimestamp"))
 }
 
-// platformOf is what XRs of the kind of package xptest need.
+// platformOf returns the XRD and the revision of an XR.
 func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		xptest.XRD("xorders.example.org", xptest.Field("example.org", "spec", "group"), xptest.Field(map[string]any{"kind": xptest.LegacyKind}, "spec", "names"),
@@ -45,8 +45,8 @@ func platformOf(xr *unstructured.Unstructured) []*unstructured.Unstructured {
 	}
 }
 
-// forest puts held XRs with what they compose into a server, and returns the first. Since is when
-// the holds were put on.
+// forest puts held XRs with composed resources into a server, and returns the first. since is when
+// they were held.
 func (s *apiServer) forest(tb testing.TB, xrs int, since time.Time) xp.Ref {
 	tb.Helper()
 	s.put(tb, platformOf(xptest.XR("x"))...)
@@ -88,7 +88,7 @@ func atWork(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return xptest.With(u, want)
 }
 
-// tally sums requests up: lists of the kind that was listed most, all lists, and all writes.
+// tally returns the lists of the resource that was listed most, all lists and all writes.
 func tally(asked map[string]int) (most, lists, writes int) {
 	for what, n := range asked {
 		verb, _, _ := strings.Cut(what, " ")
@@ -103,7 +103,7 @@ func tally(asked map[string]int) (most, lists, writes int) {
 	return most, lists, writes
 }
 
-// BenchmarkPoll is a poll of held XRs while nobody reconciles them.
+// BenchmarkPoll polls held XRs that no controller reconciles.
 func BenchmarkPoll(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
@@ -114,7 +114,7 @@ func BenchmarkPoll(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			poll() // The first tells of each.
+			poll() // The first poll writes all notices.
 			s.takeRequests()
 			for b.Loop() {
 				poll()
@@ -126,7 +126,7 @@ func BenchmarkPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkLook is a look at held XRs after something has become of what one of them composes.
+// BenchmarkLook observes and plans after a change of one composed resource.
 func BenchmarkLook(b *testing.B) {
 	for _, xrs := range []int{500, 5000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
@@ -154,8 +154,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// BenchmarkAdoption carries XRs from the end of the restore to the last release, with a Crossplane
-// that takes no time.
+// BenchmarkAdoption adopts restored XRs with a Crossplane that takes no time.
 func BenchmarkAdoption(b *testing.B) {
 	for _, xrs := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {
@@ -188,7 +187,7 @@ func BenchmarkAdoption(b *testing.B) {
 	}
 }
 
-// BenchmarkObserve is what one look takes, and what it leaves in memory of each object.
+// BenchmarkObserve measures the time of one observation and its memory per object.
 func BenchmarkObserve(b *testing.B) {
 	for _, xrs := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("xrs=%d", xrs), func(b *testing.B) {

@@ -61,8 +61,8 @@ func TestResourceThatComesLater(t *testing.T) {
 	}
 }
 
-// A tenant's references can name any number of kinds that there are not, and a backup or restore
-// comes to them again and again.
+// A tenant's references can name any number of kinds that don't exist, and a backup or restore
+// reads them again and again.
 func TestResourceOfMadeUpKinds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -119,7 +119,7 @@ func TestResourceOfMadeUpKinds(t *testing.T) {
 			}
 			now = now.Add(unservedTTL)
 			for n := range 1000 {
-				_, _, _ = c.Resource(tc.kind(n)) // How often it asks is what matters.
+				_, _, _ = c.Resource(tc.kind(n)) // The number of requests matters.
 			}
 			if s.groupings > 2 || len(s.asked) > 2*len(tc.want) {
 				t.Errorf("%s\nLater it asks once more; asked %d times for groups, and for %v", tc.reason, s.groupings, s.asked)
@@ -128,7 +128,7 @@ func TestResourceOfMadeUpKinds(t *testing.T) {
 	}
 }
 
-// A server that does not answer for a group that is served is no group that is not.
+// A group is not missing because its server does not answer.
 func TestResourceOfAGroupThatDoesNotAnswer(t *testing.T) {
 	s := newServer()
 	s.undiscoverable = map[string]error{xptest.ManagedVersion: errDown}
@@ -159,9 +159,8 @@ func TestResourceWhileTheServerIsDown(t *testing.T) {
 	}
 }
 
-// The API version of a ref is whatever a tenant writes. A failure would stop the adoption of all
-// XRs that are observed with theirs, and what goes into the path of a request must not lead
-// elsewhere.
+// A tenant can write any API version into a ref. An error would stop the adoption of all observed
+// XRs, and the version must not change the path of a request.
 func TestResourceOfMalformedAPIVersions(t *testing.T) {
 	s := newServer()
 	c := s.cluster()
@@ -290,7 +289,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// Who may list a kind and not get it can read one object again.
+// Now needs the right to list a kind, and not the right to get it.
 func TestNow(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(t, xptest.MR("a"), xptest.MR("b"))

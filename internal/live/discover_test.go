@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// A generous server tells all groups and kinds at once, but for those that do not answer.
+// generous is a server that returns all groups and kinds at once, except those in failing.
 type generous struct {
 	*server
 

@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// without takes the messages off Events.
+// without returns the Events without their messages.
 func without(told []string) []string {
 	var short []string
 	for _, e := range told {
@@ -31,7 +31,7 @@ func without(told []string) []string {
 	return short
 }
 
-// Whoever describes an XR or a claim reads what became of it, however often somebody looked.
+// kubectl describe of an XR or claim shows each state once, however often it is polled.
 func TestAdoptTellsTheStory(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
@@ -85,8 +85,8 @@ func TestAdoptTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// Where there is no time to tell of all, those that need a person come first, and nobody is told
-// twice of what has arrived.
+// If there is no time for all notices, warnings come first, and no notice about a held object is
+// written twice.
 func TestAdoptTellsInTheTimeThereIs(t *testing.T) {
 	const xrs, bad = 100, 3
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -145,7 +145,7 @@ func text(u *unstructured.Unstructured, field string) string {
 	return text
 }
 
-// An Event is of no use to an adoption.
+// An adoption does not depend on Events.
 func TestAdoptGoesOnWithoutEvents(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
@@ -157,8 +157,8 @@ func TestAdoptGoesOnWithoutEvents(t *testing.T) {
 	}
 }
 
-// What is told in a mark must not be told again if the Event was lost, and must be told again if
-// the mark could not be written.
+// A notice in a mark is not repeated if its Event was lost. It is repeated if the mark could not be
+// written.
 func TestAdoptTellsAgainWhatWasNotMarked(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)

@@ -15,19 +15,19 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// of returns an object in a version.
+// of returns an object with a resourceVersion.
 func of(name, version string) *unstructured.Unstructured {
 	return xptest.With(xptest.XR(name), xptest.Field(version, "metadata", "resourceVersion"))
 }
 
-// What the plugin has written itself comes back to it, after what was before that. Only what comes
-// after it is news.
+// A write comes back as an event, after the events of earlier versions. Only later events are
+// changes.
 func TestNews(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		// written is the version that was written, "" if none was.
 		written string
-		// told are the versions that are told of at a time.
+		// told are the versions of events that arrive together.
 		told [][]string
 		want []string
 	}{
@@ -69,7 +69,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// As many objects are kept as there are, however often they change before somebody looks.
+// The queue has one event for each object, however often it changes.
 func TestFeed(t *testing.T) {
 	f := newEventQueue()
 	labelled, all := &listing{}, &listing{}
@@ -96,7 +96,7 @@ func TestFeed(t *testing.T) {
 	}
 }
 
-// What was deleted while nobody was told of it must not be taken for there.
+// An object that was deleted while no watch was open must not count as existing.
 func TestRelisted(t *testing.T) {
 	gone, there, later := of("gone", "1"), of("there", "1"), of("later", "9")
 	elsewhere := xptest.With(of("elsewhere", "1"), xptest.Without("metadata", "labels"))

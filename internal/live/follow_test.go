@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What happens while a poll looks on is what it goes by, without listing anything again.
+// A poll acts on changes that happen meanwhile, without another list.
 func TestPollsHearWhatHappens(t *testing.T) {
 	x := xptest.XR("x")
 	ready := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
@@ -29,15 +29,14 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	xr := restored(xptest.XR("x", xptest.Refs(ready, other)))
 	cases := map[string]struct {
 		reason string
-		// refuse are watches that are refused, deaf those that end at once, silent those that are
-		// not answered, and forgetful those that begin too late.
+		// refuse are watches that are forbidden, deaf those that end at once, silent those without
+		// an answer, and forgetful those whose version has expired.
 		refuse, deaf, silent, forgetful string
-		// short says that watches end after what they tell first, and ending that they do after a
-		// while.
+		// short ends watches after their first events, and ending ends them after a while.
 		short, ending bool
-		// happens is what becomes of the cluster meanwhile.
+		// happens changes the cluster meanwhile.
 		happens func(s *apiServer)
-		// lists is how often XRs are listed at most, and done says that the XR is adopted in the
+		// lists is how often XRs are listed at most, and done is set if the XR is adopted in the
 		// first poll.
 		lists int
 		done  bool
@@ -120,7 +119,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 			a := brisk(t, s)
 			a.firstLook, a.patience = time.Second, time.Second
 			if tc.ending {
-				a.firstLook = time.Minute // It ends when nothing is left to wait for.
+				a.firstLook = time.Minute // The poll ends when it has nothing to wait for.
 			}
 			plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 			if err != nil {
@@ -143,8 +142,7 @@ func TestPollsHearWhatHappens(t *testing.T) {
 	}
 }
 
-// What is followed and forgotten is listed again, unless that could not be taken for all that there
-// is.
+// A watched kind whose version has expired is listed again, unless a list might be incomplete.
 func TestExpiredWatches(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -176,7 +174,7 @@ func TestExpiredWatches(t *testing.T) {
 	}
 }
 
-// What happens while thousands of others are listed would be forgotten when they are.
+// Events during a long list of thousands of objects would be expired after it.
 func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	mine := restored(xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled()))
 	x := restored(xptest.XR("x", xptest.Refs(mine)))
@@ -194,7 +192,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	s.listed = func(resource string) {
 		switch resource {
 		case "xorders":
-			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
+			<-time.After(uselessWatch + uselessWatch/10) // It makes the list count as long.
 		case "buckets":
 			select {
 			case <-begun:
@@ -212,7 +210,7 @@ func TestLongListsAreFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// Of thousands of MRs the first page is forgotten when the last is listed.
+// The version of the first page of thousands of MRs is expired when the last page arrives.
 func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 	s := newAPIServer(t)
 	s.controllers = atWork
@@ -232,7 +230,7 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 		pages++
 		switch pages {
 		case 1:
-			<-time.After(uselessWatch + uselessWatch/10) // It is what makes a list long.
+			<-time.After(uselessWatch + uselessWatch/10) // It makes the list count as long.
 		case 2:
 		default:
 			select {
@@ -251,19 +249,19 @@ func TestLongListsAreFollowedFromTheirFirstPage(t *testing.T) {
 	}
 }
 
-// Crossplane v1 gives an XR the labels of its claim, and so takes that of a second restore off it.
-// To whoever watches that label it is deleted then. What is there must not be taken for gone: an
-// operation that says so has failed for good.
+// Crossplane v1 copies a claim's labels to its XR, which removes the label of a second restore. A
+// watch of that label then sends DELETED. The object must not count as deleted: an operation that
+// fails for that reason has failed for good.
 func TestLosingALabelIsNotToBeGone(t *testing.T) {
 	x := xptest.XR("x")
 	y := xptest.With(x, xptest.Field("y", "metadata", "name"))
 	connection := restored(xptest.Secret("s", xptest.ControlledBy(y)))
 	cases := map[string]struct {
 		reason string
-		// whole says that an object of the kind did not have the label.
+		// whole is set if another object of the kind lacks the label.
 		whole bool
 		lost  *unstructured.Unstructured
-		// there says that it stays, and ok that all is known.
+		// there is set if the object stays in the Snapshot, and ok if no events are missing.
 		there, ok bool
 	}{
 		"Labelled":   {reason: "It is looked for among all of its kind.", lost: restored(y), ok: true},
@@ -293,8 +291,8 @@ func TestLosingALabelIsNotToBeGone(t *testing.T) {
 	}
 }
 
-// What XRs of several kinds share is read once in a poll, though Velero asks for one operation
-// after the other.
+// A poll reads what XRs of several kinds share once, although Velero polls one operation after the
+// other.
 func TestPollsReadWhatIsSharedOnce(t *testing.T) {
 	s := newAPIServer(t)
 	s.controllers = atWork

@@ -9,8 +9,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Polls say of what a person releases that it is ready, once, and leave it as it is. When that
-// person has said so, they adopt it as anything else.
+// A poll reports once that an object with a manual release is ready, and leaves it held. After the
+// user's consent it is adopted.
 func TestAdoptLeavesWhatIsReleasedByHand(t *testing.T) {
 	x := xptest.XR("x", xptest.Field("2026-01-02T03:04:05Z", "metadata", "creationTimestamp"))
 	own := xptest.MR("b", xptest.ControlledBy(x))

@@ -10,15 +10,15 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A tag can be anything. Of a Crossplane whose version is not known only what holds for each is
-// said.
+// A tag can have any content. With an unknown version only what holds for every version is
+// reported.
 func TestVersionOf(t *testing.T) {
 	const old, breaks, unsure = "stops watching", "drops events", "runs and says nothing"
 	cases := map[string]struct {
 		reason, image string
 		labels        []string
 		want          string
-		// says is what is said of it when it is silent.
+		// says is the probable cause of a pending reconcile.
 		says string
 	}{
 		"Release":      {reason: "The chart's own.", image: "xpkg.crossplane.io/crossplane/crossplane:v1.18.0", want: "1.18.0", says: old},
@@ -70,8 +70,7 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// A tenant can label a Deployment as Crossplane's, and what is said of it would be said of
-// Crossplane.
+// A tenant can label a Deployment as Crossplane's. It must not be taken for Crossplane.
 func TestInstallationOfATenant(t *testing.T) {
 	of := func(namespace string, ready int64) *unstructured.Unstructured {
 		return xptest.Object("apps/v1", "Deployment", namespace, "crossplane", xptest.Labelled("app.kubernetes.io/part-of", "crossplane"), xptest.Field(ready, "status", "readyReplicas"))
@@ -87,7 +86,7 @@ func TestInstallationOfATenant(t *testing.T) {
 	}
 }
 
-// The RBAC manager is of the same chart, and runs whatever has become of Crossplane.
+// The RBAC manager is from the same chart, and runs without Crossplane.
 func TestInstallationIsNoRBACManager(t *testing.T) {
 	of := func(name string, ready int64) *unstructured.Unstructured {
 		return xptest.Object("apps/v1", "Deployment", "crossplane-system", name, xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),

@@ -26,7 +26,7 @@ var (
 	packages  = schema.GroupVersionResource{Group: xp.GroupPackage, Version: "v1", Resource: "functionrevisions"}
 )
 
-// newPlatform is a server that also serves XRDs, Functions and Usages.
+// newPlatform returns a server that also serves XRDs, Functions and Usages.
 func newPlatform(objects ...*unstructured.Unstructured) *server {
 	var all []runtime.Object
 	for _, u := range objects {
@@ -52,8 +52,8 @@ func xrd(o ...xptest.Option) *unstructured.Unstructured {
 		"status":{"conditions":[{"type":"Established","status":"True"}]}}`)}, o...)...)
 }
 
-// What an XR left behind is told when it is adopted, with an Event, and whenever somebody asks
-// again.
+// A Usage that an XR left behind is reported when the XR is adopted, with an Event, and in each
+// later poll.
 func TestAdoptReportsLeftovers(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	usage := func(name string, o ...xptest.Option) *unstructured.Unstructured {
@@ -107,7 +107,7 @@ func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
 	}
 }
 
-// An XR whose XRD is on its way out is not unpaused.
+// An XR with a terminating XRD is not unpaused.
 func TestAdoptWaitsForThePlatform(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for i, u := range objects {
@@ -168,7 +168,7 @@ func TestTerminating(t *testing.T) {
 	}
 }
 
-// A restore takes minutes, and somebody may delete an XRD in the meantime.
+// A user may delete an XRD during a restore, which takes minutes.
 func TestTerminatingLooksAgain(t *testing.T) {
 	order := schema.GroupKind{Group: "example.org", Kind: "XOrder"}
 	s := newPlatform(xrd())

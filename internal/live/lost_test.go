@@ -26,7 +26,7 @@ const (
 
 func created(at string) xptest.Option { return xptest.Field(at, "metadata", "creationTimestamp") }
 
-// appliedBy says in managedFields who has written an object last.
+// appliedBy sets the last manager in managedFields.
 func appliedBy(manager string) xptest.Option {
 	return func(u *unstructured.Unstructured) {
 		xptest.Field([]any{map[string]any{
@@ -36,12 +36,12 @@ func appliedBy(manager string) xptest.Option {
 	}
 }
 
-// unheld is an object as a restore leaves it, of which somebody has taken the hold off.
+// unheld returns a restored object whose hold a user has removed.
 func unheld(u *unstructured.Unstructured, o ...xptest.Option) *unstructured.Unstructured {
 	return xptest.With(u, append([]xptest.Option{xptest.Labelled("velero.io/restore-name", "monday"), created(cameAt)}, o...)...)
 }
 
-// lostTree is an XR of which somebody has taken the hold off, and that was composed anew.
+// lostTree returns an XR whose hold a user has removed, and that has composed new resources.
 func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstructured) {
 	x := xptest.XR("x")
 	resource := xptest.Annotated(xp.AnnotationResourceName, "bucket")
@@ -52,7 +52,7 @@ func lostTree() (objects []*unstructured.Unstructured, xr *unstructured.Unstruct
 	return []*unstructured.Unstructured{back, anew, xr, restored(xptest.Revision(xptest.RevisionName, x))}, xr
 }
 
-// Whoever replaces an object takes off the label too that says which restore has created it.
+// A user who replaces an object also removes the label of its restore.
 func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 	objects, xr := lostTree()
 	for name, tc := range map[string]struct {
@@ -81,8 +81,8 @@ func TestAdoptJudgesWhatWasReplaced(t *testing.T) {
 	}
 }
 
-// What was made anew looks adopted. That it is not is told once in the log and in an Event, and by
-// the operation.
+// An XR with new composed resources looks adopted. The loss is reported once in the log and in an
+// Event, and by the operation.
 func TestAdoptTellsOfLosses(t *testing.T) {
 	objects, xr := lostTree()
 	s := newServer(objects...)
@@ -115,7 +115,7 @@ func TestAdoptTellsOfLosses(t *testing.T) {
 	}
 }
 
-// What nobody has reconciled yet is held again, and then adopted as if nothing had been.
+// An object that no controller has reconciled yet is held again, and then adopted as usual.
 func TestAdoptHoldsAgain(t *testing.T) {
 	objects, claim, xr, child := restoredTree()
 	for n, u := range objects {
@@ -166,7 +166,7 @@ func TestAdoptHoldsAgain(t *testing.T) {
 	}
 }
 
-// Whose operation has ended costs no list.
+// An ended operation costs no list.
 func TestAdoptLooksForWhatIsAsked(t *testing.T) {
 	objects, xr := lostTree()
 	other := unheld(xptest.XR("other", xptest.Refs(xptest.Object("v1", "ConfigMap", xptest.Namespace, "c")), xptest.Reconciled()))
@@ -201,7 +201,7 @@ func TestAdoptLooksForWhatIsAsked(t *testing.T) {
 	}
 }
 
-// What this process has released has proven that it is adopted, and costs nothing more.
+// An object that this process has released is adopted, and costs nothing more.
 func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
@@ -218,7 +218,7 @@ func TestAdoptTrustsWhatItHasReleased(t *testing.T) {
 	}
 }
 
-// Of an MR that is not held it is known who has written it only where that matters.
+// Who has written an MR that is not held is read only where it matters.
 func TestAdoptTellsOfMRs(t *testing.T) {
 	mr := unheld(xptest.MR("b", xptest.Annotated(xp.AnnotationCreateSucceeded, laterAt), appliedBy("argocd-controller")))
 	observing := unheld(xptest.MR("o", xptest.JSON(`{"spec":{"managementPolicies":["Observe"]},"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane",
@@ -242,8 +242,8 @@ func TestAdoptTellsOfMRs(t *testing.T) {
 	}
 }
 
-// A policy can take a mark off whenever it is written. Then the pause of the hold is left, and who
-// manages that says whose it is.
+// An admission policy can remove a mark whenever it is written. The pause of the hold remains, and
+// managedFields show whose it is.
 func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 	x := xptest.XR("x")
 	paused := unheld(xptest.With(x, xptest.Annotated(xp.AnnotationPaused, "true"), xptest.SeenPaused(), xptest.JSON(`{"metadata":{"managedFields":[
@@ -269,7 +269,8 @@ func TestAdoptNamesWhoTakesMarksOff(t *testing.T) {
 	}
 }
 
-// What can't be marked is not paused for ever: it goes on when all is back, as what is marked does.
+// An object that can't be marked does not stay paused: it goes on when all is restored, as with a
+// mark.
 func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	x := xptest.XR("x", xptest.Refs(bucket))
@@ -312,8 +313,7 @@ func TestAdoptGoesOnWithoutAMark(t *testing.T) {
 	}
 }
 
-// What has lost something fails also when nothing of its hold is left on it, whoever has taken that
-// off.
+// An object that has lost something fails even if nothing of its hold is left, whoever removed it.
 func TestAdoptTakesOffWhatIsLeftOfALoss(t *testing.T) {
 	objects, x := lostTree()
 	back, anew := objects[0], objects[1]

@@ -17,8 +17,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// provider reacts to each list of MRs as if it had done its work since the last, and fails the test
-// if it would make anything.
+// provider makes each list of MRs see the next reconcile of each. It fails the test if the provider
+// would create anything.
 func provider(t *testing.T, s *server, exists map[string]bool) {
 	t.Helper()
 	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -26,7 +26,7 @@ func provider(t *testing.T, s *server, exists map[string]bool) {
 		if err != nil {
 			return true, nil, err
 		}
-		for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // It is all that the tracker has.
+		for _, u := range obj.(*unstructured.UnstructuredList).Items { //nolint:forcetypeassert // The tracker returns only lists.
 			condition := xptest.Reconciled()
 			switch found := exists[u.GetAnnotations()[xp.AnnotationExternalName]]; {
 			case xp.IsPaused(&u):
@@ -45,7 +45,7 @@ func provider(t *testing.T, s *server, exists map[string]bool) {
 	})
 }
 
-// heldMR is an MR as a restore has put it on hold.
+// heldMR returns an MR as a restore holds it.
 func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unstructured {
 	u := restored(own)
 	of.Restore = "velero/monday"
@@ -56,8 +56,8 @@ func heldMR(own *unstructured.Unstructured, of adoption.Hold) *unstructured.Unst
 	return u
 }
 
-// An MR that observes first is unpaused, observed twice and given its own back, and its XR follows,
-// all in one poll.
+// One poll unpauses an MR that observes first, lets it be observed twice and returns its settings,
+// and then adopts its XR.
 func TestAdoptObservesFirst(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
@@ -80,8 +80,8 @@ func TestAdoptObservesFirst(t *testing.T) {
 	}
 }
 
-// An MR whose external resource is gone is not made anew before a person says so; then its XR goes
-// on.
+// An MR whose external resource is gone is not created again without a user's consent. Then its XR
+// goes on.
 func TestAdoptMakesNothingByItself(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
@@ -108,8 +108,8 @@ func TestAdoptMakesNothingByItself(t *testing.T) {
 	}
 }
 
-// An MR without a name stays held, with its XR, until a person has named it; then both go on by
-// themselves.
+// An MR without an external-name stays held, with its XR, until a user sets the name. Then both go
+// on.
 func TestAdoptWaitsForAName(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
@@ -136,7 +136,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 	}
 }
 
-// An MR that nothing composes has an operation of its own, which does the same.
+// An MR that no XR composes has its own operation, with the same result.
 func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
 	own := xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
 	s := newServer(heldMR(own, adoption.Hold{Identity: xp.CreatePending}))

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Somebody who may write an object can put a genuine mark back as often as it is taken off. Others
-// wait for each poll, and read each Event.
+// A user who may write an object can put a genuine mark back each time it is removed. Each try
+// would delay the others and write an Event.
 func TestAdoptTakesAStepOnce(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
@@ -26,7 +26,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 	kept := xr.GetAnnotations()[adoption.AnnotationHold]
 	cases := map[string]struct {
 		reason string
-		// back is what somebody does with an XR that they don't like as it is.
+		// back is how a user changes the XR back.
 		back func(u *unstructured.Unstructured) *unstructured.Unstructured
 		want string
 	}{
@@ -90,7 +90,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 	}
 }
 
-// Marks that the plugin did not write are named once, and nothing is done on their word.
+// A mark that the plugin did not write is logged once and ignored.
 func TestAdoptNamesForgedMarks(t *testing.T) {
 	key := adoption.Key(strings.Repeat("k", adoption.KeySize))
 	forged := restored(xptest.XR("forged", xptest.Annotated(xp.AnnotationPaused, "true")))

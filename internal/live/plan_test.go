@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A listNeeded plans for what can have moved: not for who is adopted.
+// A pass plans for XRs that may have changed, and not for adopted ones.
 func TestPlan(t *testing.T) {
 	w := adoption.NewSnapshot(adoption.Unverified)
 	w.SetTime(time.Now())

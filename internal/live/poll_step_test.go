@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// What becomes of a step says whether a person is told that it was refused.
+// The result of a step decides whether a refusal is reported.
 func TestStep(t *testing.T) {
 	xr := xptest.XR("x")
 	gr := xorders.GroupResource()
@@ -43,8 +43,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// Nobody is told of what passes by itself. An operation that has failed is not asked for again, so
-// that this must be told at once.
+// Temporary states get no notice. A failed operation is not polled again, so its failure is
+// reported at once.
 func TestPassing(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
 	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}

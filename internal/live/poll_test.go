@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// brisk is an Adopter of a process of its own, which does not look on for long.
+// brisk returns an Adopter of a new process that does not wait long.
 func brisk(tb testing.TB, s *apiServer) *Adopter {
 	tb.Helper()
 	a := NewAdopter(s.connect(tb), quiet())
@@ -34,8 +34,8 @@ func TestWorthwhile(t *testing.T) {
 	}
 }
 
-// A poll in which nothing moves looks once and writes nothing, however much is held. What it asks
-// Crossplane for is not more if more is held.
+// A poll without changes observes once and writes nothing, however much is held. It requests no
+// more reconciles if more is held.
 func TestPollsInWhichNothingMoves(t *testing.T) {
 	long := time.Now().Add(-5 * time.Minute)
 	cases := map[string]struct {
@@ -43,7 +43,7 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 		since   time.Time
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// parallelWrites is how many there may be at most.
+		// writes is the maximum number of writes.
 		writes int
 	}{
 		"Fresh":   {reason: "Crossplane has not been silent for long.", since: time.Now().Add(time.Hour)},
@@ -86,8 +86,8 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 	}
 }
 
-// An XR costs four writes from the end of the restore to its release, however many there are: that
-// it is held, and that it no longer is, in an Event each, and the two steps between.
+// From the end of the restore to its release an XR costs four writes, however many there are: an
+// Event for the hold, one for the release, and the two steps between.
 func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	for _, xrs := range []int{10, 100} {
 		s := newAPIServer(t)
@@ -109,8 +109,7 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	}
 }
 
-// Each change to an XR has Crossplane reconcile it once more, so while it is at work on one nothing
-// is written that can wait.
+// Each change of an XR triggers a reconcile, so notices wait while Crossplane reconciles it.
 func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 20
@@ -135,8 +134,7 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 	}
 }
 
-// Those that Crossplane has lost are all asked for in the end: the next few as soon as a few have
-// been heard.
+// All lost reconciles are requested in the end: the next few as soon as a few have succeeded.
 func TestPollsAskForAll(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 3 * maxRequests
@@ -164,15 +162,14 @@ func TestPollsAskForAll(t *testing.T) {
 	}
 }
 
-// While no Crossplane runs, and that was told, XRs are looked at by themselves: what they compose
-// can't help them.
+// While Crossplane is not installed, and that was reported, composed resources are not read: they
+// can't help.
 func TestPollsOfTheStuck(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
 		change  func(s *apiServer)
-		// fewRetries says that what is composed is not read, and unpaused that the XRs are let
-		// reconcile.
+		// brief is set if composed resources are not read, and unpaused if the XRs are unpaused.
 		brief, unpaused bool
 	}{
 		"Stopped":  {reason: "It can't help them.", objects: []*unstructured.Unstructured{deployment("crossplane", "2.3.4", 0)}, brief: true},
@@ -226,12 +223,12 @@ func TestPollsOfTheStuck(t *testing.T) {
 	}
 }
 
-// A step that is late, since Crossplane has written the status meanwhile, is taken at once if it is
-// the right one still.
+// A step whose target has changed, since Crossplane has written the status, is taken at once if it
+// is still right.
 func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// meanwhile is what becomes of the XR when the first step is on its way.
+		// meanwhile is the change of the XR before the first step.
 		meanwhile xptest.Option
 		want      bool
 	}{
@@ -258,7 +255,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 				}
 			}
 			a := brisk(t, s)
-			a.limit = time.Nanosecond // One pass.
+			a.limit = time.Nanosecond // It is one pass.
 			if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +263,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 			if unpaused := !xp.IsPaused(u); unpaused != tc.want {
 				t.Errorf("%s\nunpaused: %v", tc.reason, unpaused)
 			}
-			// Who releases may list and patch, and not get.
+			// A user who releases may list and patch, but not get.
 			if asked := s.takeRequests(); asked["list one of xorders"] != 1 || asked["get xorders"] != 0 {
 				t.Errorf("%s\nIt is read once: %v", tc.reason, asked)
 			}
@@ -274,7 +271,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	}
 }
 
-// What is only told waits until Crossplane is through with those that were let go on.
+// Notices wait while Crossplane reconciles released XRs.
 func TestSpare(t *testing.T) {
 	now := time.Now()
 	cases := map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// The kinds that an XR composes are listed side by side, each once: none of them is answered here
-// before all were asked for.
+// The kinds that an XR composes are listed in parallel, each once: the server answers none before
+// all are requested.
 func TestKindsAreListedSideBySide(t *testing.T) {
 	s := newAPIServer(t)
 	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
@@ -58,8 +58,7 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 	}
 }
 
-// What becomes of kinds that are listed side by side is told like that of any other, as long as an
-// XR waits for it.
+// Kinds that are listed in parallel are watched like any other as long as an XR waits for them.
 func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 	s := newAPIServer(t)
 	s.controllers = atWork
@@ -75,7 +74,7 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 		}
 	}
 	a := brisk(t, s)
-	a.firstLook = time.Minute // It ends when nothing is left to wait for.
+	a.firstLook = time.Minute // The poll ends when it has nothing to wait for.
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)

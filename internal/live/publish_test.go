@@ -21,7 +21,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// publishing is an MR that a restore has put on hold until its Secret is back.
+// publishing returns an MR that is held until its Secret is restored.
 func publishing(o ...xptest.Option) *unstructured.Unstructured {
 	u := restored(xptest.MR("b", append(o, xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false"))...))
 	if _, err := adoption.Put(u, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret}); err != nil {
@@ -54,8 +54,8 @@ func TestAdoptLetsAnMRGo(t *testing.T) {
 	}
 }
 
-// A Secret that is in the backup and that could not be restored is waited for: its provider would
-// publish another.
+// An MR waits for a Secret of the backup that could not be restored: its provider would publish
+// another.
 func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	mr := restored(xptest.MR("b", xptest.PublishesTo("infra", "s"), xptest.Annotated(xp.AnnotationPaused, "false")))
 	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Reason: adoption.ReasonSecret, Secret: true}); err != nil {
@@ -77,7 +77,7 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 	checkLetGo(t, s)
 }
 
-// The operation of an XR lets go what the XR composes, before Crossplane reconciles the XR.
+// The operation of an XR releases its composed MRs before Crossplane reconciles the XR.
 func TestAdoptLetsComposedMRsGo(t *testing.T) {
 	x := xptest.XR("x")
 	mr := publishing(xptest.ControlledBy(x), xptest.Reconciled())
@@ -89,13 +89,13 @@ func TestAdoptLetsComposedMRsGo(t *testing.T) {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
 	checkLetGo(t, s)
-	// The plan of the MR itself may have asked for the same.
+	// The plan of the MR may have the same step.
 	if diff := cmp.Diff([]string{"buckets /b", "xorders /x"}, slices.Compact(s.requests("patch"))); diff != "" {
 		t.Errorf("First the MR is let go, then the XR is unpaused and released: -want, +asked:\n%s", diff)
 	}
 }
 
-// A refusal of one does not keep the others.
+// A rejected patch of one MR does not block the others.
 func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
@@ -106,7 +106,7 @@ func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
 	}
 }
 
-// A provider's kind can be called Secret too. It has no type to select by.
+// A provider's kind can have the name Secret too. It has no type to select by.
 func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	const gv = "secretsmanager.example.org/v1beta1"
 	gvr := schema.GroupVersionResource{Group: "secretsmanager.example.org", Version: "v1beta1", Resource: "secrets"}
@@ -132,8 +132,7 @@ func TestObserveListsSecretsOfOtherGroups(t *testing.T) {
 	}
 }
 
-// A Secret that a provider reads can be of any type and have no labels. It is looked for with one
-// list of metadata where somebody waits for it.
+// A Secret that a provider reads can have any type and no labels. One list of metadata finds it.
 func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	var mrs []*unstructured.Unstructured
 	for _, name := range []string{"a", "b"} {
@@ -152,7 +151,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 		l, _ := action.(clienttesting.ListActionImpl)
 		none := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "SecretList"}}
 
-		return !l.GetListRestrictions().Fields.Empty(), none, nil // None of them is of Crossplane's type.
+		return !l.GetListRestrictions().Fields.Empty(), none, nil // None has Crossplane's type.
 	})
 	w, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(mrs[0]), xp.RefTo(mrs[1])})
 	if err != nil {
@@ -184,7 +183,7 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	}
 }
 
-// Who may not list all Secrets of the namespace waits, and is told.
+// Without the right to list all Secrets of the namespace the XR waits, with a notice.
 func TestAdoptMayNotLookForInputs(t *testing.T) {
 	mr := restored(xptest.MR("b"))
 	in := adoption.Input{Namespace: "infra", Name: "password"}
@@ -199,7 +198,7 @@ func TestAdoptMayNotLookForInputs(t *testing.T) {
 	}
 }
 
-// Where all Secrets are asked for, their data is left out by the API server.
+// A list of all Secrets excludes their data.
 func TestAllSecretsAreListedWithoutData(t *testing.T) {
 	s := newServer()
 	c := s.cluster()

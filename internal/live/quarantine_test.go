@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// Polls leave what is in quarantine as it is; when that has ended they adopt it as anything else.
+// Polls don't change an object in quarantine. After the quarantine they adopt it.
 func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
@@ -32,7 +32,7 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 		t.Fatalf("Nothing is written; got %v", patches)
 	}
 	a := hasty(s)
-	for range 2 { // The second time there is nothing to do, also for one that has changed meanwhile.
+	for range 2 { // The second poll has nothing to do, even for an object that has changed.
 		for _, u := range []string{"b", "gone"} {
 			if err := a.Consent(context.Background(), adoption.Unverified, heldMR(xptest.MR(u), away(adoption.Hold{}))); err != nil {
 				t.Fatal(err)
@@ -52,8 +52,8 @@ func TestAdoptLeavesWhatIsInQuarantine(t *testing.T) {
 	}
 }
 
-// What has come back without its hold is in quarantine again after the first poll, which tells of
-// it, also below an XR that stays as it is.
+// A restored object without its hold is put into quarantine by the first poll, with a notice, even
+// below an XR that does not change.
 func TestAdoptHoldsWhatCameBackWithoutItsHold(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))

@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// deployment is Crossplane's, as its chart makes it.
+// deployment returns Crossplane's Deployment as in its chart.
 func deployment(name, version string, ready int64) *unstructured.Unstructured {
 	return xptest.Object("apps/v1", "Deployment", "crossplane-system", name, xptest.Labelled("app.kubernetes.io/part-of", "crossplane"),
 		xptest.Field(int64(1), "spec", "replicas"), xptest.Field(ready, "status", "readyReplicas"),
@@ -26,7 +26,7 @@ func deployment(name, version string, ready int64) *unstructured.Unstructured {
 
 var scaledDown = xptest.Field(int64(0), "spec", "replicas")
 
-// unresponsive is a Crossplane that reacts to requests only.
+// deaf makes Crossplane reconcile only after a request.
 func deaf(s *server) {
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p, ok := action.(clienttesting.PatchActionImpl)
@@ -50,7 +50,7 @@ func deaf(s *server) {
 	})
 }
 
-// A Crossplane that loses every event adopts what it is asked for, and no request is left.
+// A Crossplane that loses every event adopts after requests, and no request annotation is left.
 func TestAdoptAsksCrossplane(t *testing.T) {
 	b := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	own := xptest.XR("x", xptest.Refs(b), xptest.Annotated(xp.AnnotationReconcileRequested, "once"))
@@ -58,7 +58,7 @@ func TestAdoptAsksCrossplane(t *testing.T) {
 	deaf(s)
 	a := hasty(s)
 	a.requestAfter = 0
-	for range 4 { // Polls.
+	for range 4 { // Four polls.
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +131,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 	}
 }
 
-// A poll lists kinds, and reads nothing by itself that is as it was listed.
+// A poll lists kinds. It reads no object separately that has not changed since.
 func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
@@ -154,13 +154,13 @@ func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 	}
 }
 
-// What can't be asked for is asked for at the next poll.
+// A request that fails is repeated at the next poll.
 func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for _, verb := range []string{"get", "patch"} {
 		s := newServer(objects...)
 		s.failOn(verb, "xorders", 1<<30, apierrors.NewForbidden(xorders.GroupResource(), "x", errDown))
-		if verb == "get" { // It is read only if it has changed.
+		if verb == "get" { // The object is read only if it has changed.
 			s.failOn("patch", "xorders", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
 		}
 		a := hasty(s)
@@ -239,8 +239,8 @@ func TestInstallation(t *testing.T) {
 	}
 }
 
-// What was released is waited for until Crossplane has reconciled it, whichever restore had brought
-// it, and not what no restore has.
+// A released object waits for Crossplane's reconcile, whichever restore has created it. An object
+// that no restore has created does not.
 func TestAdoptWaitsAfterTheRelease(t *testing.T) {
 	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
 		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))

@@ -26,7 +26,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// A flaky is a server that fails for a while.
+// flaky is a server that fails for a while.
 type flaky struct {
 	*server
 
@@ -56,7 +56,7 @@ func (f *flaky) ServerResourcesForGroupVersion(gv string) (*metav1.APIResourceLi
 	return f.server.ServerResourcesForGroupVersion(gv)
 }
 
-// tries of the clusters of these tests, which have no time.
+// tries is how often a Cluster of these tests tries a request, without pauses.
 const tries = 4
 
 func rushed(c *Cluster) *Cluster {
@@ -89,8 +89,8 @@ func passing() map[string]error {
 	}
 }
 
-// Whatever a restore or a backup asks for, it gets when the API server answers again, and until
-// then nothing is taken for gone.
+// A restore or a backup gets its answer when the API server is back, and nothing counts as missing
+// until then.
 func TestFailuresAreNoAnswers(t *testing.T) {
 	x := xptest.XR("x")
 	mr, revision := xptest.MR("b", xptest.ControlledBy(x)), xptest.Revision(xptest.RevisionName, x)
@@ -242,12 +242,12 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 	}
 }
 
-// A server that is down is not asked as often for each of a thousand items.
+// A server that is down is not retried for each of a thousand items.
 func TestFailuresAreExpected(t *testing.T) {
 	f, c := newFlaky(apierrors.NewServiceUnavailable("starting"), xptest.XR("x"))
 	asked := func() int {
 		before := f.left
-		_, _ = c.Settings(t.Context(), "velero") // It fails, and how often is what matters.
+		_, _ = c.Settings(t.Context(), "velero") // It fails; the number of requests matters.
 
 		return before - f.left
 	}
@@ -265,7 +265,7 @@ func TestFailuresAreExpected(t *testing.T) {
 	}
 }
 
-// A refusal is an answer.
+// A refusal is not retried.
 func TestAnswersAreFinal(t *testing.T) {
 	cases := map[string]error{
 		"NotFound":  apierrors.NewNotFound(buckets.GroupResource(), "b"),
@@ -279,7 +279,7 @@ func TestAnswersAreFinal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := 0
 			err := rushed(newServer().cluster()).withRetry(t.Context().Done(), apiServerName, func() error { n++; return want })
-			if n != 1 || err != want { //nolint:errorlint // It must be that very error.
+			if n != 1 || err != want { //nolint:errorlint // It must be the same error.
 				t.Errorf("asked %d times: %v", n, err)
 			}
 		})

@@ -78,8 +78,8 @@ func TestOutrank(t *testing.T) {
 	}
 }
 
-// Crossplane numbers revisions too, and a number that is lower than the one it has just given would
-// make another revision the newest.
+// Crossplane numbers revisions too. A number lower than the one that it has just set would make
+// another revision the newest.
 func TestOutrankWritesOverNothing(t *testing.T) {
 	x := xptest.XR("x")
 	live := xptest.Revision("l", x, xptest.ControlledBy(xptest.Composition(xptest.CompositionName, x)), xptest.Field(int64(5), "spec", "revision"))

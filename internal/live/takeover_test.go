@@ -21,7 +21,7 @@ func TestTakeOver(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		live   []*unstructured.Unstructured
-		// meanwhile is what Crossplane makes of it until it is looked at again.
+		// meanwhile are Crossplane's changes until the object is read again.
 		meanwhile []xptest.Option
 		deaf      bool
 		want      want
@@ -63,7 +63,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// afterTheFirst changes an object before all but the first time that it is read.
+// afterTheFirst changes the object after it was read once.
 func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFunc {
 	reads := 0
 
@@ -72,12 +72,12 @@ func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFun
 		if reads != 2 || change == nil {
 			return false, nil, nil
 		}
-		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts to nothing else.
+		get := a.(clienttesting.GetAction) //nolint:forcetypeassert // It reacts only to get.
 		o, err := s.Tracker().Get(a.GetResource(), a.GetNamespace(), get.GetName())
 		if err != nil {
 			return true, nil, err
 		}
-		u := xptest.With(o.(*unstructured.Unstructured), change...) //nolint:forcetypeassert // It is all that there is.
+		u := xptest.With(o.(*unstructured.Unstructured), change...) //nolint:forcetypeassert // The tracker returns only such objects.
 
 		return false, nil, s.Tracker().Update(a.GetResource(), u, a.GetNamespace())
 	}

@@ -58,7 +58,7 @@ func TestSlim(t *testing.T) {
 				xptest.Field(fields, "metadata", "managedFields")(whole)
 			}
 			got := trim(whole)
-			// An annotation that was the only one leaves an empty map.
+			// Removing the only annotation leaves an empty map.
 			if len(got.GetAnnotations()) == 0 {
 				got.SetAnnotations(nil)
 			}
@@ -69,7 +69,7 @@ func TestSlim(t *testing.T) {
 	}
 }
 
-// What is planned for objects is what is planned for what is left of them.
+// Trimmed objects have the same plans.
 func TestSlimChangesNoPlan(t *testing.T) {
 	objects, _, _, _ := restoredTree()
 	restoredUsage := restored(xptest.Object("v1", "ConfigMap", "team-a", "c", xptest.ControlledBy(xptest.XR("n"))))

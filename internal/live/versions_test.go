@@ -29,7 +29,7 @@ import (
 var errConversion = apierrors.NewInternalError(errors.New(
 	`conversion webhook for cloud.example.org/v1alpha1, Kind=Bucket failed: Post "https://provider.crossplane-system.svc/convert": service "provider" not found`))
 
-// What can't be converted is not missing, and keeps nobody else waiting, whatever it is.
+// An object that can't be converted is not missing, and blocks no other XR.
 func TestObserveWhatCannotBeConverted(t *testing.T) {
 	theirs := xptest.With(restored(xptest.Claim("theirs")), xptest.SeenPaused())
 	bucket := restored(xptest.MR("b", xptest.PublishesTo("infra", "s")))
@@ -66,8 +66,8 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 	}
 }
 
-// One kind that can't be converted says nothing of others, and is not waited for as a restart of
-// the API server is.
+// A failed conversion of one kind does not concern other kinds, and is not retried as long as a
+// restart of the API server takes.
 func TestConversionIsNotOutage(t *testing.T) {
 	s := newServer(xptest.MR("b"))
 	asked := 0
@@ -169,8 +169,8 @@ func TestConvert(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer()
 			s.PrependReactor("create", "buckets", func(a clienttesting.Action) (bool, runtime.Object, error) {
-				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // It is one.
-				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // It is all that the client has.
+				create := a.(clienttesting.CreateActionImpl)    //nolint:forcetypeassert // The reactor gets only creates.
+				u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 				if u.GetUID() != "" || u.GetResourceVersion() != "" || u.Object["status"] != nil || len(u.GetOwnerReferences()) > 0 {
 					t.Errorf("An API server does not create this: %v", u.Object)
 				}
@@ -185,7 +185,7 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// The fake of a client does not say with which options something was created.
+// The fake client does not record the options of a create.
 func TestConvertCreatesNothing(t *testing.T) {
 	var query url.Values
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
