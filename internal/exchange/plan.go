@@ -88,7 +88,7 @@ func (s *Snapshot) Plan() Plan {
 	if len(p.Refused) > 0 {
 		return p
 	}
-	taken := s.taken()
+	taken := s.managedElsewhere()
 	for _, u := range s.Live.Below {
 		i := s.item(u, taken)
 		p.Items = append(p.Items, i)
@@ -99,7 +99,7 @@ func (s *Snapshot) Plan() Plan {
 	p.Refused = append(p.Refused, s.refuseSaved()...)
 	for _, u := range s.Saved.Below {
 		p.Returns = append(p.Returns, Return{
-			Ref: xp.RefTo(u), External: externalOf(u), Back: s.there(u) != nil && !s.Live.has(u),
+			Ref: xp.RefTo(u), External: externalOf(u), Back: s.findLive(u) != nil && !s.Live.has(u),
 		})
 	}
 	p.Over = IsMarked(s.Live.Root) && len(p.Items) == 0 && !xp.HasComposed(s.Live.Root)
@@ -149,8 +149,9 @@ func externalOf(u *unstructured.Unstructured) string {
 	return xp.Annotation(u, xp.AnnotationExternalName)
 }
 
-// taken returns the external resources of MRs that are in the backup or stay, with the reason.
-func (s *Snapshot) taken() map[name]string {
+// managedElsewhere returns the external resources of MRs that are in the backup or stay, with the
+// reason.
+func (s *Snapshot) managedElsewhere() map[name]string {
 	taken := map[name]string{}
 	for _, u := range s.Others {
 		if s.Live.has(u) {
@@ -187,8 +188,8 @@ func (s *Snapshot) item(u *unstructured.Unstructured, taken map[name]string) Ite
 	return i
 }
 
-// there returns the live object with the name of one of the backup; nil if there is none.
-func (s *Snapshot) there(saved *unstructured.Unstructured) *unstructured.Unstructured {
+// findLive returns the live object with the name of one of the backup; nil if there is none.
+func (s *Snapshot) findLive(saved *unstructured.Unstructured) *unstructured.Unstructured {
 	n := slices.IndexFunc(s.There, func(u *unstructured.Unstructured) bool { return xp.RefTo(u).ID() == xp.RefTo(saved).ID() })
 	if n < 0 {
 		return nil

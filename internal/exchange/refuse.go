@@ -77,10 +77,10 @@ func (s *Snapshot) refuseItem(u *unstructured.Unstructured, i Item) string {
 }
 
 func refuseManaged(mr *unstructured.Unstructured, i Item) string {
-	synced, told := xp.ConditionOf(mr, xp.ConditionSynced)
+	synced, reported := xp.ConditionOf(mr, xp.ConditionSynced)
 	_, can := Keep(mr)
 	switch identity := xp.IdentityOf(mr); {
-	case !told:
+	case !reported:
 		return "its provider has not reconciled it, so nobody would delete its external resource; is its provider running?"
 	case identity == xp.CreatePending:
 		return "its external resource is being created; wait until it has an external-name"

@@ -95,7 +95,7 @@ func (g Guard) Validate() error {
 		}
 	}
 	for _, user := range g.Users {
-		if user == "" || !printable(user) {
+		if user == "" || !isPrintable(user) {
 			return fmt.Errorf("cannot let the user %q pass: the name is empty, or has characters that do not print", user)
 		}
 	}
@@ -103,8 +103,8 @@ func (g Guard) Validate() error {
 	return nil
 }
 
-// printable reports whether a string is one line of text.
-func printable(s string) bool {
+// isPrintable reports whether a string is one line of text.
+func isPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostOf limits the length of the user name in the message, in bytes.
-const mostOf = 200
+// maxBy limits the length of the user name in the message, in bytes.
+const maxBy = 200
 
 // CEL expressions. Only the probe is in the group "".
 const (
@@ -134,19 +134,19 @@ func (g Guard) matching(operations []any) map[string]any {
 // choose: a tenant may be able to label a namespace or what they create.
 func (g Guard) conditions() []any {
 	conditions := []any{map[string]any{
-		"name": "not-by-velero-or-crossplane", "expression": celProbe + " || !(request.userInfo.username in " + list(g.Users) + ")",
+		"name": "not-by-velero-or-crossplane", "expression": celProbe + " || !(request.userInfo.username in " + celList(g.Users) + ")",
 	}}
 	if len(g.Namespaces) > 0 {
 		conditions = append(conditions, map[string]any{
-			"name": "in-a-guarded-namespace", "expression": celProbe + ` || !has(request.namespace) || request.namespace in ` + list(g.Namespaces),
+			"name": "in-a-guarded-namespace", "expression": celProbe + ` || !has(request.namespace) || request.namespace in ` + celList(g.Namespaces),
 		})
 	}
 
 	return conditions
 }
 
-// list returns a CEL list of strings; CEL and Go have the same string literals.
-func list(of []string) string {
+// celList returns a CEL list of strings; CEL and Go have the same string literals.
+func celList(of []string) string {
 	quoted := make([]string, 0, len(of))
 	for _, s := range of {
 		quoted = append(quoted, strconv.Quote(s))
@@ -158,14 +158,14 @@ func list(of []string) string {
 // Message returns the message of a rejected request.
 func (g Guard) Message() string {
 	by := strings.Map(func(r rune) rune {
-		if printable(string(r)) {
+		if isPrintable(string(r)) {
 			return r
 		}
 
 		return '?'
 	}, g.By)
-	if len(by) > mostOf {
-		by = strings.ToValidUTF8(by[:mostOf], "") + "..."
+	if len(by) > maxBy {
+		by = strings.ToValidUTF8(by[:maxBy], "") + "..."
 	}
 	what := "nobody but Velero and Crossplane may create claims and XRs of Crossplane"
 	if g.Paused {

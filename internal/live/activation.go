@@ -14,9 +14,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// mostDefinitions is how many MRDs of a group are read to find the one of a kind that is not
-// served. They share the group, and their names resemble their kinds.
-const mostDefinitions = 32
+// maxDefinitions is how many MRDs of a group are read to find the one of a kind that is not served.
+// They share the group, and their names resemble their kinds.
+const maxDefinitions = 32
 
 // activations finds the kinds of MRs that are not active. It reads the MRD of each kind once. It
 // needs the right to list MRDs; without it all kinds count as active.
@@ -92,10 +92,10 @@ func (a *activations) candidates(ctx context.Context, gk schema.GroupKind) []str
 		}
 	}
 	// Most MRDs are named after the plural of their kind, so the longest common prefix comes first.
-	likeness := func(name string) int { return commonPrefix(name, plural.Resource) }
-	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(likeness(b), likeness(a)) })
+	similarity := func(name string) int { return commonPrefix(name, plural.Resource) }
+	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(similarity(b), similarity(a)) })
 
-	return found[:min(len(found), mostDefinitions)]
+	return found[:min(len(found), maxDefinitions)]
 }
 
 func commonPrefix(a, b string) int {

@@ -18,19 +18,19 @@ import (
 // defaultStuckAfter is for how long a reconcile may be pending before a cause is looked for.
 const defaultStuckAfter = time.Minute
 
-// lookTimeout is for how long what one call observed serves the next. Velero polls the operations
-// of a restore one after the other, and then pauses.
-const lookTimeout = 5 * time.Second
+// observationTTL is for how long what one call observed serves the next. Velero polls the
+// operations of a restore one after the other, and then pauses.
+const observationTTL = 5 * time.Second
 
 // An Adopter takes held XRs as far towards adoption as possible in each poll. Velero polls every
 // ten seconds, so one poll takes several steps. It continues while anything changes.
 type Adopter struct {
 	cluster *Cluster
 	log     logrus.FieldLogger
-	// firstLook is for how long a poll waits for the first change, patience for how long it waits
+	// firstWait is for how long a poll waits for the first change, patience for how long it waits
 	// after a change, and limit is its longest duration. An XR that is released with a hundred
 	// others is often reconciled only when Crossplane has reconciled most of them.
-	firstLook, patience, limit time.Duration
+	firstWait, patience, limit time.Duration
 	// pause is the least time between two observations.
 	pause time.Duration
 	// requestAfter is after how much time without a reconcile the poll requests one. It does so
@@ -44,50 +44,50 @@ type Adopter struct {
 	relists bool
 	// reportsAll is set if a user waits for all notices.
 	reportsAll bool
-	// asked is when a reconcile of an object was last requested, by UID.
-	asked map[types.UID]time.Time
+	// requestedAt is when a reconcile of an object was last requested, by UID.
+	requestedAt map[types.UID]time.Time
 	// last is the observer of the last call, and ended is when that call returned.
 	last  *observer
 	ended time.Time
-	// arrived are the UIDs of objects that were already reported as held. forged are the messages
-	// about marks without a valid signature that were already logged.
-	arrived, forged sync.Map
-	// losses are the UIDs of objects whose loss was already reported.
-	losses sync.Map
-	// taken are the steps that were taken, as takenStep. Parallel writes read it.
-	taken sync.Map
-	// stepping serializes the calls of stepped, which gets each step that was taken.
-	stepping sync.Mutex
-	stepped  func(change adoption.Change)
+	// reportedHeld are the UIDs of objects that were already reported as held. loggedForged are the
+	// messages about marks without a valid signature that were already logged.
+	reportedHeld, loggedForged sync.Map
+	// reportedLosses are the UIDs of objects whose loss was already reported.
+	reportedLosses sync.Map
+	// takenSteps are the steps that were taken, as takenStep. Parallel writes read it.
+	takenSteps sync.Map
+	// onStepMu serializes the calls of onStep, which gets each step that was taken.
+	onStepMu sync.Mutex
+	onStep   func(change adoption.Change)
 }
 
 // NewAdopter returns an Adopter of the cluster's XRs that logs to log.
 func NewAdopter(cluster *Cluster, log logrus.FieldLogger) *Adopter {
 	return &Adopter{
-		cluster: cluster, log: log, firstLook: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
+		cluster: cluster, log: log, firstWait: 200 * time.Millisecond, patience: 10 * time.Second, limit: 2 * time.Minute, pause: 100 * time.Millisecond,
 		requestAfter: 10 * time.Second, quiet: 2 * time.Second, reportTimeout: 10 * time.Second, writes: parallelWrites,
-		asked: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, stepped: func(adoption.Change) {},
+		requestedAt: map[types.UID]time.Time{}, stuckAfter: defaultStuckAfter, onStep: func(adoption.Change) {},
 	}
 }
 
 // OnStep sets a function that is called with each step that was taken, one call at a time.
 func (a *Adopter) OnStep(do func(change adoption.Change)) *Adopter {
-	a.stepped = do
+	a.onStep = do
 
 	return a
 }
 
 // Adopt takes the next steps for the XR that ref names, for which the given Restore has an
 // operation, and for all XRs that the label selector finds with it. It returns a Plan for each.
-// Calls that follow within lookTimeout reuse what was listed and watched, for XRs of other kinds
+// Calls that follow within observationTTL reuse what was listed and watched, for XRs of other kinds
 // too. A mark counts only if it was signed with the key.
 func (a *Adopter) Adopt(ctx context.Context, key adoption.Key, by adoption.Requester, selector string, ref xp.Ref) (map[xp.ID]adoption.Plan, error) {
 	a.cluster.forgetOwners() // All objects with owners are restored by now.
 	o := a.last
-	if o == nil || o.selector != selector || o.by.Restore != by.Restore || time.Since(a.ended) > lookTimeout || !o.isCurrent() {
+	if o == nil || o.selector != selector || o.requester.Restore != by.Restore || time.Since(a.ended) > observationTTL || !o.isCurrent() {
 		a.forget()
 		o = newObserver(a.cluster, key, selector, nil)
-		o.by = by
+		o.requester = by
 	}
 	o.refs = append(o.refs, ref)
 	plans, o, err := a.adopt(ctx, o, (*adoption.Snapshot).Subjects)
@@ -157,16 +157,16 @@ func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duratio
 	if !p.relists {
 		o.follow(ctx, p.plans)
 	}
-	again := func() *observer {
+	restart := func() *observer {
 		o.unfollow()
-		anew := newObserver(o.cluster, o.key, o.selector, o.refs)
-		anew.by = o.by
-		p.skipComposed(anew)
+		fresh := newObserver(o.cluster, o.key, o.selector, o.refs)
+		fresh.requester = o.requester
+		p.skipComposed(fresh)
 
-		return anew
+		return fresh
 	}
 	if p.relists {
-		return again(), true, sleep(ctx, max(p.pause, took))
+		return restart(), true, sleep(ctx, max(p.pause, took))
 	}
 	// Leave most of the time to other processes.
 	least, most := max(p.pause, idleFactor*(p.observed+p.planned)), min(p.quiet, max(0, p.patience-time.Since(p.moved)))
@@ -179,10 +179,10 @@ func (p *poll) waitForChange(ctx context.Context, o *observer, took time.Duratio
 	if changed, ok := o.catchUp(); ok {
 		return o, changed, nil
 	}
-	p.relists = p.lost // A second failure means that watching does not work.
-	p.lost = true
+	p.relists = p.missedEvents // A second failure means that watching does not work.
+	p.missedEvents = true
 
-	return again(), true, nil
+	return restart(), true, nil
 }
 
 // later returns when the first plan can change although no object has changed; zero if none can.

@@ -21,10 +21,10 @@ func TestAdoptFollowsAConvertedComposition(t *testing.T) {
 	claim := xptest.Claim("o", xptest.OfXR(x))
 	xr := xptest.XR("x", xptest.ClaimedBy(claim), xptest.Refs(bucket))
 	s := newServer(restored(claim), restored(xr), restored(bucket))
-	crossplane(s)
+	simulateCrossplane(s)
 	carry := func() adoption.Plan {
 		t.Helper()
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}

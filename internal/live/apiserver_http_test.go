@@ -119,8 +119,8 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 	switch verb {
 	case "watch":
 		s.mu.Lock()
-		watched, deaf, silent, forgetful := s.watched, s.deaf[gvr.Resource], s.silent == gvr.Resource, s.forgetful[gvr.Resource]
-		delete(s.forgetful, gvr.Resource)
+		watched, deaf, silent, forgetful := s.watched, s.emptyWatches[gvr.Resource], s.unanswered == gvr.Resource, s.expired[gvr.Resource]
+		delete(s.expired, gvr.Resource)
 		s.mu.Unlock()
 		if silent {
 			<-r.Context().Done()
@@ -157,7 +157,7 @@ func (s *apiServer) serveResource(w http.ResponseWriter, r *http.Request, gvr sc
 func (s *apiServer) count(verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked[verb+" "+resource]++
+	s.counts[verb+" "+resource]++
 }
 
 func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, st *store, namespace string) {
@@ -213,9 +213,9 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 	flusher, _ := w.(http.Flusher)
 	flusher.Flush()
 	ctx := r.Context()
-	if s.ending {
+	if s.endingWatches {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, uselessWatch+uselessWatch/5)
+		ctx, cancel = context.WithTimeout(ctx, shortWatch+shortWatch/5)
 		defer cancel()
 	}
 	go func() {
@@ -248,7 +248,7 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, st *store
 				event = watch.Deleted
 			}
 			fmt.Fprintf(w, "{\"type\":%q,\"object\":%s}\n", event, e.encoded)
-			if s.short {
+			if s.shortWatches {
 				return
 			}
 		}

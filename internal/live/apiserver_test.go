@@ -32,23 +32,25 @@ type apiServer struct {
 	version int
 	stores  map[schema.GroupVersionResource]*store
 	closed  bool
-	// asked counts requests as verb and resource.
-	asked map[string]int
+	// counts are the numbers of requests, by verb and resource.
+	counts map[string]int
 	// refused are verbs and resources that are forbidden.
 	refused map[string]bool
 	// listed is called with the resource before a list is answered.
 	listed func(resource string)
-	// watched is called when a resource is watched. deaf are resources whose watches end at once.
-	watched func(resource string)
-	deaf    map[string]bool
-	// forgetful are resources whose next watch fails with an expired version.
-	forgetful map[string]bool
-	// short ends watches after their first events, and ending ends them after a while.
-	short, ending bool
-	// silent is the resource whose watches are not answered. waited is closed when the client has
-	// stopped waiting.
-	silent string
-	waited chan struct{}
+	// watched is called when a resource is watched. emptyWatches are resources whose watches end at
+	// once.
+	watched      func(resource string)
+	emptyWatches map[string]bool
+	// expired are resources whose next watch fails with an expired version.
+	expired map[string]bool
+	// shortWatches ends watches after their first events, and endingWatches ends them after a
+	// while.
+	shortWatches, endingWatches bool
+	// unanswered is the resource whose watches are not answered. waited is closed when the client
+	// has stopped waiting.
+	unanswered string
+	waited     chan struct{}
 	// patched is called before a patch is applied.
 	patched func()
 	// controllers is called with each changed object. It returns the object to store, or nil.
@@ -78,8 +80,8 @@ type stored struct {
 func newAPIServer(tb testing.TB) *apiServer {
 	tb.Helper()
 	s := &apiServer{
-		version: 1, stores: map[schema.GroupVersionResource]*store{}, asked: map[string]int{}, refused: map[string]bool{}, deaf: map[string]bool{},
-		forgetful: map[string]bool{},
+		version: 1, stores: map[schema.GroupVersionResource]*store{}, counts: map[string]int{}, refused: map[string]bool{}, emptyWatches: map[string]bool{},
+		expired: map[string]bool{},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	for gvr, kind := range map[schema.GroupVersionResource]store{
@@ -159,8 +161,8 @@ func (s *apiServer) remove(u *unstructured.Unstructured) {
 func (s *apiServer) takeRequests() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked := s.asked
-	s.asked = map[string]int{}
+	asked := s.counts
+	s.counts = map[string]int{}
 
 	return asked
 }

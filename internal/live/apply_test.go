@@ -17,7 +17,7 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-func TestCarry(t *testing.T) {
+func TestApplyChange(t *testing.T) {
 	const entry = `{"metadata":{"managedFields":[{"manager":"velero-plugin-for-crossplane","operation":"Apply","apiVersion":"example.org/v1alpha1",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{"f:velero.crossplane.x-k8s.io/hold":{}}},"f:spec":{"f:compositionUpdatePolicy":{}}}}]}}`
 	held := []xptest.Option{xptest.Policy("Manual"), xptest.Annotated(adoption.AnnotationHold, "h")}
@@ -81,7 +81,7 @@ func TestCarry(t *testing.T) {
 
 				return true, s.put(xorders, xptest.XR("x", xptest.Policy(tc.policy))), nil
 			})
-			after, err := rushed(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
+			after, err := withoutPauses(s.cluster()).ApplyChange(t.Context(), adoption.Change{Target: u, Patch: release, Defaults: [][]string{{"spec", "compositionUpdatePolicy"}}})
 			if diff := cmp.Diff(tc.want, carried); diff != "" {
 				t.Errorf("%s\npatches: -want, +got:\n%s", tc.reason, diff)
 			}

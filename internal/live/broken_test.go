@@ -63,7 +63,7 @@ func TestPatchWithoutAnAnswer(t *testing.T) {
 
 				return true, nil, &url.Error{Op: "Patch", Err: io.EOF}
 			})
-			after, err := rushed(s.cluster()).Patch(t.Context(), before, pause)
+			after, err := withoutPauses(s.cluster()).Patch(t.Context(), before, pause)
 			if tc.want && (err != nil || after.GetResourceVersion() != "2") || !tc.want && !apierrors.IsConflict(err) {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}
@@ -130,7 +130,7 @@ func TestBrokenConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := rushed(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
+			u, err := withoutPauses(c).Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.ManagedVersion, Kind: xptest.ManagedKind, Name: "b"}, "")
 			if err != nil || u.GetUID() != "u" {
 				t.Errorf("%s Got %v", tc.reason, err)
 			}

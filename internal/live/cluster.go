@@ -69,8 +69,8 @@ type Cluster struct {
 	// markKeys are the keys that sign marks, by Velero's namespace.
 	markKeys map[string]adoption.Key
 
-	asking sync.Mutex
-	pauses wait.Backoff
+	silentMu sync.Mutex
+	backoff  wait.Backoff
 	// silent are the servers that did not answer the last request.
 	silent map[string]bool
 }
@@ -167,8 +167,8 @@ func connectTo(config *rest.Config) (*Cluster, error) {
 // FailFast makes the first request fail at once if the API server does not answer, as with a wrong
 // kubeconfig. After the first answer requests are retried as usual. It returns the Cluster.
 func (c *Cluster) FailFast() *Cluster {
-	c.asking.Lock()
-	defer c.asking.Unlock()
+	c.silentMu.Lock()
+	defer c.silentMu.Unlock()
 	c.silent[apiServerName] = true
 
 	return c
@@ -191,7 +191,7 @@ func NewCluster(client dynamic.Interface, resources Resources) *Cluster {
 		inventories:     map[schema.GroupKind]inventory{},
 		restoredIndexes: map[schema.GroupKind]restoredIndex{},
 		markKeys:        map[string]adoption.Key{},
-		pauses:          pausesBetween(),
+		backoff:         defaultBackoff(),
 		silent:          map[string]bool{},
 	}
 }

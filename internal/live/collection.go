@@ -13,11 +13,11 @@ type collection struct {
 	namespace string
 }
 
-// fewNamespaces is in how many namespaces a kind is listed separately. An XR's composed resources
+// maxNamespaces is in how many namespaces a kind is listed separately. An XR's composed resources
 // are in its own namespace, and a tenant who can write an XR there can name any kind. Listing only
 // that namespace reads no objects of other tenants. With more namespaces, more than one tenant
 // asks, and the kind is listed in all namespaces.
-const fewNamespaces = 4
+const maxNamespaces = 4
 
 // isListed reports whether the collection of an object is among those that were listed.
 func isListed(collections map[collection]bool, gvk schema.GroupVersionKind, namespace string) bool {
@@ -71,7 +71,7 @@ func (p *collections) list(everywhere func(schema.GroupVersionKind) bool) []coll
 	var all []collection
 	for _, gvk := range p.kinds {
 		namespaces := p.namespaces[gvk]
-		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > fewNamespaces {
+		if everywhere(gvk) || p.known[collection{GroupVersionKind: gvk}] || len(namespaces) > maxNamespaces {
 			all = append(all, collection{GroupVersionKind: gvk})
 
 			continue

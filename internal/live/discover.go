@@ -36,11 +36,11 @@ func (c *Cluster) Discover() error {
 	if err != nil && !inPart {
 		return fmt.Errorf("cannot ask which kinds are served: %w", err)
 	}
-	c.asking.Lock()
+	c.silentMu.Lock()
 	for gv := range failed {
 		c.silent[serverOf(gv)] = true
 	}
-	c.asking.Unlock()
+	c.silentMu.Unlock()
 	found := &metav1.APIGroupList{}
 	for _, g := range groups {
 		found.Groups = append(found.Groups, *g)

@@ -93,12 +93,12 @@ func cut(s string, limit int, end string) string {
 func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.Notice) {
 	slices.SortStableFunc(notices, func(x, y adoption.Notice) int { return reportOrder(x) - reportOrder(y) })
 	began := time.Now()
-	var untold atomic.Int64
+	var unreported atomic.Int64
 	a.inParallel(len(notices), func(i int) {
 		n := notices[i]
 		notices[i] = adoption.Notice{} // Release the memory: there may be thousands.
 		if !a.reportsAll && time.Since(began) > a.reportTimeout {
-			untold.Add(1)
+			unreported.Add(1)
 			var marked bool
 			if n, marked = o.later(xp.RefTo(n.Target)); !marked {
 				return
@@ -112,15 +112,15 @@ func (a *Adopter) report(ctx context.Context, o *observer, notices []adoption.No
 			o.putWritten(after)
 		}
 	})
-	if n := untold.Load(); n > 0 {
+	if n := unreported.Load(); n > 0 {
 		a.log.WithField("objects", n).Info("There is no time in this poll to say on more objects where their adoption is; the next goes on with it")
 	}
 }
 
 // later returns Snapshot.LaterNotice. It takes the lock, since other goroutines write.
 func (o *observer) later(r xp.Ref) (adoption.Notice, bool) {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 
 	return o.snapshot.LaterNotice(r)
 }
@@ -151,10 +151,10 @@ func (a *Adopter) reportOne(ctx context.Context, n adoption.Notice) (after *unst
 	}
 }
 
-// noteHeld collects notices for held objects that were not reported yet.
-func (p *poll) noteHeld(o *observer, refs []xp.Ref) {
+// collectHeld collects notices for held objects that were not reported yet.
+func (p *poll) collectHeld(o *observer, refs []xp.Ref) {
 	for _, n := range adoption.HeldNotices(o.snapshot, refs) {
-		if _, again := p.arrived.LoadOrStore(n.Target.GetUID(), true); !again {
+		if _, seen := p.reportedHeld.LoadOrStore(n.Target.GetUID(), true); !seen {
 			p.held = append(p.held, n)
 		}
 	}
@@ -183,16 +183,16 @@ func releaseNotice(after *unstructured.Unstructured, why string) (n adoption.Not
 
 // reportLate writes up to limit notices about held objects, and then about released ones. Other
 // objects wait for their release meanwhile, so it is called when there is nothing else to do.
-func (p *poll) reportLate(ctx context.Context, most int) {
-	if n := len(p.held) + len(p.free); n > 0 && ctx.Err() != nil {
+func (p *poll) reportLate(ctx context.Context, limit int) {
+	if n := len(p.held) + len(p.released); n > 0 && ctx.Err() != nil {
 		p.log.WithField("events", n).WithError(ctx.Err()).Warn("Cannot say on the objects where their adoption is")
 
 		return
 	}
-	for _, notices := range []*[]adoption.Notice{&p.held, &p.free} {
-		now := (*notices)[:min(most, len(*notices))]
+	for _, notices := range []*[]adoption.Notice{&p.held, &p.released} {
+		now := (*notices)[:min(limit, len(*notices))]
 		p.inParallel(len(now), func(n int) { p.recordEvent(ctx, now[n]) })
-		*notices, most = (*notices)[len(now):], most-len(now)
+		*notices, limit = (*notices)[len(now):], limit-len(now)
 	}
 }
 

@@ -19,17 +19,17 @@ type eventQueue struct {
 
 	mu     sync.Mutex
 	events []watchEvent
-	// places are the indexes in events.
-	places map[place]int
-	// there are the objects that each listing had when it was listed again.
-	there map[*listing]map[xp.ID]bool
-	// lost is set if events may be missing.
-	lost bool
+	// index has the positions in events.
+	index map[eventKey]int
+	// existing are the objects that each listing had when it was listed again.
+	existing map[*listing]map[xp.ID]bool
+	// incomplete is set if events may be missing.
+	incomplete bool
 	// packer compresses the events: a poll that writes notices does not read the queue. It is nil
 	// before the first event.
 	packer *pack.Packer
-	// woken has an element if the queue is not empty.
-	woken chan struct{}
+	// ready has an element if the queue is not empty.
+	ready chan struct{}
 }
 
 // A watchEvent is a change of an object, with what planning reads of the object.
@@ -45,13 +45,13 @@ type watchEvent struct {
 // version returns the object's last resourceVersion.
 func (h watchEvent) version() string { return h.versions[len(h.versions)-1] }
 
-type place struct {
+type eventKey struct {
 	in *listing
 	id xp.ID
 }
 
 func newEventQueue() *eventQueue {
-	return &eventQueue{places: map[place]int{}, there: map[*listing]map[xp.ID]bool{}, woken: make(chan struct{}, 1)}
+	return &eventQueue{index: map[eventKey]int{}, existing: map[*listing]map[xp.ID]bool{}, ready: make(chan struct{}, 1)}
 }
 
 // add puts a change of an object of a listing into the queue.
@@ -62,12 +62,12 @@ func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in
 		q.packer = pack.New()
 	}
 	h := watchEvent{event: event, id: xp.RefTo(u).ID(), packed: q.packer.Pack(u.Object), in: in, versions: []string{u.GetResourceVersion()}}
-	at := place{in: in, id: h.id}
-	if n, ok := q.places[at]; ok {
+	at := eventKey{in: in, id: h.id}
+	if n, ok := q.index[at]; ok {
 		h.versions, h.packed = append(q.events[n].versions, h.versions...), h.packed.Clone()
 		q.events[n] = h
 	} else {
-		q.places[at] = len(q.events)
+		q.index[at] = len(q.events)
 		q.events = append(q.events, h)
 	}
 	q.notify()
@@ -77,11 +77,11 @@ func (q *eventQueue) add(event watch.EventType, u *unstructured.Unstructured, in
 func (q *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.there[l] = there
+	q.existing[l] = there
 	q.events = slices.DeleteFunc(q.events, func(h watchEvent) bool { return h.in == l && !there[h.id] })
-	clear(q.places)
+	clear(q.index)
 	for n, h := range q.events {
-		q.places[place{in: h.in, id: h.id}] = n
+		q.index[eventKey{in: h.in, id: h.id}] = n
 	}
 	q.notify()
 }
@@ -90,27 +90,27 @@ func (q *eventQueue) relisted(l *listing, there map[xp.ID]bool) {
 func (q *eventQueue) markIncomplete() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lost = true
+	q.incomplete = true
 	q.notify()
 }
 
 func (q *eventQueue) notify() {
 	select {
-	case q.woken <- struct{}{}:
+	case q.ready <- struct{}{}:
 	default:
 	}
 }
 
-// take empties the queue. It returns the events, and the objects of the listings that were listed
+// drain empties the queue. It returns the events, and the objects of the listings that were listed
 // again before them. ok is false if events may be missing.
-func (q *eventQueue) take() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
+func (q *eventQueue) drain() (notices []watchEvent, there map[*listing]map[xp.ID]bool, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	notices, q.events = q.events, nil
-	clear(q.places)
-	there, q.there = q.there, map[*listing]map[xp.ID]bool{}
+	clear(q.index)
+	there, q.existing = q.existing, map[*listing]map[xp.ID]bool{}
 
-	return notices, there, !q.lost
+	return notices, there, !q.incomplete
 }
 
 // object returns the object of an event. It takes the lock, since add writes to the packer.
@@ -130,7 +130,7 @@ func (q *eventQueue) wait(ctx context.Context, least, most time.Duration) error 
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-q.woken:
+	case <-q.ready:
 	case <-time.After(most - least):
 	}
 

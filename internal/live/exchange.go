@@ -43,24 +43,24 @@ func (c *Cluster) Tree(ctx context.Context, root *unstructured.Unstructured) (ex
 	return exchange.Walk(root, func(refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) { return c.FindAll(ctx, refs) })
 }
 
-// byName is how many objects of a kind and namespace are read one by one. More are listed.
-const byName = 10
+// maxByName is how many objects of a kind and namespace are read one by one. More are listed.
+const maxByName = 10
 
 // FindAll is Find for many refs; the result has no entry for an object that does not exist.
 func (c *Cluster) FindAll(ctx context.Context, refs []xp.Ref) (map[xp.ID]*unstructured.Unstructured, error) {
-	type place struct {
+	type eventKey struct {
 		schema.GroupKind
 
 		namespace string
 	}
-	places := map[place][]xp.Ref{}
+	places := map[eventKey][]xp.Ref{}
 	for _, r := range refs {
-		p := place{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
+		p := eventKey{GroupKind: r.GroupVersionKind().GroupKind(), namespace: r.Namespace}
 		places[p] = append(places[p], r)
 	}
 	found := map[xp.ID]*unstructured.Unstructured{}
 	for p, some := range places {
-		if len(some) > byName {
+		if len(some) > maxByName {
 			if err := c.findIn(ctx, p.GroupKind, p.namespace, some, found); err != nil {
 				return nil, err
 			}

@@ -71,8 +71,8 @@ func (o *observer) isAlwaysFollowed(l *listing) bool {
 // watched. The API server keeps events for little more than a minute (kubernetes cacher,
 // eventFreshDuration).
 func (o *observer) followEarly(ctx context.Context, l *listing) bool {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 	due := o.watches && l.GroupVersionKind != kindSecret && (o.isAlwaysFollowed(l) || o.snapshot.LooksAtComposed())
 	if due {
 		o.followAll(ctx, []*listing{l})
@@ -93,25 +93,25 @@ func (o *observer) followAll(ctx context.Context, due []*listing) {
 	if o.events.cancel == nil {
 		// The watches go on between the operations of a poll.
 		ctx, o.events.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		o.following = ctx
+		o.watchCtx = ctx
 	}
 	// The caller does not wait until all watches are started.
 	go func(ctx context.Context) { //nolint:contextcheck // The watches go on after this call.
-		tickets := make(chan struct{}, lists)
+		slots := make(chan struct{}, parallelSurveyLists)
 		for _, l := range due {
-			tickets <- struct{}{}
+			slots <- struct{}{}
 			go func() {
-				defer func() { <-tickets }()
+				defer func() { <-slots }()
 				o.watch(ctx, l, vital[l])
 			}()
 		}
-	}(o.following)
+	}(o.watchCtx)
 }
 
 const (
-	// uselessWatch is how long a watch without events must last to count as working, and a list
-	// must take to count as long.
-	uselessWatch = time.Second
+	// shortWatch is how long a watch without events must last to count as working, and a list must
+	// take to count as long.
+	shortWatch = time.Second
 	// relistFactor is how often a watched listing is listed again.
 	relistFactor = 3
 )
@@ -132,7 +132,7 @@ func (o *observer) watch(ctx context.Context, l *listing, vital bool) {
 			case isExpired(err) && !vital && l.GroupVersionKind != kindSecret && chances > 0: // An object missing from one list of Secrets can be in another.
 				chances--
 				version, err = o.relist(ctx, l)
-			case err == nil && version == "" && time.Since(began) <= uselessWatch:
+			case err == nil && version == "" && time.Since(began) <= shortWatch:
 				err = errEmptyWatch
 			}
 			if err != nil {
@@ -158,7 +158,7 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	options := l.options
 	options.ResourceVersion = ""
 	there := map[xp.ID]bool{}
-	version, err = o.cluster.eachTrying(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
+	version, err = o.cluster.eachWithRetry(ctx, l.GroupVersionKind, l.namespace, options, o.cluster.withFewRetries, func(u *unstructured.Unstructured) {
 		o.enqueue(watch.Modified, u, l)
 		there[xp.RefTo(u).ID()] = true
 	}, nil)
@@ -169,9 +169,9 @@ func (o *observer) relist(ctx context.Context, l *listing) (version string, err 
 	return version, err
 }
 
-// forgetAllBut removes from the Snapshot the objects of a listing that no longer exist. It skips a
+// removeMissing removes from the Snapshot the objects of a listing that no longer exist. It skips a
 // covered listing, whose objects may only have lost the label.
-func (o *observer) forgetAllBut(l *listing, there map[xp.ID]bool) {
+func (o *observer) removeMissing(l *listing, there map[xp.ID]bool) {
 	if o.isCovered(l, l.namespace) {
 		return
 	}
@@ -230,10 +230,10 @@ func (o *observer) unfollow() {
 // catchUp takes the events from the queue into the Snapshot, and reports whether any changed it. ok
 // is false if events may be missing, so that all must be listed again.
 func (o *observer) catchUp() (changed, ok bool) {
-	notices, there, ok := o.events.take()
+	notices, there, ok := o.events.drain()
 	changed = len(there) > 0
 	for l, ids := range there {
-		o.forgetAllBut(l, ids)
+		o.removeMissing(l, ids)
 	}
 	for _, h := range notices {
 		if o.isCovered(h.in, h.id.Namespace) || !o.isNewer(h) {
@@ -243,7 +243,7 @@ func (o *observer) catchUp() (changed, ok bool) {
 		u := o.events.object(h)
 		switch h.event { //nolint:exhaustive // Watches ask for no bookmarks, and relay filters errors.
 		case watch.Added, watch.Modified:
-			o.take(u)
+			o.update(u)
 		case watch.Deleted:
 			// The object is deleted, or has lost the label; then another listing has it. Secrets
 			// are listed by two properties, and another listing can have this one.
@@ -271,19 +271,19 @@ func (o *observer) isCovered(l *listing, namespace string) bool {
 
 // putWritten updates the Snapshot with an object that was written. Writes run in parallel.
 func (o *observer) putWritten(u *unstructured.Unstructured) {
-	o.adding.Lock()
-	defer o.adding.Unlock()
+	o.snapshotMu.Lock()
+	defer o.snapshotMu.Unlock()
 	before := o.snapshot.Get(xp.RefTo(u))
 	if before == nil || before.GetResourceVersion() == u.GetResourceVersion() {
 		return
 	}
-	o.take(u)
+	o.update(u)
 	// Its watch event is still to come, after the events of earlier versions.
 	o.expected[xp.RefTo(u).ID()] = u.GetResourceVersion()
 }
 
-// take updates the Snapshot with an object that did not come from a list.
-func (o *observer) take(u *unstructured.Unstructured) { o.put(trim(u)) }
+// update updates the Snapshot with an object that did not come from a list.
+func (o *observer) update(u *unstructured.Unstructured) { o.put(trim(u)) }
 
 // isNewer reports whether an event is newer than what the Snapshot has of its object.
 func (o *observer) isNewer(h watchEvent) bool {

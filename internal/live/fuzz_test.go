@@ -50,7 +50,7 @@ func FuzzAdopt(f *testing.F) {
 		xr := restored(xptest.XR("victim", xptest.Refs(mr)))
 		s.put(xorders, xr)
 		s.put(buckets, xptest.With(mr, xptest.ControlledBy(xr)))
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.patience, a.limit = time.Nanosecond, time.Nanosecond
 		plans, err := a.Adopt(t.Context(), adoption.Unverified, monday, selector, xp.RefTo(u))
 		if err != nil {
@@ -79,7 +79,7 @@ func FuzzAdoptForged(f *testing.F) {
 		f.Add(uint8(n), []byte(`{"spec":{"resourceRefs":null,"claimRef":null,"resourceRef":null}}`), true)
 	}
 	f.Fuzz(func(t *testing.T, animal uint8, patch []byte, replay bool) {
-		u, gvr, ok := tenants(animal, patch)
+		u, gvr, ok := tenantObject(animal, patch)
 		if !ok {
 			return
 		}
@@ -117,7 +117,7 @@ func FuzzAdoptForged(f *testing.F) {
 
 			return false, nil, nil
 		})
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.limit = 100 * time.Millisecond
 		var p adoption.Plan
 		for n := 0; n < 20 && !p.Done; n++ { // A slow machine needs more polls.
@@ -134,9 +134,9 @@ func FuzzAdoptForged(f *testing.F) {
 	})
 }
 
-// tenants returns an object that a tenant has written and that the server has a kind for; ok is
-// false if the API server would reject it.
-func tenants(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
+// tenantObject returns an object that a tenant has written and that the server has a kind for; ok
+// is false if the API server would reject it.
+func tenantObject(animal uint8, patch []byte) (u *unstructured.Unstructured, gvr schema.GroupVersionResource, ok bool) {
 	u, ok = xptest.Patched(animal, patch)
 	if !ok || xp.CheckMetadata(u) != nil {
 		return nil, gvr, false
@@ -175,7 +175,7 @@ func checkPatches(t *testing.T, s *server, u *unstructured.Unstructured, replay 
 	if own > 6 {
 		t.Errorf("what a tenant puts a mark back on was patched %d times: %v", own, s.requests("patch"))
 	}
-	if told := s.told(); len(told) > 6 {
+	if told := s.writtenEvents(); len(told) > 6 {
 		t.Errorf("there are %d Events: %v", len(told), told)
 	}
 }

@@ -130,13 +130,13 @@ func (c *Cluster) PutGuard(ctx context.Context, s GuardState, objects []*unstruc
 	wanted := map[string]bool{}
 	for _, u := range objects {
 		wanted[u.GetKind()] = true
-		if err := c.putGuard(ctx, s.Objects[u.GetKind()], u); err != nil {
+		if err := c.putGuardObject(ctx, s.Objects[u.GetKind()], u); err != nil {
 			return err
 		}
 	}
 	for _, kind := range guardKinds {
 		if u := s.Objects[kind]; u != nil && !wanted[kind] {
-			if err := c.dropGuard(ctx, u); err != nil {
+			if err := c.deleteGuardObject(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,7 @@ func (c *Cluster) PutGuard(ctx context.Context, s GuardState, objects []*unstruc
 	return nil
 }
 
-func (c *Cluster) putGuard(ctx context.Context, live, u *unstructured.Unstructured) error {
+func (c *Cluster) putGuardObject(ctx context.Context, live, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (c *Cluster) putGuard(ctx context.Context, live, u *unstructured.Unstructur
 func (c *Cluster) RemoveGuard(ctx context.Context, s GuardState) error {
 	for _, kind := range guardKinds {
 		if u := s.Objects[kind]; u != nil {
-			if err := c.dropGuard(ctx, u); err != nil {
+			if err := c.deleteGuardObject(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -177,7 +177,7 @@ func (c *Cluster) RemoveGuard(ctx context.Context, s GuardState) error {
 	return nil
 }
 
-func (c *Cluster) dropGuard(ctx context.Context, u *unstructured.Unstructured) error {
+func (c *Cluster) deleteGuardObject(ctx context.Context, u *unstructured.Unstructured) error {
 	gvr, _, err := c.Resource(u.GroupVersionKind())
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (s *surveyor) readHolds(ctx context.Context) error {
 		}
 		for i := range requests {
 			// Crossplane labels none of these.
-			requests[i].selector, s.made[requests[i].GroupKind()] = "", whole
+			requests[i].selector, s.extents[requests[i].GroupKind()] = "", whole
 		}
 		if err := s.list(ctx, requests); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (s *surveyor) readRestores(ctx context.Context) (restores map[string]report
 	}
 	restores, phases = map[string]report.Restore{}, map[string]string{}
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
-		if namespace != s.scope.Velero && len(namespaces) > fewNamespaces {
+		if namespace != s.scope.Velero && len(namespaces) > maxNamespaces {
 			// Marks can name any number of namespaces, and a cluster has few Veleros.
 			markUnread(phases, named, namespace)
 

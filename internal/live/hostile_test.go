@@ -15,7 +15,7 @@ import (
 
 // A user can write any name and kind into a reference. An invalid one is not found: an error would
 // keep the object with the reference out of a backup or restore.
-func TestGetOfWhatCannotBe(t *testing.T) {
+func TestGetOfInvalidRefs(t *testing.T) {
 	s := newServer()
 	s.kinds["v1"] = append(s.kinds["v1"], metav1.APIResource{Name: "bindings", Kind: "Binding", Namespaced: true})
 	s.PrependReactor("get", "bindings", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -90,7 +90,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return inventory{}, c.noteUnreadable(gvk, err)
+		return inventory{}, c.recordUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *Cluster) Each(
 	if c.metadata != nil && areAllSecrets(gvk, options) {
 		return c.eachSecret(ctx, namespace, "", do)
 	}
-	_, err := c.eachTrying(ctx, gvk, namespace, options, c.retryForever(ctx), do, nil)
+	_, err := c.eachWithRetry(ctx, gvk, namespace, options, c.retryForever(ctx), do, nil)
 
 	return err
 }
@@ -127,11 +127,11 @@ func (c *Cluster) retryForever(ctx context.Context) func(func() error) error {
 	return func(do func() error) error { return c.withRetry(ctx.Done(), apiServerName, do) }
 }
 
-// eachTrying is Each with try as the retry function. It returns the resourceVersion of the list.
-// After each page but the last it calls turn with that version, if turn is not nil.
-func (c *Cluster) eachTrying(
+// eachWithRetry is Each with try as the retry function. It returns the resourceVersion of the list.
+// After each page but the last it calls onPage with that version, if onPage is not nil.
+func (c *Cluster) eachWithRetry(
 	ctx context.Context, gvk schema.GroupVersionKind, namespace string, options metav1.ListOptions, try func(func() error) error,
-	do func(*unstructured.Unstructured), turn func(version string),
+	do func(*unstructured.Unstructured), onPage func(version string),
 ) (version string, err error) {
 	gvr, namespaced, err := c.Resource(gvk)
 	if err != nil {
@@ -160,8 +160,8 @@ func (c *Cluster) eachTrying(
 		if version = cmp.Or(version, p.version); p.next == "" {
 			return version, nil
 		}
-		if turn != nil {
-			turn(version)
+		if onPage != nil {
+			onPage(version)
 		}
 		options.Continue = p.next
 	}

@@ -26,8 +26,8 @@ func leftoversIn(c *Cluster) *leftovers {
 	return &leftovers{cluster: c, unfinished: map[xp.ID]bool{}}
 }
 
-// see records which XRs are adopted and which are not yet.
-func (l *leftovers) see(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
+// record records which XRs are adopted and which are not yet.
+func (l *leftovers) record(w *adoption.Snapshot, plans map[xp.ID]adoption.Plan) {
 	l.adopted = map[xp.ID]schema.GroupVersionKind{}
 	for _, r := range w.Subjects() {
 		u, id := w.Get(r), r.ID()
@@ -114,7 +114,7 @@ func (l *leftovers) namespaces() []string {
 	for id := range l.adopted {
 		in[id.Namespace] = true
 	}
-	if in[""] || len(in) > fewNamespaces {
+	if in[""] || len(in) > maxNamespaces {
 		return []string{""}
 	}
 

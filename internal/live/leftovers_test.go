@@ -38,7 +38,7 @@ func newPlatform(objects ...*unstructured.Unstructured) *server {
 		compositions: "CompositionList", configmaps: "ConfigMapList", secrets: "SecretList", events: "EventList", usages: "UsageList",
 		xrds: "CompositeResourceDefinitionList", functions: "FunctionList", packages: "FunctionRevisionList",
 	}, all...)
-	s.PrependReactor("patch", "*", s.refuseStale)
+	s.PrependReactor("patch", "*", s.rejectStale)
 	s.refuseWatches()
 	s.kinds[usages.GroupVersion().String()] = []metav1.APIResource{{Name: usages.Resource, Kind: "Usage"}}
 	s.kinds[xp.GroupAPIExtensions+"/v1"] = append(s.kinds[xp.GroupAPIExtensions+"/v1"], metav1.APIResource{Name: xrds.Resource, Kind: "CompositeResourceDefinition"})
@@ -62,9 +62,9 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 		}, o...)...)
 	}
 	s := newPlatform(append(objects, xrd(), usage("left", xptest.ControlledBy(xr)), usage("own"))...)
-	crossplane(s)
+	simulateCrossplane(s)
 	for i := range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 		if !p.Done || len(p.Remarks) != 1 || !strings.HasPrefix(p.Remarks[0], "Usage left is left behind: XOrder x composed it") {
 			t.Fatalf("got %+v", p)
 		}
-		told := slices.DeleteFunc(s.told(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
+		told := slices.DeleteFunc(s.writtenEvents(), func(e string) bool { return !strings.Contains(e, "UsagesLeftBehind") })
 		if diff := cmp.Diff([]string{"Warning UsagesLeftBehind x: " + p.Remarks[0]}, told); diff != "" {
 			t.Errorf("look %d: one Event when the XR is adopted, and no more: -want, +got:\n%s", i, diff)
 		}
@@ -82,8 +82,8 @@ func TestAdoptReportsLeftovers(t *testing.T) {
 func TestAdoptLooksForLeftoversOnce(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newPlatform(append(objects, xrd())...)
-	crossplane(s)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
+	simulateCrossplane(s)
+	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
@@ -100,9 +100,9 @@ func TestAdoptLooksForLeftoversOnce(t *testing.T) {
 func TestAdoptWithoutAnswerAboutLeftovers(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newPlatform(append(objects, xrd())...)
-	crossplane(s)
+	simulateCrossplane(s)
 	s.failOn("list", usages.Resource, 1, errDown)
-	if plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
+	if plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Errorf("what can't be reported is no reason to fail: %v, %v", plans, err)
 	}
 }
@@ -116,8 +116,8 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 		}
 	}
 	s := newPlatform(append(objects, xrd(xptest.Deleting()))...)
-	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	simulateCrossplane(s)
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestAdoptWaitsForThePlatform(t *testing.T) {
 		t.Errorf("nothing is released; got %v", patched)
 	}
 	s.failOn("list", functions.Resource, 1, errDown)
-	if _, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
+	if _, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err == nil {
 		t.Error("without an answer nothing is decided")
 	}
 }
@@ -169,7 +169,7 @@ func TestTerminating(t *testing.T) {
 }
 
 // A user may delete an XRD during a restore, which takes minutes.
-func TestTerminatingLooksAgain(t *testing.T) {
+func TestTerminatingExpires(t *testing.T) {
 	order := schema.GroupKind{Group: "example.org", Kind: "XOrder"}
 	s := newPlatform(xrd())
 	c := s.cluster()
@@ -180,8 +180,8 @@ func TestTerminatingLooksAgain(t *testing.T) {
 		want bool
 	}{
 		{reason: "It is not being deleted."},
-		{reason: "What was read is believed for a while.", age: definitionsLast / 2},
-		{reason: "But not for ever.", age: 2 * definitionsLast, want: true},
+		{reason: "What was read is believed for a while.", age: definitionsTTL / 2},
+		{reason: "But not for ever.", age: 2 * definitionsTTL, want: true},
 	} {
 		c.definitions.read = c.definitions.read.Add(-tc.age)
 		got, err := c.Terminating(t.Context(), order)

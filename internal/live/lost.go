@@ -14,12 +14,12 @@ import (
 
 // investigate makes the Snapshot judge requested objects that another writer may have released.
 func (p *poll) investigate(o *observer) {
-	if o.by.Restore == "" {
+	if o.requester.Restore == "" {
 		return
 	}
 	_, label, _ := strings.Cut(o.selector, "=")
 	o.snapshot.Investigate(adoption.Investigation{
-		Requester: o.by, Label: label, Requested: o.isAsked,
+		Requester: o.requester, Label: label, Requested: o.isRequested,
 		Listed: func(r xp.Ref) bool {
 			return isListed(o.labelled, r.GroupVersionKind(), r.Namespace) || isListed(o.whole, r.GroupVersionKind(), r.Namespace)
 		},
@@ -27,14 +27,14 @@ func (p *poll) investigate(o *observer) {
 		Released: func(uid types.UID) bool {
 			// Crossplane may have been reconciling the object when its hold was put on again. Then
 			// the new hold is for what Crossplane was about to create.
-			return p.hasTaken(uid, lifted) && !p.hasTaken(uid, adoption.StepAgain)
+			return p.hasTaken(uid, stepRelease) && !p.hasTaken(uid, adoption.StepAgain)
 		},
 		Unmarked: func(uid types.UID) bool { return p.hasTaken(uid, adoption.StepAgain) },
 	})
 }
 
-// isAsked reports whether there is an operation for an object.
-func (o *observer) isAsked(id xp.ID) bool {
+// isRequested reports whether there is an operation for an object.
+func (o *observer) isRequested(id xp.ID) bool {
 	return slices.ContainsFunc(o.refs, func(r xp.Ref) bool { return r.ID() == id })
 }
 
@@ -53,10 +53,10 @@ func (p *poll) keepLosses() {
 // reportLost reports, once for each requested object, what it has lost since its hold was removed.
 func (p *poll) reportLost(ctx context.Context, o *observer) {
 	for _, n := range adoption.Losses(o.snapshot, p.plans) {
-		if !o.isAsked(xp.RefTo(n.Target).ID()) {
+		if !o.isRequested(xp.RefTo(n.Target).ID()) {
 			continue
 		}
-		if _, again := p.losses.LoadOrStore(n.Target.GetUID(), true); again {
+		if _, seen := p.reportedLosses.LoadOrStore(n.Target.GetUID(), true); seen {
 			continue
 		}
 		p.log.WithFields(logrus.Fields{"kind": n.Target.GetKind(), "namespace": n.Target.GetNamespace(), "name": n.Target.GetName()}).Error(

@@ -17,9 +17,9 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// provider makes each list of MRs see the next reconcile of each. It fails the test if the provider
-// would create anything.
-func provider(t *testing.T, s *server, exists map[string]bool) {
+// simulateProvider makes each list of MRs see the next reconcile of each. It fails the test if the
+// provider would create anything.
+func simulateProvider(t *testing.T, s *server, exists map[string]bool) {
 	t.Helper()
 	s.PrependReactor("list", "buckets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		obj, err := s.Tracker().List(buckets, schema.FromAPIVersionAndKind(xptest.ManagedVersion, xptest.ManagedKind), "")
@@ -63,9 +63,9 @@ func TestAdoptObservesFirst(t *testing.T) {
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.JSON(`{"spec":{"managementPolicies":["*"]}}`))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"b": true})
-	adopter := hasty(s)
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"b": true})
+	adopter := newFastAdopter(s)
 	adopter.limit = time.Minute
 	plans, err := adopter.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
@@ -82,16 +82,16 @@ func TestAdoptObservesFirst(t *testing.T) {
 
 // An MR whose external resource is gone is not created again without a user's consent. Then its XR
 // goes on.
-func TestAdoptMakesNothingByItself(t *testing.T) {
+func TestAdoptCreatesNothingWithoutConsent(t *testing.T) {
 	x := xptest.XR("x")
 	own := xptest.MR("b", xptest.ControlledBy(x))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Observes: true}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
+	simulateCrossplane(s)
 	exists := map[string]bool{}
-	provider(t, s, exists)
+	simulateProvider(t, s, exists)
 	plan := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,10 +115,10 @@ func TestAdoptWaitsForAName(t *testing.T) {
 	own := xptest.MR("b", xptest.ControlledBy(x), xptest.Without("metadata", "annotations", xp.AnnotationExternalName))
 	xr := xptest.XR("x", xptest.Refs(own))
 	s := newServer(restored(xr), heldMR(own, adoption.Hold{Identity: xp.Unknown}), restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	provider(t, s, map[string]bool{"vpc-1": true})
+	simulateCrossplane(s)
+	simulateProvider(t, s, map[string]bool{"vpc-1": true})
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if p := plans[xp.RefTo(xr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], xp.AnnotationExternalName) {
 			t.Fatalf("got %+v, %v", p, err)
 		}
@@ -127,7 +127,7 @@ func TestAdoptWaitsForAName(t *testing.T) {
 		t.Fatalf("Nothing is changed until then; got %v", patches)
 	}
 	s.put(buckets, xptest.With(s.get(t, buckets, "", "b"), xptest.Annotated(xp.AnnotationExternalName, "vpc-1")))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if p := plans[xp.RefTo(xr).ID()]; err != nil || !p.Done {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -140,9 +140,9 @@ func TestAdoptWaitsForAName(t *testing.T) {
 func TestAdoptWaitsForANameOfAnMRAlone(t *testing.T) {
 	own := xptest.MR("b", xptest.Without("metadata", "annotations"), xptest.Annotated(xp.AnnotationCreatePending, "2026-01-02T03:04:05Z"))
 	s := newServer(heldMR(own, adoption.Hold{Identity: xp.CreatePending}))
-	provider(t, s, map[string]bool{"vpc-1": true})
+	simulateProvider(t, s, map[string]bool{"vpc-1": true})
 	adopt := func() adoption.Plan {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,10 +35,10 @@ type observer struct {
 	cluster  *Cluster
 	key      adoption.Key
 	selector string
-	// by is the Restore whose operations are polled; the zero value if there is none.
-	by       adoption.Requester
-	refs     []xp.Ref
-	snapshot *adoption.Snapshot
+	// requester is the Restore whose operations are polled; the zero value if there is none.
+	requester adoption.Requester
+	refs      []xp.Ref
+	snapshot  *adoption.Snapshot
 	// labelled are the collections listed with the selector, and whole those listed completely.
 	labelled map[collection]bool
 	whole    map[collection]bool
@@ -57,15 +57,15 @@ type observer struct {
 	// usages are the composed Usages, and usagesRead their namespaces; nil if not listed yet.
 	usages     []*unstructured.Unstructured
 	usagesRead []string
-	// events is what has changed since listings were read; following is the watches' context.
-	listings  []*listing
-	events    *eventQueue
-	following context.Context //nolint:containedctx // It spans many calls.
+	// events is what has changed since listings were read; watchCtx is the watches' context.
+	listings []*listing
+	events   *eventQueue
+	watchCtx context.Context //nolint:containedctx // It spans many calls.
 	// watches is set if kinds may be watched.
 	watches bool
-	// prefetched are the results of parallel lists. adding serializes changes of the Snapshot.
+	// prefetched are the results of parallel lists. snapshotMu serializes changes of the Snapshot.
 	prefetched map[collection]prefetchResult
-	adding     sync.Mutex
+	snapshotMu sync.Mutex
 	// expected are the resourceVersions of written objects whose events are still to come.
 	expected map[xp.ID]string
 }
@@ -242,16 +242,16 @@ func (o *observer) read(ctx context.Context, p collection, options metav1.ListOp
 
 // listed lists what the options select, and records the listing.
 func (o *observer) listed(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
-	a, isAhead := o.prefetched[p]
+	a, isPrefetched := o.prefetched[p]
 	delete(o.prefetched, p)
-	if !isAhead {
+	if !isPrefetched {
 		a = o.prefetch(ctx, p, options, try)
 	}
 	if a.err != nil {
 		return a.err
 	}
 	o.listings = append(o.listings, a.listing)
-	if o.watches && a.took > uselessWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
+	if o.watches && a.took > shortWatch && !a.followed && o.isAlwaysFollowed(a.listing) {
 		o.followAll(ctx, []*listing{a.listing}) // Lists of other kinds can take longer than the API server keeps events.
 	}
 

@@ -252,7 +252,7 @@ func TestObserveErrors(t *testing.T) {
 	}
 
 	s := newServer()
-	s.down = errDown
+	s.discoveryErr = errDown
 	if _, err := s.cluster().Observe(context.Background(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(xr)}); !errors.Is(err, errDown) {
 		t.Errorf("A failure of discovery is an error; got %v", err)
 	}

@@ -67,7 +67,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 			s := newServer(theirs, restored(c), tc.object, restored(xptest.Revision(xptest.RevisionName, theirs)))
 			s.refuseLists(tc.fails, tc.whole, tc.with)
 			cluster := s.cluster()
-			cluster.pauses = wait.Backoff{Steps: 1}
+			cluster.backoff = wait.Backoff{Steps: 1}
 			refs := []xp.Ref{xp.RefTo(theirs), xp.RefTo(tc.object)}
 			for _, u := range tc.refs {
 				refs = append(refs, xp.RefTo(u))
@@ -96,7 +96,7 @@ func TestObserveWhatCannotBeRead(t *testing.T) {
 }
 
 // A tenant's XR can list as many kinds as fit into etcd, and all adoptions wait for each request.
-func TestObserveAsksOnceForAllKinds(t *testing.T) {
+func TestObserveDiscoversOnce(t *testing.T) {
 	bucket := xptest.MR("b", xptest.ControlledBy(xptest.XR("y")))
 	theirs := restored(xptest.XR("y", xptest.Refs(bucket)))
 	down := schema.GroupVersion{Group: "down.example.org", Version: "v1"}
@@ -113,7 +113,7 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 		s.kinds[down.String()] = nil
 		s.undiscoverable = map[string]error{down.String(): apierrors.NewServiceUnavailable("its server is down")}
 		c := of(s)
-		c.pauses = wait.Backoff{Steps: 1}
+		c.backoff = wait.Backoff{Steps: 1}
 		w, err := c.Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(theirs), xp.RefTo(mine)})
 		if err != nil {
 			t.Fatal(err)
@@ -127,14 +127,14 @@ func TestObserveAsksOnceForAllKinds(t *testing.T) {
 			t.Errorf("of %d that are not there %d are waited for", len(listed), len(waiting))
 		}
 
-		return len(s.asked) + s.groupings
+		return len(s.kindReads) + s.groupReads
 	}
 	cases := map[string]struct {
 		reason string
 		of     func(*server) *Cluster
 	}{
 		"AtOnce": {"It tells all at once, but for what is down.", func(s *server) *Cluster {
-			g := &generous{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
+			g := &bulkServer{server: s, failing: map[schema.GroupVersion]error{down: errDown}}
 
 			return NewCluster(g, g)
 		}},

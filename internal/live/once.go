@@ -17,13 +17,13 @@ type takenStep struct {
 	step string
 }
 
-// lifted is the step that removes a hold, whatever the text of the step is.
-const lifted = "lift"
+// stepRelease is the step that removes a hold, whatever the text of the step is.
+const stepRelease = "lift"
 
 func stepOf(change adoption.Change) takenStep {
 	s := takenStep{uid: change.Target.GetUID(), step: change.Step}
 	if change.Lifts() {
-		s.step = lifted
+		s.step = stepRelease
 	}
 
 	return s
@@ -31,7 +31,7 @@ func stepOf(change adoption.Change) takenStep {
 
 // hasTaken reports whether this Adopter has taken a step on the object with the UID.
 func (a *Adopter) hasTaken(uid types.UID, step string) bool {
-	_, taken := a.taken.Load(takenStep{uid: uid, step: step})
+	_, taken := a.takenSteps.Load(takenStep{uid: uid, step: step})
 
 	return taken
 }
@@ -46,7 +46,7 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 		switch {
 		case c.Patch == nil:
 		case p.isHeldAgain(c.Target), p.hasTaken(c.Target.GetUID(), stepOf(c).step):
-			plan = p.undone(plan, c)
+			plan = p.addUndone(plan, c)
 		case n < len(all)-1:
 			plan.Also = append(plan.Also, c)
 		default:
@@ -59,11 +59,11 @@ func (p *poll) dropTaken(plan adoption.Plan) adoption.Plan {
 
 // isHeldAgain reports whether an object has a mark although its hold was released.
 func (p *poll) isHeldAgain(u *unstructured.Unstructured) bool {
-	return p.hasTaken(u.GetUID(), lifted) && xp.HasAnnotation(u, adoption.AnnotationHold)
+	return p.hasTaken(u.GetUID(), stepRelease) && xp.HasAnnotation(u, adoption.AnnotationHold)
 }
 
-// undone adds to a Plan that another writer has undone a change.
-func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
+// addUndone adds to a Plan that another writer has undone a change.
+func (p *poll) addUndone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	target := xp.RefTo(c.Target)
 	if p.isHeldAgain(c.Target) {
 		plan.Failed = fmt.Sprintf("the hold of %s was lifted, and somebody has put it on again; find out who writes the annotation %s (kubectl get "+
@@ -79,10 +79,10 @@ func (p *poll) undone(plan adoption.Plan, c adoption.Change) adoption.Plan {
 	return plan
 }
 
-// nameForged logs each mark in the Snapshot that this plugin did not write.
-func (p *poll) nameForged(o *observer) {
+// logForged logs each mark in the Snapshot that this plugin did not write.
+func (p *poll) logForged(o *observer) {
 	for _, err := range o.snapshot.Forged() {
-		if _, again := p.forged.LoadOrStore(err.Error(), true); !again {
+		if _, seen := p.loggedForged.LoadOrStore(err.Error(), true); !seen {
 			p.log.WithError(err).Warn("Nothing is done on the word of a mark that this plugin did not write")
 		}
 	}

@@ -63,7 +63,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(xr, restored(bucket), restored(xptest.Revision(xptest.RevisionName, xr)))
-			crossplane(s)
+			simulateCrossplane(s)
 			s.PrependReactor("list", "xorders", func(clienttesting.Action) (bool, runtime.Object, error) {
 				u := s.get(t, xorders, "", "x")
 				if back := tc.back(u); xp.Annotation(u, adoption.AnnotationHold) != kept && back != u {
@@ -72,7 +72,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 
 				return false, nil, nil
 			})
-			plans, err := hasty(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
+			plans, err := newFastAdopter(s).Adopt(t.Context(), key, monday, selector, xp.RefTo(xr))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestAdoptTakesAStepOnce(t *testing.T) {
 			if steps := s.steps(); len(steps) > 3 {
 				t.Errorf("%s\n%d steps: %v", tc.reason, len(steps), steps)
 			}
-			if told := s.told(); len(told) > 3 {
+			if told := s.writtenEvents(); len(told) > 3 {
 				t.Errorf("%s\n%d Events: %v", tc.reason, len(told), told)
 			}
 		})
@@ -99,8 +99,8 @@ func TestAdoptNamesForgedMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(forged, genuine)
-	crossplane(s)
-	a := hasty(s)
+	simulateCrossplane(s)
+	a := newFastAdopter(s)
 	log, hook := logtest.NewNullLogger()
 	a.log = log
 	plans, err := a.Adopt(t.Context(), key, monday, selector, xp.RefTo(genuine))

@@ -47,7 +47,7 @@ func TestOwner(t *testing.T) {
 func TestOperationsForgetOwners(t *testing.T) {
 	xr := xptest.XR("x")
 	s := newServer(xr)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	if _, err := a.cluster.Owner(t.Context(), metav1.OwnerReference{APIVersion: xptest.LegacyVersion, Kind: xptest.LegacyKind, Name: "x"}, ""); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func pagesOf(client dynamic.Interface) pager {
 // object several times, which took a third of the CPU time of a poll with thousands of objects.
 func pagesFrom(config *rest.Config) (pager, error) {
 	config = rest.CopyConfig(config)
-	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // The serializer decodes errors.
+	config.GroupVersion, config.NegotiatedSerializer = &schema.GroupVersion{}, metainternalversionscheme.Codecs.WithoutConversion() // For errors.
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a client for the API server's lists: %w", err)
@@ -71,7 +71,7 @@ func pagesFrom(config *rest.Config) (pager, error) {
 			delay, suggested := apierrors.SuggestsClientDelay(err)
 			// The API server suggests 30 s for a failed conversion, and client-go would wait ten
 			// times.
-			if !suggested || retries == mostRetries || xp.IsConversion(err) {
+			if !suggested || retries == maxRetries || xp.IsConversion(err) {
 				return page{}, err //nolint:wrapcheck // The caller adds what was listed.
 			}
 			if err := sleep(ctx, time.Duration(delay)*time.Second); err != nil {
@@ -81,8 +81,8 @@ func pagesFrom(config *rest.Config) (pager, error) {
 	}, nil
 }
 
-// mostRetries is how often a list is retried when the API server suggests it, as in client-go.
-const mostRetries = 10
+// maxRetries is how often a list is retried when the API server suggests it, as in client-go.
+const maxRetries = 10
 
 // decodePage decodes a list in the API server's JSON. Any other document is an error, not an empty
 // list.

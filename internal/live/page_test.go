@@ -153,7 +153,7 @@ func FuzzDecodePage(f *testing.F) {
 
 // For a failed conversion an API server suggests a retry after 30 s, and client-go retries ten
 // times.
-func TestPagesAreAskedForAgain(t *testing.T) {
+func TestPagesAreRetried(t *testing.T) {
 	initializing := apierrors.NewTooManyRequests("storage is (re)initializing: failed to list cloud.example.org/v1, Kind=Bucket: conversion webhook for "+
 		"cloud.example.org/v1beta1, Kind=Bucket failed: EOF", 30)
 	cases := map[string]struct {

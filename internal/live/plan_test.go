@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 			case plan.Failed != "":
 				failed = append(failed, r.Name)
 			}
-			if u := atWork(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
+			if u := reconcileAtOnce(xrs[r.ID()]); u != nil && strings.Contains(tc.atWork, r.Name) {
 				w.AddRestored(u)
 				xrs[r.ID()] = u
 			}

@@ -39,17 +39,18 @@ type poll struct {
 	last  string
 	steps int
 	plans map[xp.ID]adoption.Plan
-	// first is what each plan waited for in the first pass.
-	first map[xp.ID]string
+	// initial is what each plan waited for in the first pass.
+	initial map[xp.ID]string
 	// requested is set if the poll has requested reconciles, answered if there was a change since.
 	requested, answered bool
-	// lost is set if events were missed once.
-	lost bool
+	// missedEvents is set if events were missed once.
+	missedEvents bool
 	// failed are the plans of objects that have lost something, which can look adopted later.
 	failed map[xp.ID]adoption.Plan
-	// held and free are the notices that are still to be written about held and released objects.
-	held, free []adoption.Notice
-	left       *leftovers
+	// held and released are the notices that are still to be written about held and released
+	// objects.
+	held, released []adoption.Notice
+	leftovers      *leftovers
 	// installed returns Crossplane's Deployment; its first call reads it.
 	installed func() adoption.Installation
 }
@@ -58,30 +59,31 @@ func (a *Adopter) newPoll(ctx context.Context) *poll {
 	now := time.Now()
 
 	return &poll{
-		Adopter: a, began: now, moved: now, patience: a.firstLook, failed: map[xp.ID]adoption.Plan{}, left: leftoversIn(a.cluster), installed: a.lookOnce(ctx),
+		Adopter: a, began: now, moved: now, patience: a.firstWait,
+		failed: map[xp.ID]adoption.Plan{}, leftovers: leftoversIn(a.cluster), installed: a.installationOnce(ctx),
 	}
 }
 
 // pass plans for what refs name, and takes the steps that are possible now.
 func (p *poll) pass(ctx context.Context, o *observer, refs []xp.Ref) {
-	p.noteHeld(o, refs)
-	p.nameForged(o)
-	p.plans, p.steps = p.take(ctx, o, refs)
+	p.collectHeld(o, refs)
+	p.logForged(o)
+	p.plans, p.steps = p.takeSteps(ctx, o, refs)
 	p.keepLosses()
 	if p.steps == 0 {
 		p.reportLate(ctx, p.reportBudget())
 	}
-	p.left.see(o.snapshot, p.plans)
+	p.leftovers.record(o.snapshot, p.plans)
 	now := summary(p.plans)
 	if p.steps > 0 || p.last != "" && now != p.last {
 		p.moved, p.patience, p.answered = time.Now(), p.Adopter.patience, true
 	}
 	p.last = now
-	if p.first == nil {
+	if p.initial == nil {
 		p.until = time.Now().Add(p.pollTimeout(time.Since(p.began)))
-		p.first = map[xp.ID]string{}
+		p.initial = map[xp.ID]string{}
 		for id, plan := range p.plans {
-			p.first[id] = plan.Fingerprint()
+			p.initial[id] = plan.Fingerprint()
 		}
 	}
 }
@@ -96,21 +98,21 @@ func (p *poll) skipComposed(o *observer) {
 	}
 }
 
-// longestPoll limits a poll, since Velero polls the operations of other restores after it.
-const longestPoll = 5 * time.Minute
+// maxPoll limits a poll, since Velero polls the operations of other restores after it.
+const maxPoll = 5 * time.Minute
 
-// pollTimeout returns the duration of a poll whose first observation took look: the next poll would
+// pollTimeout returns the duration of a poll whose first observation lasted took: the next poll would
 // begin with the same observation. With thousands of XRs and a busy API server this is enough to
 // release the XRs that Crossplane has reconciled.
-func (p *poll) pollTimeout(look time.Duration) time.Duration {
-	return max(p.limit, min(pollFactor*look, longestPoll))
+func (p *poll) pollTimeout(took time.Duration) time.Duration {
+	return max(p.limit, min(pollFactor*took, maxPoll))
 }
 
 // pollFactor is the ratio of a poll's duration to that of its first observation.
 const pollFactor = 4
 
-// continues reports whether the poll goes on, if an observation takes as long as look.
-func (p *poll) continues(look time.Duration) bool {
+// continues reports whether the poll goes on, if an observation takes as long as took.
+func (p *poll) continues(took time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
 	}
@@ -120,7 +122,7 @@ func (p *poll) continues(look time.Duration) bool {
 	}
 
 	// Where an observation takes long, another one without a change is not worth it.
-	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || look <= p.patience)
+	return p.steps > 0 || !p.later().IsZero() || moving && time.Since(p.moved) <= p.patience && (!p.relists || took <= p.patience)
 }
 
 // end writes all notices.
@@ -132,10 +134,10 @@ func (p *poll) end(ctx context.Context, o *observer) {
 	}
 	passing := p.passing()
 	p.reportLate(ctx, unlimited)
-	p.explainSilence(o.snapshot)
+	p.explainPending(o.snapshot)
 	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, passing))
 	p.reportLost(ctx, o)
-	p.left.report(ctx, p.Adopter, o, p.plans)
+	p.leftovers.report(ctx, p.Adopter, o, p.plans)
 }
 
 // passing returns the objects whose plan has not failed and now waits for something else than when
@@ -143,15 +145,15 @@ func (p *poll) end(ctx context.Context, o *observer) {
 func (p *poll) passing() map[xp.ID]bool {
 	passing := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Fingerprint() != p.first[id] || p.isUnderWay(plan))
+		passing[id] = plan.Failed == "" && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
 	}
 
 	return passing
 }
 
-// isUnderWay reports whether a Plan waits only for reconciles that Crossplane was allowed recently.
-// Each notice on an object would cause one more reconcile, and there may be a thousand.
-func (p *poll) isUnderWay(plan adoption.Plan) bool {
+// isInProgress reports whether a Plan waits only for reconciles that Crossplane was allowed
+// recently. Each notice on an object would cause one more reconcile, and there may be a thousand.
+func (p *poll) isInProgress(plan adoption.Plan) bool {
 	if len(plan.Pending) == 0 || len(plan.Pending) < len(plan.Waiting) {
 		return false
 	}
@@ -180,9 +182,10 @@ type task struct {
 	adoption.Change
 
 	ref xp.Ref
-	// toldFree is set if the release of the target gets a notice, and news is the notice to write.
-	toldFree bool
-	news     *adoption.Notice
+	// reportsRelease is set if the release of the target gets a notice, and notice is the notice to
+	// write.
+	reportsRelease bool
+	notice         *adoption.Notice
 	// taken is set if the step was taken. If not, refusal is the error, or nil if the target has
 	// changed since.
 	taken   bool
@@ -191,21 +194,21 @@ type task struct {
 
 // plan sets the task's change. It keeps only the identity of the target: there may be thousands.
 func (t *task) plan(change adoption.Change) {
-	t.toldFree = reportsRelease(change.Target)
+	t.reportsRelease = reportsRelease(change.Target)
 	change.Configuration, _ = change.Applied()
 	change.Target = identityOf(change.Target)
 	t.Change = change
 }
 
-// carriedOut returns the patch of a Plan whose changes were passed to tasks: it frees memory.
-func carriedOut() map[string]any { return map[string]any{} }
+// emptyPatch returns the patch of a Plan whose changes were passed to tasks: it frees memory.
+func emptyPatch() map[string]any { return map[string]any{} }
 
 // attempts is how often a pass plans a step whose target changes, as during Crossplane's reconcile.
 const attempts = 3
 
-// take plans for what refs name, and takes at most one step per target. All plans are made from
-// what was observed before anything is changed.
-func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
+// takeSteps plans for what refs name, and takes at most one step per target. All plans are made
+// from what was observed before anything is changed.
+func (p *poll) takeSteps(ctx context.Context, o *observer, refs []xp.Ref) (plans map[xp.ID]adoption.Plan, taken int) {
 	began := time.Now()
 	plans, tasks := p.plan(o.snapshot, refs)
 	p.planned = time.Since(began)
@@ -220,8 +223,8 @@ func (p *poll) take(ctx context.Context, o *observer, refs []xp.Ref) (plans map[
 	for _, t := range tasks {
 		if t.refusal == nil {
 			taken++
-			if t.news != nil {
-				p.free = append(p.free, *t.news)
+			if t.notice != nil {
+				p.released = append(p.released, *t.notice)
 			}
 
 			continue
@@ -247,7 +250,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 	changed := map[xp.ID]bool{}
 	for _, r := range refs {
 		id := r.ID()
-		if _, again := plans[id]; again {
+		if _, seen := plans[id]; seen {
 			continue
 		}
 		last, planned := p.plans[id]
@@ -268,7 +271,7 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 			tasks = append(tasks, t)
 		}
 		if plan.Patch != nil || len(plan.Also) > 0 {
-			plan.Change, plan.Also = adoption.Change{Patch: carriedOut(), Step: plan.Step}, nil
+			plan.Change, plan.Also = adoption.Change{Patch: emptyPatch(), Step: plan.Step}, nil
 		}
 		plans[id] = plan
 	}
@@ -276,11 +279,11 @@ func (p *poll) plan(w *adoption.Snapshot, refs []xp.Ref) (plans map[xp.ID]adopti
 	return plans, tasks
 }
 
-// underWay returns the number of XRs, without their claims, for which isUnderWay is true.
-func (p *poll) underWay() int {
+// countInProgress returns the number of XRs, without their claims, for which isInProgress is true.
+func (p *poll) countInProgress() int {
 	on := map[types.UID]bool{}
 	for _, plan := range p.plans {
-		if p.isUnderWay(plan) {
+		if p.isInProgress(plan) {
 			on[plan.Pending[0].UID] = true
 		}
 	}
@@ -294,7 +297,7 @@ func (p *poll) reportBudget() int {
 	if time.Now().After(p.until) || time.Since(p.moved) > p.Adopter.patience {
 		return unlimited
 	}
-	switch n := p.underWay(); {
+	switch n := p.countInProgress(); {
 	case n > manyWrites:
 		return 0
 	case n > 0:
@@ -319,7 +322,7 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 			now[n] = u // On an error the next observation finds out.
 		}
 	})
-	var again []*task
+	var replanned []*task
 	for n, t := range late {
 		if now[n] == nil {
 			continue
@@ -329,10 +332,10 @@ func (p *poll) replan(ctx context.Context, o *observer, tasks []*task) []*task {
 		for _, change := range append(plan.Also, plan.Change) {
 			if change.Patch != nil && xp.RefTo(change.Target) == xp.RefTo(t.Target) {
 				t.plan(change)
-				again = append(again, t)
+				replanned = append(replanned, t)
 			}
 		}
 	}
 
-	return again
+	return replanned
 }

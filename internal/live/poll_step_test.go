@@ -35,7 +35,7 @@ func TestStep(t *testing.T) {
 			step := &task{ref: xp.RefTo(xr)}
 			target := s.get(t, xorders, "", "x")
 			step.plan(adoption.Change{Target: target, Patch: adoption.RequestReconcile(target, time.Now()), Step: "ask"})
-			hasty(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
+			newFastAdopter(s).step(t.Context(), newObserver(s.cluster(), adoption.Unverified, selector, nil), step)
 			if step.taken != tc.taken || (step.refusal != nil) != tc.refused {
 				t.Errorf("%s\ntaken: %t, refused: %v", tc.reason, step.taken, step.refusal)
 			}
@@ -65,7 +65,7 @@ func TestPassing(t *testing.T) {
 			if tc.last.Pending != nil {
 				first = tc.last
 			}
-			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, first: map[xp.ID]string{r.ID(): first.Fingerprint()}}
+			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, initial: map[xp.ID]string{r.ID(): first.Fingerprint()}}
 			if got := p.passing()[r.ID()]; got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}

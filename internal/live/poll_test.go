@@ -14,16 +14,16 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xptest"
 )
 
-// brisk returns an Adopter of a new process that does not wait long.
-func brisk(tb testing.TB, s *apiServer) *Adopter {
+// newShortAdopter returns an Adopter of a new process that does not wait long.
+func newShortAdopter(tb testing.TB, s *apiServer) *Adopter {
 	tb.Helper()
-	a := NewAdopter(s.connect(tb), quiet())
-	a.firstLook, a.pause = 20*time.Millisecond, time.Millisecond
+	a := NewAdopter(s.connect(tb), discardLog())
+	a.firstWait, a.pause = 20*time.Millisecond, time.Millisecond
 
 	return a
 }
 
-func TestWorthwhile(t *testing.T) {
+func TestPollTimeout(t *testing.T) {
 	p := &poll{Adopter: &Adopter{limit: time.Minute}}
 	for look, want := range map[time.Duration]time.Duration{
 		0: time.Minute, 10 * time.Second: time.Minute, 30 * time.Second: 2 * time.Minute, time.Hour: 5 * time.Minute,
@@ -36,7 +36,7 @@ func TestWorthwhile(t *testing.T) {
 
 // A poll without changes observes once and writes nothing, however much is held. It requests no
 // more reconciles if more is held.
-func TestPollsInWhichNothingMoves(t *testing.T) {
+func TestPollsWithoutChanges(t *testing.T) {
 	long := time.Now().Add(-5 * time.Minute)
 	cases := map[string]struct {
 		reason  string
@@ -59,17 +59,17 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, xrs := range []int{2 * maxRequests, 10 * maxRequests} {
 				s := newAPIServer(t)
-				first := s.forest(t, xrs, tc.since)
+				first := s.putHeldXRs(t, xrs, tc.since)
 				s.put(t, tc.objects...)
 				if tc.change != nil {
 					tc.change(s)
 				}
 				for n := range 3 {
 					s.takeRequests()
-					if _, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
+					if _, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 						t.Fatal(err)
 					}
-					most, _, writes := tally(s.takeRequests())
+					most, _, writes := countRequests(s.takeRequests())
 					if n == 0 {
 						if told := 3*xrs + tc.writes; writes > told {
 							t.Errorf("%s\nThe first poll tells of each of %d: it is held, and waits, which is marked; got %d writes", tc.reason, xrs, writes)
@@ -91,9 +91,9 @@ func TestPollsInWhichNothingMoves(t *testing.T) {
 func TestAdoptionsCostTheSameForEach(t *testing.T) {
 	for _, xrs := range []int{10, 100} {
 		s := newAPIServer(t)
-		s.controllers = atWork
-		first := s.forest(t, xrs, time.Now())
-		plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+		s.controllers = reconcileAtOnce
+		first := s.putHeldXRs(t, xrs, time.Now())
+		plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 				t.Fatalf("%v: got %+v", id, p)
 			}
 		}
-		most, _, writes := tally(s.takeRequests())
+		most, _, writes := countRequests(s.takeRequests())
 		if diff := cmp.Diff(4*xrs, writes); diff != "" || most > 1 {
 			t.Errorf("%d lists of a kind, and writes for %d XRs, -want, +got:\n%s", most, xrs, diff)
 		}
@@ -110,15 +110,15 @@ func TestAdoptionsCostTheSameForEach(t *testing.T) {
 }
 
 // Each change of an XR triggers a reconcile, so notices wait while Crossplane reconciles it.
-func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
+func TestPollsWriteNothingDuringReconciles(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 20
-	first := s.forest(t, xrs, time.Now())
+	first := s.putHeldXRs(t, xrs, time.Now())
 	for _, u := range s.all(xorders) {
 		s.put(t, xptest.With(u, xptest.SeenPaused()))
 	}
 	for poll, want := range []int{xrs, 0} {
-		a := brisk(t, s)
+		a := newShortAdopter(t, s)
 		a.patience = time.Second
 		if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestPollsLeaveAloneWhatCrossplaneIsAtWorkOn(t *testing.T) {
 }
 
 // All lost reconciles are requested in the end: the next few as soon as a few have succeeded.
-func TestPollsAskForAll(t *testing.T) {
+func TestPollsRequestAll(t *testing.T) {
 	s := newAPIServer(t)
 	const xrs = 3 * maxRequests
 	s.controllers = func(u *unstructured.Unstructured) *unstructured.Unstructured {
@@ -143,11 +143,11 @@ func TestPollsAskForAll(t *testing.T) {
 			return nil
 		}
 
-		return atWork(u)
+		return reconcileAtOnce(u)
 	}
-	first := s.forest(t, xrs, time.Now().Add(-time.Minute))
-	a := brisk(t, s)
-	a.firstLook = time.Second
+	first := s.putHeldXRs(t, xrs, time.Now().Add(-time.Minute))
+	a := newShortAdopter(t, s)
+	a.firstWait = time.Second
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestPollsAskForAll(t *testing.T) {
 
 // While Crossplane is not installed, and that was reported, composed resources are not read: they
 // can't help.
-func TestPollsOfTheStuck(t *testing.T) {
+func TestPollsWithoutCrossplane(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []*unstructured.Unstructured
@@ -187,7 +187,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			first := s.forest(t, maxRequests, time.Now().Add(-5*time.Minute))
+			first := s.putHeldXRs(t, maxRequests, time.Now().Add(-5*time.Minute))
 			s.put(t, tc.objects...)
 			s.remove(xptest.MR("x00001-0"))
 			second := xp.Ref{APIVersion: first.APIVersion, Kind: first.Kind, Name: "x00001"}
@@ -197,7 +197,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 					tc.change(s)
 				}
 				s.takeRequests()
-				plans, err := brisk(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
+				plans, err := newShortAdopter(t, s).Adopt(context.Background(), adoption.Unverified, monday, selector, first)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -225,7 +225,7 @@ func TestPollsOfTheStuck(t *testing.T) {
 
 // A step whose target has changed, since Crossplane has written the status, is taken at once if it
 // is still right.
-func TestPollsKeepUpWithCrossplane(t *testing.T) {
+func TestPollsPlanChangedObjectsAgain(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		// meanwhile is the change of the XR before the first step.
@@ -245,7 +245,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newAPIServer(t)
-			first := s.forest(t, 1, time.Now())
+			first := s.putHeldXRs(t, 1, time.Now())
 			s.put(t, xptest.With(s.all(xorders)[0], xptest.SeenPaused()))
 			late := true
 			s.patched = func() {
@@ -254,7 +254,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 					s.put(t, xptest.With(s.all(xorders)[0], tc.meanwhile))
 				}
 			}
-			a := brisk(t, s)
+			a := newShortAdopter(t, s)
 			a.limit = time.Nanosecond // It is one pass.
 			if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, first); err != nil {
 				t.Fatal(err)
@@ -272,7 +272,7 @@ func TestPollsKeepUpWithCrossplane(t *testing.T) {
 }
 
 // Notices wait while Crossplane reconciles released XRs.
-func TestSpare(t *testing.T) {
+func TestReportBudget(t *testing.T) {
 	now := time.Now()
 	cases := map[string]struct {
 		reason       string

@@ -27,13 +27,13 @@ type prefetchResult struct {
 func (o *observer) prefetch(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) (a prefetchResult) {
 	began, early := time.Now(), false
 	l := &listing{collection: p, options: options}
-	version, err := o.cluster.eachTrying(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
+	version, err := o.cluster.eachWithRetry(ctx, p.GroupVersionKind, p.namespace, options, try, func(u *unstructured.Unstructured) {
 		u = trim(u)
-		o.adding.Lock()
-		defer o.adding.Unlock()
+		o.snapshotMu.Lock()
+		defer o.snapshotMu.Unlock()
 		o.put(u)
 	}, func(version string) {
-		if !early && time.Since(began) > uselessWatch {
+		if !early && time.Since(began) > shortWatch {
 			l.options.ResourceVersion = version
 			early = o.followEarly(ctx, l)
 		}
@@ -72,16 +72,16 @@ func (o *observer) prefetchList(ctx context.Context, needs []xp.Ref) (bool, erro
 		return false, nil
 	}
 	outcomes := make([]prefetchResult, len(due))
-	var asking sync.WaitGroup
-	tickets := make(chan struct{}, parallelLists)
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallelLists)
 	for n, p := range due {
-		tickets <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-tickets }()
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
 			outcomes[n] = o.prefetch(ctx, p, metav1.ListOptions{LabelSelector: o.selector}, o.cluster.withFewRetries)
 		})
 	}
-	asking.Wait()
+	group.Wait()
 	for n, p := range due {
 		o.prefetched[p], o.labelled[p] = outcomes[n], true
 		if err := o.list(ctx, p, o.selector); err != nil {

@@ -16,7 +16,7 @@ import (
 
 // The kinds that an XR composes are listed in parallel, each once: the server answers none before
 // all are requested.
-func TestKindsAreListedSideBySide(t *testing.T) {
+func TestKindsAreListedInParallel(t *testing.T) {
 	s := newAPIServer(t)
 	composed := []*unstructured.Unstructured{xptest.MR("b"), xptest.ModernXR("o", xptest.In("shop"))}
 	xr := xptest.With(xptest.XR("x"), xptest.Refs(composed...), xptest.Labelled("velero.io/restore-name", "monday"))
@@ -59,9 +59,9 @@ func TestKindsAreListedSideBySide(t *testing.T) {
 }
 
 // Kinds that are listed in parallel are watched like any other as long as an XR waits for them.
-func TestKindsListedSideBySideAreFollowed(t *testing.T) {
+func TestKindsListedInParallelAreFollowed(t *testing.T) {
 	s := newAPIServer(t)
-	s.controllers = atWork
+	s.controllers = reconcileAtOnce
 	x := xptest.XR("x")
 	bucket := restored(xptest.MR("b", xptest.ControlledBy(x), xptest.Reconciled()))
 	queue := xptest.With(restored(xptest.MR("q", xptest.ControlledBy(x), xptest.Reconciled())), xptest.Field("Queue", "kind"))
@@ -73,8 +73,8 @@ func TestKindsListedSideBySideAreFollowed(t *testing.T) {
 			once.Do(func() { s.put(t, queue) })
 		}
 	}
-	a := brisk(t, s)
-	a.firstLook = time.Minute // The poll ends when it has nothing to wait for.
+	a := newShortAdopter(t, s)
+	a.firstWait = time.Minute // The poll ends when it has nothing to wait for.
 	plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil {
 		t.Fatal(err)

@@ -39,11 +39,11 @@ func checkLetGo(t *testing.T, s *server) {
 	}
 }
 
-func TestAdoptLetsAnMRGo(t *testing.T) {
+func TestAdoptReleasesAnMR(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	for range 2 {
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 			t.Fatalf("The first poll lets it go, since all is restored by then; got %+v, %v", plans, err)
 		}
@@ -62,12 +62,12 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(mr)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || p.Patch != nil || !p.Blocked || len(s.steps()) > 0 {
 		t.Errorf("without its Secret: %+v, %v", p, err)
 	}
 	s.put(secrets, restored(xptest.Secret("s", xptest.In("infra"))))
-	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err = newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if err != nil || !plans[xp.RefTo(mr).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
@@ -78,13 +78,13 @@ func TestAdoptHoldsAnMRWithoutItsSecret(t *testing.T) {
 }
 
 // The operation of an XR releases its composed MRs before Crossplane reconciles the XR.
-func TestAdoptLetsComposedMRsGo(t *testing.T) {
+func TestAdoptReleasesComposedMRs(t *testing.T) {
 	x := xptest.XR("x")
 	mr := publishing(xptest.ControlledBy(x), xptest.Reconciled())
 	xr := xptest.XR("x", xptest.Refs(mr))
 	s := newServer(restored(xr), mr, restored(xptest.Revision(xptest.RevisionName, x)))
-	crossplane(s)
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+	simulateCrossplane(s)
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 	if err != nil || !plans[xp.RefTo(xr).ID()].Done {
 		t.Fatalf("got %+v, %v", plans, err)
 	}
@@ -96,11 +96,11 @@ func TestAdoptLetsComposedMRsGo(t *testing.T) {
 }
 
 // A rejected patch of one MR does not block the others.
-func TestAdoptTellsOfAnMRThatCannotGo(t *testing.T) {
+func TestAdoptReportsRejectedMR(t *testing.T) {
 	mr := publishing()
 	s := newServer(mr)
 	s.failOn("patch", "buckets", 1<<30, apierrors.NewForbidden(buckets.GroupResource(), "b", errDown))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 {
 		t.Errorf("What an admission policy refuses is told; got %+v, %v", p, err)
 	}
@@ -172,19 +172,19 @@ func TestAdoptHoldsAnMRWithoutItsInput(t *testing.T) {
 	if lists != 4 {
 		t.Errorf("Both are looked for at once, with the restore's label, by type, composed, and among all; got %d lists", lists)
 	}
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
 	if p := plans[xp.RefTo(mrs[1]).ID()]; err != nil || p.Done || !p.Blocked || adoption.IsMarked(s.get(t, buckets, "", "a")) {
 		t.Errorf("Who has its Secret is let go, and who has not waits: %+v, %v", plans, err)
 	}
 	s.put(secrets, secretOf("password-b"))
-	plans, err = hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
+	plans, err = newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mrs[1]))
 	if err != nil || !plans[xp.RefTo(mrs[1]).ID()].Done {
 		t.Errorf("with its Secret: %+v, %v", plans, err)
 	}
 }
 
 // Without the right to list all Secrets of the namespace the XR waits, with a notice.
-func TestAdoptMayNotLookForInputs(t *testing.T) {
+func TestAdoptWithoutRightToInputs(t *testing.T) {
 	mr := restored(xptest.MR("b"))
 	in := adoption.Input{Namespace: "infra", Name: "password"}
 	if _, err := adoption.Put(mr, adoption.Hold{Restore: "velero/monday", Inputs: []adoption.Input{in}}); err != nil {
@@ -192,7 +192,7 @@ func TestAdoptMayNotLookForInputs(t *testing.T) {
 	}
 	s := newServer(mr)
 	s.failOn("list", "secrets", 1<<30, apierrors.NewForbidden(secrets.GroupResource(), "", errDown))
-	plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+	plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 	if p := plans[xp.RefTo(mr).ID()]; err != nil || p.Done || len(p.Waiting) != 1 || !strings.Contains(p.Waiting[0], "can't be read") {
 		t.Errorf("got %+v, %v", plans, err)
 	}

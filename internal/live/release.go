@@ -84,7 +84,7 @@ func (a *Adopter) Consent(ctx context.Context, key adoption.Key, u *unstructured
 	}
 	if h, err := key.HoldOf(u); err == nil && h != nil {
 		step, _ := h.AwaitsConsent()
-		a.stepped(adoption.Change{Target: u, Step: step})
+		a.onStep(adoption.Change{Target: u, Step: step})
 	}
 
 	return nil
@@ -117,7 +117,7 @@ func (a *Adopter) Force(ctx context.Context, f adoption.ForceAssessment) error {
 	if after, err = a.finish(ctx, after); err != nil {
 		return err
 	}
-	a.stepped(f.Change)
+	a.onStep(f.Change)
 	why := f.Step
 	if len(f.Risks) > 0 {
 		why += "; " + strings.Join(f.Risks, "; ")

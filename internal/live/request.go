@@ -30,8 +30,8 @@ const maxRequests = 10
 // requestReconciles requests a reconcile of a few objects that were not reconciled for a while, and
 // reports whether it did. It does so when nothing changes, and again when that has helped and
 // nothing changes any more. While anything changes Crossplane is busy.
-func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Duration) bool {
-	if p.steps > 0 || p.answered && p.continues(look) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
+func (p *poll) requestReconciles(ctx context.Context, o *observer, took time.Duration) bool {
+	if p.steps > 0 || p.answered && p.continues(took) && time.Since(p.moved) <= p.quiet || p.requested && !p.answered {
 		return false
 	}
 	now := time.Now()
@@ -45,10 +45,10 @@ func (p *poll) requestReconciles(ctx context.Context, o *observer, look time.Dur
 	due = due[:min(maxRequests, len(due))]
 	targets := make([]*unstructured.Unstructured, len(due))
 	for n, s := range due {
-		p.asked[s.UID], targets[n] = now, o.snapshot.Get(s.Ref)
+		p.requestedAt[s.UID], targets[n] = now, o.snapshot.Get(s.Ref)
 	}
 	p.inParallel(len(due), func(n int) { o.putWritten(p.requestReconcile(ctx, targets[n], now)) })
-	p.moved, p.patience, p.requested, p.answered = time.Now(), p.firstLook, true, false
+	p.moved, p.patience, p.requested, p.answered = time.Now(), p.firstWait, true, false
 
 	return true
 }
@@ -59,7 +59,7 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	found := map[types.UID]adoption.PendingReconcile{}
 	for _, plan := range p.plans {
 		for _, s := range plan.Pending {
-			if last, asked := p.asked[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.requestAfter) {
+			if last, asked := p.requestedAt[s.UID]; p.isDue(now.Sub(s.Since)) && (!asked || now.Sub(last) >= p.requestAfter) {
 				found[s.UID] = s
 			}
 		}
@@ -75,8 +75,8 @@ func (p *poll) due(now time.Time) []adoption.PendingReconcile {
 	return due
 }
 
-// explainSilence adds the probable cause to plans whose reconcile has been pending for long.
-func (p *poll) explainSilence(w *adoption.Snapshot) {
+// explainPending adds the probable cause to plans whose reconcile has been pending for long.
+func (p *poll) explainPending(w *adoption.Snapshot) {
 	for id, plan := range p.plans {
 		for _, s := range plan.Pending {
 			if time.Since(s.Since) >= p.stuckAfter {
@@ -91,8 +91,8 @@ func (a *Adopter) isDue(age time.Duration) bool {
 	return age >= a.requestAfter && (age < requestEachPollFor || age%requestInterval < pollInterval)
 }
 
-// lookOnce returns a function that reads Crossplane's Deployment on its first call.
-func (a *Adopter) lookOnce(ctx context.Context) func() adoption.Installation {
+// installationOnce returns a function that reads Crossplane's Deployment on its first call.
+func (a *Adopter) installationOnce(ctx context.Context) func() adoption.Installation {
 	var found *adoption.Installation
 
 	return func() adoption.Installation {

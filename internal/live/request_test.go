@@ -26,14 +26,14 @@ func deployment(name, version string, ready int64) *unstructured.Unstructured {
 
 var scaledDown = xptest.Field(int64(0), "spec", "replicas")
 
-// deaf makes Crossplane reconcile only after a request.
-func deaf(s *server) {
+// reconcileOnRequest makes Crossplane reconcile only after a request.
+func reconcileOnRequest(s *server) {
 	s.PrependReactor("patch", "xorders", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		p, ok := action.(clienttesting.PatchActionImpl)
 		if !ok || !strings.Contains(string(p.GetPatch()), xp.AnnotationReconcileRequested+`":"2`) {
 			return false, nil, nil
 		}
-		handled, obj, err := s.refuseStale(action)
+		handled, obj, err := s.rejectStale(action)
 		if err != nil {
 			return handled, obj, err
 		}
@@ -51,12 +51,12 @@ func deaf(s *server) {
 }
 
 // A Crossplane that loses every event adopts after requests, and no request annotation is left.
-func TestAdoptAsksCrossplane(t *testing.T) {
+func TestAdoptRequestsReconciles(t *testing.T) {
 	b := xptest.MR("b", xptest.ControlledBy(xptest.XR("x")), xptest.Reconciled())
 	own := xptest.XR("x", xptest.Refs(b), xptest.Annotated(xp.AnnotationReconcileRequested, "once"))
 	s := newServer(restored(own), restored(b), restored(xptest.Revision(xptest.RevisionName, own)))
-	deaf(s)
-	a := hasty(s)
+	reconcileOnRequest(s)
+	a := newFastAdopter(s)
 	a.requestAfter = 0
 	for range 4 { // Four polls.
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(own))
@@ -101,7 +101,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 			if tc.fail != nil {
 				s.failOn("list", "deployments", 1<<30, tc.fail)
 			}
-			a := hasty(s)
+			a := newFastAdopter(s)
 			a.stuckAfter, a.requestAfter = tc.stuck, time.Hour
 			for range 2 {
 				plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
@@ -118,7 +118,7 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 				t.Errorf("%s\nhold %+v, error %v", tc.reason, h, err)
 			}
 			var told []string
-			for _, e := range s.told() {
+			for _, e := range s.writtenEvents() {
 				e, _, _ = strings.Cut(e, ": ")
 				if event, about := strings.CutSuffix(e, " c"); about {
 					told = append(told, event)
@@ -132,10 +132,10 @@ func TestAdoptNamesWhatIsStuck(t *testing.T) {
 }
 
 // A poll lists kinds. It reads no object separately that has not changed since.
-func TestAdoptAsksForWhatItHasListed(t *testing.T) {
+func TestAdoptRequestsListedObjects(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	s := newServer(objects...)
-	a := hasty(s)
+	a := newFastAdopter(s)
 	a.requestAfter, a.stuckAfter = 0, time.Hour
 	if _, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr)); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestAdoptAsksForWhatItHasListed(t *testing.T) {
 }
 
 // A request that fails is repeated at the next poll.
-func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
+func TestAdoptGoesOnWithoutRequests(t *testing.T) {
 	objects, _, xr, _ := restoredTree()
 	for _, verb := range []string{"get", "patch"} {
 		s := newServer(objects...)
@@ -163,7 +163,7 @@ func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 		if verb == "get" { // The object is read only if it has changed.
 			s.failOn("patch", "xorders", 1<<30, apierrors.NewConflict(xorders.GroupResource(), "x", errDown))
 		}
-		a := hasty(s)
+		a := newFastAdopter(s)
 		a.requestAfter = 0
 		plans, err := a.Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done {
@@ -173,7 +173,7 @@ func TestAdoptGoesOnWhenItCannotAsk(t *testing.T) {
 }
 
 func TestIsDue(t *testing.T) {
-	a := NewAdopter(nil, quiet())
+	a := NewAdopter(nil, discardLog())
 	for age, want := range map[time.Duration]bool{
 		time.Second: false, 10 * time.Second: true, 25 * time.Second: true, 9 * time.Minute: true,
 		11*time.Minute + 10*time.Second: true, 11*time.Minute + 30*time.Second: false,
@@ -244,7 +244,7 @@ func TestInstallation(t *testing.T) {
 func TestAdoptWaitsAfterTheRelease(t *testing.T) {
 	for label, done := range map[string]bool{"velero.io/restore-name": false, "theirs": true} {
 		xr := xptest.XR("x", xptest.Labelled(label, "sunday"), xptest.Generation(2), xptest.Reconciled(), xptest.OfGeneration(1))
-		plans, err := hasty(newServer(xr)).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
+		plans, err := newFastAdopter(newServer(xr)).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(xr))
 		if err != nil || plans[xp.RefTo(xr).ID()].Done != done {
 			t.Errorf("with the label %s: got %+v, %v", label, plans, err)
 		}

@@ -48,7 +48,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 		}
 	})
 	if err != nil && !isUnserved(err) {
-		return restoredIndex{}, c.noteUnreadable(gvk, err)
+		return restoredIndex{}, c.recordUnreadable(gvk, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,9 +22,9 @@ import (
 // and then names it.
 const requestTimeout = 35 * time.Second
 
-// conversionPatience is for how long a failed conversion is retried. Other code waits for the
+// conversionTimeout is for how long a failed conversion is retried. Other code waits for the
 // webhook.
-const conversionPatience = 5 * time.Second
+const conversionTimeout = 5 * time.Second
 
 // apiServerName is the server of all requests but those for a group and version.
 const apiServerName = "the API server"
@@ -33,9 +33,9 @@ const apiServerName = "the API server"
 // takes. Velero does not retry an item. It ends when done is closed, if done is not nil. It does
 // not retry if the server, of, did not answer last time.
 func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) error {
-	c.asking.Lock()
-	pauses, silent := c.pauses, c.silent[of]
-	c.asking.Unlock()
+	c.silentMu.Lock()
+	pauses, silent := c.backoff, c.silent[of]
+	c.silentMu.Unlock()
 	if silent {
 		pauses.Steps = 0
 	}
@@ -43,19 +43,19 @@ func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) er
 	for tries := 1; ; tries++ {
 		err := do()
 		passing := isPassing(err)
-		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionPatience) {
+		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionTimeout) {
 			return err // It has no meaning for other kinds.
 		}
 		if given := (retriesExhaustedError{}); errors.As(err, &given) {
 			return err
 		}
 		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
-			c.asking.Lock()
+			c.silentMu.Lock()
 			delete(c.silent, of)
 			if passing {
 				c.silent[of] = true
 			}
-			c.asking.Unlock()
+			c.silentMu.Unlock()
 			if passing {
 				err = retriesExhaustedError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, timesText(tries), of)}
 			}
@@ -91,13 +91,13 @@ const fewRetries = 3
 
 // withFewRetries calls do with a few retries. It is for requests that may fail.
 func (c *Cluster) withFewRetries(do func() error) error {
-	pauses := c.pauses
+	pauses := c.backoff
 	pauses.Steps = min(pauses.Steps, fewRetries)
 	began := time.Now()
 
 	// After a timeout another try would take as long again.
 	isWorthwhile := func(err error) bool {
-		return isPassing(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionPatience)
+		return isPassing(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionTimeout)
 	}
 
 	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // The error is that of do.
@@ -133,8 +133,8 @@ func isPassing(err error) bool {
 	return errors.As(err, &broken) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// pausesBetween returns the pauses between retries: 16 s in all.
-func pausesBetween() wait.Backoff {
+// defaultBackoff returns the pauses between retries: 16 s in all.
+func defaultBackoff() wait.Backoff {
 	return wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Steps: 6}
 }
 

@@ -34,12 +34,12 @@ type server struct {
 	*fake.FakeDynamicClient
 
 	kinds map[string][]metav1.APIResource
-	// asked are the groups and versions that discovery has read.
-	asked []string
-	// groupings counts how often discovery has read the groups.
-	groupings int
-	// down is the error of discovery.
-	down error
+	// kindReads are the groups and versions that discovery has read.
+	kindReads []string
+	// groupReads counts how often discovery has read the groups.
+	groupReads int
+	// discoveryErr is the error of discovery.
+	discoveryErr error
 	// undiscoverable are the errors of groups and versions.
 	undiscoverable map[string]error
 }
@@ -81,8 +81,8 @@ func newServer(objects ...*unstructured.Unstructured) *server {
 			xp.GroupAPIExtensions + "/v1": {{Name: "compositionrevisions", Kind: "CompositionRevision"}, {Name: "compositions", Kind: "Composition"}},
 		},
 	}
-	s.PrependReactor("patch", "*", s.refuseStale)
-	s.PrependReactor("create", "*", nameAnew)
+	s.PrependReactor("patch", "*", s.rejectStale)
+	s.PrependReactor("create", "*", generateName)
 	s.refuseWatches()
 
 	return s
@@ -96,8 +96,8 @@ func (s *server) refuseWatches() {
 	})
 }
 
-// nameAnew sets a generated name, as an API server does.
-func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
+// generateName sets a generated name, as an API server does.
+func generateName(action clienttesting.Action) (bool, runtime.Object, error) {
 	if create, ok := action.(clienttesting.CreateActionImpl); ok {
 		u := create.Object.(*unstructured.Unstructured) //nolint:forcetypeassert // The client sends only such objects.
 		if u.GetName() == "" {
@@ -108,9 +108,9 @@ func nameAnew(action clienttesting.Action) (bool, runtime.Object, error) {
 	return false, nil, nil
 }
 
-// refuseStale rejects a patch with an old resourceVersion, as an API server does, and sets a new
+// rejectStale rejects a patch with an old resourceVersion, as an API server does, and sets a new
 // one.
-func (s *server) refuseStale(action clienttesting.Action) (bool, runtime.Object, error) {
+func (s *server) rejectStale(action clienttesting.Action) (bool, runtime.Object, error) {
 	patch, ok := action.(clienttesting.PatchActionImpl)
 	if !ok {
 		return false, nil, nil
@@ -229,8 +229,8 @@ func (s *server) steps() []string {
 	return steps
 }
 
-// told returns the Events that were written, as reason, object and message.
-func (s *server) told() []string {
+// writtenEvents returns the Events that were written, as reason, object and message.
+func (s *server) writtenEvents() []string {
 	var told []string
 	for _, a := range s.Actions() {
 		if create, ok := a.(clienttesting.CreateActionImpl); ok && create.GetResource() == events {
@@ -244,9 +244,9 @@ func (s *server) told() []string {
 }
 
 func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.APIResourceList, error) {
-	s.asked = append(s.asked, groupVersion)
-	if s.down != nil {
-		return nil, s.down
+	s.kindReads = append(s.kindReads, groupVersion)
+	if s.discoveryErr != nil {
+		return nil, s.discoveryErr
 	}
 	if groupVersion == "" {
 		return nil, errors.New("groupVersion shouldn't be empty") // As client-go does.
@@ -263,9 +263,9 @@ func (s *server) ServerResourcesForGroupVersion(groupVersion string) (*metav1.AP
 }
 
 func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
-	s.groupings++
-	if s.down != nil {
-		return nil, s.down
+	s.groupReads++
+	if s.discoveryErr != nil {
+		return nil, s.discoveryErr
 	}
 	versions := map[string][]metav1.GroupVersionForDiscovery{}
 	for groupVersion := range s.kinds {
@@ -288,7 +288,7 @@ func (s *server) ServerGroups() (*metav1.APIGroupList, error) {
 
 func (s *server) cluster() *Cluster { return NewCluster(s, s) }
 
-func quiet() logrus.FieldLogger {
+func discardLog() logrus.FieldLogger {
 	log, _ := logtest.NewNullLogger()
 
 	return log

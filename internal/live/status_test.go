@@ -68,7 +68,7 @@ func TestReturnStatus(t *testing.T) {
 }
 
 // A status that a controller has written meanwhile stays.
-func TestReturnStatusWritesOverNothing(t *testing.T) {
+func TestReturnStatusConflict(t *testing.T) {
 	held := xptest.XR("x")
 	if _, err := adoption.Put(held, adoption.Hold{Restore: "velero/monday", Status: []string{"address", "size"}}); err != nil {
 		t.Fatal(err)

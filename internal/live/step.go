@@ -24,11 +24,11 @@ func (a *Adopter) inParallel(n int, do func(n int)) {
 		return
 	}
 	var wg sync.WaitGroup
-	tickets := make(chan struct{}, a.writes)
+	slots := make(chan struct{}, a.writes)
 	for i := range n {
-		tickets <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
-			defer func() { <-tickets }()
+			defer func() { <-slots }()
 			do(i)
 		})
 	}
@@ -58,17 +58,17 @@ func (a *Adopter) step(ctx context.Context, o *observer, t *task) {
 	}
 	t.taken = true
 	log.WithField("step", t.Step).Info("Adoption step taken")
-	a.taken.Store(stepOf(t.Change), true)
-	a.stepping.Lock()
-	a.stepped(t.Change)
-	a.stepping.Unlock()
-	n, free := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
+	a.takenSteps.Store(stepOf(t.Change), true)
+	a.onStepMu.Lock()
+	a.onStep(t.Change)
+	a.onStepMu.Unlock()
+	n, released := releaseNotice(after, "its hold is lifted: "+strings.Replace(t.Step, "give its own settings back", "its own settings are back", 1))
 	switch {
 	case t.Warning != "":
 		log.WithField("step", t.Step).Warn("Somebody has interfered with an adoption: " + t.Warning)
-		t.news = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
-	case free && t.toldFree:
-		t.news = &n
+		t.notice = &adoption.Notice{Target: identityOf(after), Event: adoption.EventHeld, Message: t.Warning, Warning: true}
+	case released && t.reportsRelease:
+		t.notice = &n
 	}
 	t.Change = adoption.Change{} // Release the memory: there may be thousands.
 	o.putWritten(after)

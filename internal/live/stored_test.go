@@ -30,7 +30,7 @@ func TestAdoptWritesTheUIDOnWhatIsInASecretStore(t *testing.T) {
 	})
 	poll := func() adoption.Plan {
 		t.Helper()
-		plans, err := hasty(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
+		plans, err := newFastAdopter(s).Adopt(context.Background(), adoption.Unverified, monday, selector, xp.RefTo(mr))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// lists is how many kinds are listed at a time: a cluster can have a thousand.
-const lists = 8
+// parallelSurveyLists is how many kinds are listed at a time: a cluster can have a thousand.
+const parallelSurveyLists = 8
 
 // A Scope limits a Survey.
 type Scope struct {
@@ -67,7 +67,7 @@ func (c *Cluster) Survey(ctx context.Context, scope Scope) (*Survey, error) {
 		return nil, err
 	}
 	s := &surveyor{
-		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), made: map[schema.GroupKind]extent{},
+		cluster: c, scope: scope, objects: diagnosis.NewObjects(), snapshot: adoption.NewSnapshot(adoption.Unverified), extents: map[schema.GroupKind]extent{},
 		categories: map[string]map[schema.GroupKind]bool{},
 	}
 	s.objects.Limit(scope.Namespace)
@@ -106,14 +106,14 @@ type surveyor struct {
 	mu       sync.Mutex
 	objects  *diagnosis.Objects
 	snapshot *adoption.Snapshot
-	made     map[schema.GroupKind]extent
+	extents  map[schema.GroupKind]extent
 	// categories are the kinds in each of Crossplane's categories.
 	categories map[string]map[schema.GroupKind]bool
-	read       int
+	kindsRead  int
 	// undecided are cluster-scoped XRs that may have nothing in the namespace.
 	undecided []*unstructured.Unstructured
-	// refusal is the error of the first kind that could not be read.
-	refusal error
+	// firstError is the error of the first kind that could not be read.
+	firstError error
 }
 
 // A request is a list of a kind.
@@ -124,20 +124,20 @@ type request struct {
 }
 
 func (s *surveyor) readTrees(ctx context.Context) error {
-	requests, err := s.first(ctx)
+	requests, err := s.firstRequests(ctx)
 	if err != nil {
 		return err
 	}
 	if err := s.list(ctx, requests); err != nil {
 		return err
 	}
-	s.decide()
-	if s.read == 0 {
+	s.addUndecided()
+	if s.kindsRead == 0 {
 		return fmt.Errorf("cannot read any kind of claims, XRs or managed resources: %w; see docs/validate.md for the rights that are needed, and give -n if they "+
-			"are for one namespace", s.refusal)
+			"are for one namespace", s.firstError)
 	}
 	for {
-		requests, err := s.more()
+		requests, err := s.missingRequests()
 		if err != nil {
 			return err
 		}
@@ -150,8 +150,9 @@ func (s *surveyor) readTrees(ctx context.Context) error {
 	}
 }
 
-// first returns the requests for the kinds in Crossplane's categories, for Usages and for XRDs.
-func (s *surveyor) first(ctx context.Context) ([]request, error) {
+// firstRequests returns the requests for the kinds in Crossplane's categories, for Usages and for
+// XRDs.
+func (s *surveyor) firstRequests(ctx context.Context) ([]request, error) {
 	var requests []request
 	for _, category := range []string{xp.CategoryComposite, xp.CategoryClaim, xp.CategoryManaged} {
 		kinds, unread, err := s.cluster.Kinds(ctx, category)
@@ -168,7 +169,7 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 		s.categories[category] = map[schema.GroupKind]bool{}
 		for _, gvk := range kinds {
 			s.categories[category][gvk.GroupKind()] = true
-			if r, ok := s.widen(gvk); ok {
+			if r, ok := s.nextRequest(gvk); ok {
 				requests = append(requests, r)
 			}
 		}
@@ -185,7 +186,7 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 		if !ok {
 			continue
 		}
-		if r, more := s.widen(gvk); more {
+		if r, more := s.nextRequest(gvk); more {
 			requests = append(requests, r)
 		}
 	}
@@ -193,29 +194,29 @@ func (s *surveyor) first(ctx context.Context) ([]request, error) {
 	return requests, nil
 }
 
-// widen returns the next request for a kind; ok is false if the kind was read completely.
-func (s *surveyor) widen(gvk schema.GroupVersionKind) (r request, ok bool) {
+// nextRequest returns the next request for a kind; ok is false if the kind was read completely.
+func (s *surveyor) nextRequest(gvk schema.GroupVersionKind) (r request, ok bool) {
 	gk := gvk.GroupKind()
 	_, namespaced, err := s.cluster.Resource(gvk)
 	// Any cluster-scoped XR can have composed resources in any namespace. MRs are limited, since
 	// there are many more.
 	limited := err == nil && !namespaced && s.scope.Namespace != "" && !s.isRoot(gk)
-	switch s.made[gk] {
+	switch s.extents[gk] {
 	case whole:
 		return request{}, false
 	case labelled:
-		s.made[gk] = whole
+		s.extents[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	}
-	s.made[gk] = labelled
+	s.extents[gk] = labelled
 	switch {
 	case gk == xp.KindDefinition.GroupKind(), s.isRoot(gk), !limited && s.categories[xp.CategoryManaged][gk]:
-		s.made[gk] = whole
+		s.extents[gk] = whole
 
 		return request{GroupVersionKind: gvk}, true
 	case gk == kindSecret.GroupKind():
-		s.made[gk] = whole // The survey must not read other Secrets.
+		s.extents[gk] = whole // The survey must not read other Secrets.
 	case s.categories[xp.CategoryManaged][gk]:
 		return request{GroupVersionKind: gvk, selector: xp.LabelClaimNamespace + "=" + s.scope.Namespace}, true
 	}
@@ -227,8 +228,8 @@ func (s *surveyor) isRoot(gk schema.GroupKind) bool {
 	return s.categories[xp.CategoryComposite][gk] || s.categories[xp.CategoryClaim][gk]
 }
 
-// more returns the requests for what the objects refer to and was not found.
-func (s *surveyor) more() ([]request, error) {
+// missingRequests returns the requests for what the objects refer to and was not found.
+func (s *surveyor) missingRequests() ([]request, error) {
 	wanted := map[schema.GroupKind]bool{}
 	for _, r := range s.objects.Missing() {
 		wanted[r.GroupVersionKind().GroupKind()] = true
@@ -243,7 +244,7 @@ func (s *surveyor) more() ([]request, error) {
 func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error) {
 	var requests []request
 	for gk := range wanted {
-		if s.made[gk] == whole {
+		if s.extents[gk] == whole {
 			continue
 		}
 		gvk, ok, err := s.cluster.Served(gk)
@@ -255,13 +256,13 @@ func (s *surveyor) requests(wanted map[schema.GroupKind]bool) ([]request, error)
 		case !ok:
 			s.unserved(gk)
 		default:
-			if r, more := s.widen(gvk); more {
+			if r, more := s.nextRequest(gvk); more {
 				requests = append(requests, r)
 			}
 
 			continue
 		}
-		s.made[gk] = whole
+		s.extents[gk] = whole
 	}
 	slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(a.String(), b.String()) })
 
@@ -276,13 +277,13 @@ func (s *surveyor) unserved(gk schema.GroupKind) {
 // list sends requests, some at a time.
 func (s *surveyor) list(ctx context.Context, requests []request) error {
 	var wg sync.WaitGroup
-	tickets := make(chan struct{}, lists)
+	slots := make(chan struct{}, parallelSurveyLists)
 	for _, r := range requests {
 		wg.Add(1)
-		tickets <- struct{}{}
+		slots <- struct{}{}
 		go func() {
-			defer func() { <-tickets; wg.Done() }()
-			s.carryOut(ctx, r)
+			defer func() { <-slots; wg.Done() }()
+			s.send(ctx, r)
 		}()
 	}
 	wg.Wait()
@@ -290,7 +291,7 @@ func (s *surveyor) list(ctx context.Context, requests []request) error {
 	return ctx.Err()
 }
 
-func (s *surveyor) carryOut(ctx context.Context, r request) {
+func (s *surveyor) send(ctx context.Context, r request) {
 	var found []*unstructured.Unstructured
 	var err error
 	add := func(u *unstructured.Unstructured) { found = append(found, u) }
@@ -305,17 +306,17 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	switch {
 	case err == nil:
 		if s.isRoot(gk) || s.categories[xp.CategoryManaged][gk] {
-			s.read++
+			s.kindsRead++
 		}
 	case isUnserved(err):
-		s.made[gk] = whole
+		s.extents[gk] = whole
 		s.unserved(gk)
 
 		return
 	default:
-		s.made[gk] = whole
-		if s.refusal == nil {
-			s.refusal = err
+		s.extents[gk] = whole
+		if s.firstError == nil {
+			s.firstError = err
 		}
 		if apierrors.IsForbidden(err) {
 			s.objects.AddUnread(gk, err.Error())
@@ -328,7 +329,7 @@ func (s *surveyor) carryOut(ctx context.Context, r request) {
 	for _, u := range found {
 		s.add(u)
 	}
-	if s.made[gk] == whole && r.selector == "" {
+	if s.extents[gk] == whole && r.selector == "" {
 		s.snapshot.AddedAll(gk)
 	}
 }
@@ -340,12 +341,12 @@ func (s *surveyor) add(u *unstructured.Unstructured) {
 		return
 	}
 	s.objects.Add(u)
-	s.observe(u)
+	s.addToSnapshot(u)
 }
 
-// decide adds the cluster-scoped XRs of trees with objects in the namespace, and the others as
-// witnesses.
-func (s *surveyor) decide() {
+// addUndecided adds the cluster-scoped XRs of trees with objects in the namespace, and the others
+// as witnesses.
+func (s *surveyor) addUndecided() {
 	byID, linked := map[xp.ID]*unstructured.Unstructured{}, map[xp.ID][]xp.ID{}
 	for _, u := range s.undecided {
 		byID[xp.RefTo(u).ID()] = u
@@ -367,7 +368,7 @@ func (s *surveyor) decide() {
 		queue = queue[1:]
 		if u := byID[id]; u != nil {
 			s.objects.Add(u)
-			s.observe(u)
+			s.addToSnapshot(u)
 			queue = append(queue, linked[id]...)
 			delete(byID, id)
 		}
@@ -378,7 +379,7 @@ func (s *surveyor) decide() {
 	s.undecided = nil
 }
 
-func (s *surveyor) observe(u *unstructured.Unstructured) {
+func (s *surveyor) addToSnapshot(u *unstructured.Unstructured) {
 	if _, ok := u.GetLabels()[xp.LabelRestore]; ok {
 		s.snapshot.AddRestored(u)
 	} else {

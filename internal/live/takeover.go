@@ -70,7 +70,7 @@ func (c *Cluster) TakeOver(
 
 		return after, c.keepOwner(after, r)
 	case being:
-		return nil, c.giveUp(ctx, key, after)
+		return nil, c.undoTakeOver(ctx, key, after)
 	default:
 		return nil, nil //nolint:nilnil // Another writer has removed the hold.
 	}
@@ -104,12 +104,12 @@ func (c *Cluster) returnInherited(ctx context.Context, u, item *unstructured.Uns
 // is probably not running; if it changes the XR nevertheless, the polls find that.
 func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, r xp.Ref) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
-	lasts := pauseTimeout
+	timeout := pauseTimeout
 	if c.unresponsive {
-		lasts = 0
+		timeout = 0
 	}
 	c.mu.Unlock()
-	err := wait.PollUntilContextTimeout(ctx, pauseInterval, lasts, false, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pauseInterval, timeout, false, func(context.Context) (bool, error) {
 		now, err := c.Get(ctx, r)
 		if isUnserved(err) {
 			u = nil
@@ -137,8 +137,8 @@ func (c *Cluster) awaitPause(ctx context.Context, u *unstructured.Unstructured, 
 	return u, nil
 }
 
-// giveUp removes the hold of an object that was not taken over.
-func (c *Cluster) giveUp(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
+// undoTakeOver removes the hold of an object that was not taken over.
+func (c *Cluster) undoTakeOver(ctx context.Context, key adoption.Key, u *unstructured.Unstructured) error {
 	change := key.GiveUp(u)
 	if change.Patch == nil {
 		return nil

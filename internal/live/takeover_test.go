@@ -23,7 +23,7 @@ func TestTakeOver(t *testing.T) {
 		live   []*unstructured.Unstructured
 		// meanwhile are Crossplane's changes until the object is read again.
 		meanwhile []xptest.Option
-		deaf      bool
+		empty     bool
 		want      want
 	}{
 		"Seen": {
@@ -35,7 +35,7 @@ func TestTakeOver(t *testing.T) {
 			meanwhile: []xptest.Option{xptest.SeenPaused(), xptest.Refs(xptest.MR("anew"))},
 		},
 		"Deaf": {
-			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, deaf: true,
+			reason: "Crossplane is not running: the polls look whether it has seen the pause.", live: []*unstructured.Unstructured{fresh}, empty: true,
 			want: want{Taken: true, Held: true, Paused: true},
 		},
 		"Composed": {reason: "It lists what it has composed.", live: []*unstructured.Unstructured{xptest.XR("x", xptest.Refs(mr))}},
@@ -44,9 +44,9 @@ func TestTakeOver(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.live...)
-			s.PrependReactor("get", "xorders", s.afterTheFirst(tc.meanwhile))
+			s.PrependReactor("get", "xorders", s.changeAfterFirstGet(tc.meanwhile))
 			c := s.cluster()
-			c.unresponsive = tc.deaf
+			c.unresponsive = tc.empty
 			u, err := c.TakeOver(t.Context(), adoption.Unverified, backup, xp.RefTo(backup), adoption.Hold{Restore: "velero/monday"}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -63,8 +63,8 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
-// afterTheFirst changes the object after it was read once.
-func (s *server) afterTheFirst(change []xptest.Option) clienttesting.ReactionFunc {
+// changeAfterFirstGet changes the object after it was read once.
+func (s *server) changeAfterFirstGet(change []xptest.Option) clienttesting.ReactionFunc {
 	reads := 0
 
 	return func(a clienttesting.Action) (bool, runtime.Object, error) {

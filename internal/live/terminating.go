@@ -12,8 +12,8 @@ import (
 	"github.com/crossplane-contrib/velero-plugin-for-crossplane/internal/xp"
 )
 
-// definitionsLast is for how long a list of XRDs is cached. A user may delete one during a restore.
-const definitionsLast = 5 * time.Second
+// definitionsTTL is for how long a list of XRDs is cached. A user may delete one during a restore.
+const definitionsTTL = 5 * time.Second
 
 // definitions caches the XRDs that are being deleted.
 type definitions struct {
@@ -23,12 +23,12 @@ type definitions struct {
 }
 
 // Terminating returns the XRD that defines the kind of an XR or claim if that XRD is being deleted,
-// else nil. It lists the XRDs at most once per definitionsLast.
+// else nil. It lists the XRDs at most once per definitionsTTL.
 func (c *Cluster) Terminating(ctx context.Context, gk schema.GroupKind) (*unstructured.Unstructured, error) {
 	d := &c.definitions
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.read.IsZero() || time.Since(d.read) > definitionsLast {
+	if d.read.IsZero() || time.Since(d.read) > definitionsTTL {
 		var terminating []*unstructured.Unstructured
 		err := c.Each(ctx, xp.KindDefinition, "", metav1.ListOptions{}, func(u *unstructured.Unstructured) {
 			if u.GetDeletionTimestamp() != nil {

@@ -87,9 +87,9 @@ func creatable(u *unstructured.Unstructured, namespace string) *unstructured.Uns
 	return b
 }
 
-// unconvertedFor is for how long a kind that could not be converted is not listed again. A restore
+// unconvertedTTL is for how long a kind that could not be converted is not listed again. A restore
 // may have thousands of its objects, and a webhook may take 30 s to time out.
-const unconvertedFor = 10 * time.Second
+const unconvertedTTL = 10 * time.Second
 
 // An unreadableKind is a kind whose conversion failed when it was listed.
 type unreadableKind struct {
@@ -97,8 +97,8 @@ type unreadableKind struct {
 	at  time.Time
 }
 
-// noteUnreadable records the error of a list if it is a failed conversion, and returns the error.
-func (c *Cluster) noteUnreadable(gvk schema.GroupVersionKind, err error) error {
+// recordUnreadable records the error of a list if it is a failed conversion, and returns the error.
+func (c *Cluster) recordUnreadable(gvk schema.GroupVersionKind, err error) error {
 	if xp.IsConversion(err) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *Cluster) noteUnreadable(gvk schema.GroupVersionKind, err error) error {
 func (c *Cluster) unconverted(gvk schema.GroupVersionKind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedFor {
+	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedTTL {
 		return u.err
 	}
 

@@ -49,7 +49,7 @@ func TestObserveWhatCannotBeConverted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newServer(tc.mine, tc.other, restored(xptest.Revision(xptest.RevisionName, claimed)))
 			s.refuseLists(tc.fails, false, errConversion)
-			w, err := rushed(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(tc.mine), xp.RefTo(tc.other)})
+			w, err := withoutPauses(s.cluster()).Observe(t.Context(), adoption.Unverified, selector, []xp.Ref{xp.RefTo(tc.mine), xp.RefTo(tc.other)})
 			if err != nil {
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
@@ -76,7 +76,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 
 		return true, nil, errConversion
 	})
-	c := rushed(s.cluster())
+	c := withoutPauses(s.cluster())
 	for range 3 {
 		if _, err := c.Exists(t.Context(), xp.RefTo(xptest.MR("b"))); !xp.IsConversion(err) {
 			t.Errorf("got %v", err)
@@ -89,7 +89,7 @@ func TestConversionIsNotOutage(t *testing.T) {
 		t.Errorf("the API server is taken for silent: %v", c.silent)
 	}
 	began := time.Now()
-	c.now = func() time.Time { return began.Add(unconvertedFor) }
+	c.now = func() time.Time { return began.Add(unconvertedTTL) }
 	if _, err := c.Named(t.Context(), xptest.MR("b").GroupVersionKind(), "b"); !xp.IsConversion(err) || asked != 2*fewRetries {
 		t.Errorf("asked %d times, and got %v: the webhook may have come", asked, err)
 	}
@@ -138,7 +138,7 @@ func TestVersions(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := tc.server()
-			c := rushed(s.cluster())
+			c := withoutPauses(s.cluster())
 			for range 2 {
 				got, err := c.Versions(t.Context(), tc.kind)
 				if diff := cmp.Diff(tc.want, got); (err != nil) != tc.fails || diff != "" {
