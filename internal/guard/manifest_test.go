@@ -171,8 +171,8 @@ func TestFrom(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the example")
 
-// TestExample compares the documented manifest with that of the command. go test ./internal/guard
-// -update writes it.
+// TestExample compares the example with the command's manifest. go test ./internal/guard -update
+// writes it.
 func TestExample(t *testing.T) {
 	const file = "../../example/guard.yaml"
 	b, err := os.ReadFile(file)
@@ -194,7 +194,7 @@ func TestExample(t *testing.T) {
 	}
 	want := comment + strings.Join(documents, "---\n")
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // The file is part of the documentation.
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // The example is public.
 			t.Fatal(err)
 		}
 		b = []byte(want)

@@ -62,7 +62,7 @@ func (c *Cluster) inventoryOf(ctx context.Context, gvk schema.GroupVersionKind) 
 	if ok {
 		return i, nil
 	}
-	if err := c.unconverted(gvk); err != nil {
+	if err := c.conversionError(gvk); err != nil {
 		return inventory{}, err
 	}
 	accounts := map[xp.Ref]xp.Ref{} // Thousands of MRs share one account, and so one copy of its strings.

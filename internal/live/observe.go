@@ -49,8 +49,9 @@ type observer struct {
 	// the groups and versions whose kinds could not be read.
 	discovered bool
 	unanswered map[schema.GroupVersion]error
-	// others maps a kind that is not served in its version to one that is, or to an empty one.
-	others map[schema.GroupVersionKind]schema.GroupVersionKind
+	// servedVersions maps a kind that is not served in its version to one that is, or to an empty
+	// one.
+	servedVersions map[schema.GroupVersionKind]schema.GroupVersionKind
 	// label is the key of the label that a restore writes on what it creates. It matches any
 	// restore: a second restore adopts what the first has left.
 	label string
@@ -75,7 +76,7 @@ func newObserver(c *Cluster, key adoption.Key, selector string, refs []xp.Ref) *
 	o := &observer{
 		cluster: c, key: key, selector: selector, refs: refs, snapshot: adoption.NewSnapshot(key), labelled: map[collection]bool{},
 		whole: map[collection]bool{}, unread: map[schema.GroupVersionKind]error{}, unanswered: map[schema.GroupVersion]error{}, events: newEventQueue(),
-		others: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
+		servedVersions: map[schema.GroupVersionKind]schema.GroupVersionKind{}, expected: map[xp.ID]string{}, prefetched: map[collection]prefetchResult{},
 	}
 	o.label, _, _ = strings.Cut(selector, "=")
 	o.snapshot.Pack()
@@ -165,21 +166,21 @@ func (o *observer) list(ctx context.Context, p collection, selector string) erro
 	}
 	for _, options := range all {
 		if err := o.read(ctx, p, options); err != nil {
-			return o.unlisted(ctx, p, err)
+			return o.recordUnlisted(ctx, p, err)
 		}
 	}
 	if !whole {
 		return nil
 	}
 	if err := o.readInputs(ctx, p); err != nil {
-		return o.unlisted(ctx, p, err)
+		return o.recordUnlisted(ctx, p, err)
 	}
 
 	return nil
 }
 
-// unlisted records the error of a list, or returns it if planning requires the kind.
-func (o *observer) unlisted(ctx context.Context, p collection, err error) error {
+// recordUnlisted records the error of a list, or returns it if planning requires the kind.
+func (o *observer) recordUnlisted(ctx context.Context, p collection, err error) error {
 	gvk := p.GroupVersionKind
 	switch {
 	case isUnserved(err):
@@ -237,11 +238,11 @@ func (o *observer) read(ctx context.Context, p collection, options metav1.ListOp
 		try = o.cluster.retryForever(ctx)
 	}
 
-	return o.listed(ctx, p, options, try)
+	return o.listAndRecord(ctx, p, options, try)
 }
 
-// listed lists what the options select, and records the listing.
-func (o *observer) listed(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
+// listAndRecord lists what the options select, and records the listing.
+func (o *observer) listAndRecord(ctx context.Context, p collection, options metav1.ListOptions, try func(func() error) error) error {
 	a, isPrefetched := o.prefetched[p]
 	delete(o.prefetched, p)
 	if !isPrefetched {

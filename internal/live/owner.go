@@ -27,7 +27,7 @@ func (c *Cluster) Owner(ctx context.Context, ref metav1.OwnerReference, namespac
 	kept, ok := c.owners[r.ID()]
 	c.mu.Unlock()
 	if ok {
-		return unpacked(kept, r)
+		return decodeOwner(kept, r)
 	}
 	u, err := c.Get(ctx, r)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cluster) forgetOwners() {
 	clear(c.owners)
 }
 
-func unpacked(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
+func decodeOwner(kept []byte, r xp.Ref) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(kept, &u.Object); err != nil {
 		return nil, fmt.Errorf("cannot read what was kept of %s: %w", r, err)

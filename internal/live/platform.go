@@ -14,7 +14,7 @@ func (o *observer) observePlatform(ctx context.Context) error {
 		if o.whole[everywhere] {
 			continue
 		}
-		err := o.listed(ctx, everywhere, metav1.ListOptions{}, o.cluster.retryForever(ctx))
+		err := o.listAndRecord(ctx, everywhere, metav1.ListOptions{}, o.cluster.retryForever(ctx))
 		if isUnserved(err) {
 			continue // This Crossplane is older than the kind, or is not installed; other code notices that.
 		}

@@ -101,9 +101,9 @@ func (p *poll) skipComposed(o *observer) {
 // maxPoll limits a poll, since Velero polls the operations of other restores after it.
 const maxPoll = 5 * time.Minute
 
-// pollTimeout returns the duration of a poll whose first observation lasted took: the next poll would
-// begin with the same observation. With thousands of XRs and a busy API server this is enough to
-// release the XRs that Crossplane has reconciled.
+// pollTimeout returns the duration of a poll from that of its first observation, with which the
+// next poll would begin too. With thousands of XRs and a busy API server this is enough to release
+// the XRs that Crossplane has reconciled.
 func (p *poll) pollTimeout(took time.Duration) time.Duration {
 	return max(p.limit, min(pollFactor*took, maxPoll))
 }
@@ -111,7 +111,7 @@ func (p *poll) pollTimeout(took time.Duration) time.Duration {
 // pollFactor is the ratio of a poll's duration to that of its first observation.
 const pollFactor = 4
 
-// continues reports whether the poll goes on, if an observation takes as long as took.
+// continues reports whether the poll continues; took is the duration of an observation.
 func (p *poll) continues(took time.Duration) bool {
 	if time.Now().After(p.until) {
 		return false
@@ -132,23 +132,23 @@ func (p *poll) end(ctx context.Context, o *observer) {
 		plan.RestoredAt = arrived
 		p.plans[id] = plan
 	}
-	passing := p.passing()
+	temporary := p.temporary()
 	p.reportLate(ctx, unlimited)
 	p.explainPending(o.snapshot)
-	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, passing))
+	p.report(ctx, o, adoption.Changes(o.snapshot, p.plans, temporary))
 	p.reportLost(ctx, o)
 	p.leftovers.report(ctx, p.Adopter, o, p.plans)
 }
 
-// passing returns the objects whose plan has not failed and now waits for something else than when
-// the poll began, or is in progress. No user needs a notice of a temporary state.
-func (p *poll) passing() map[xp.ID]bool {
-	passing := map[xp.ID]bool{}
+// temporary returns the objects whose plan has not failed and now waits for something else than
+// when the poll began, or is in progress. No user needs a notice of a temporary state.
+func (p *poll) temporary() map[xp.ID]bool {
+	temporary := map[xp.ID]bool{}
 	for id, plan := range p.plans {
-		passing[id] = plan.Failed == "" && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
+		temporary[id] = plan.Failed == "" && (plan.Fingerprint() != p.initial[id] || p.isInProgress(plan))
 	}
 
-	return passing
+	return temporary
 }
 
 // isInProgress reports whether a Plan waits only for reconciles that Crossplane was allowed

@@ -45,7 +45,7 @@ func TestStep(t *testing.T) {
 
 // Temporary states get no notice. A failed operation is not polled again, so its failure is
 // reported at once.
-func TestPassing(t *testing.T) {
+func TestTemporary(t *testing.T) {
 	r := xp.RefTo(xptest.XR("x"))
 	begun := []adoption.PendingReconcile{{Waiting: "a word", Since: time.Now(), Begun: true}}
 	cases := map[string]struct {
@@ -66,7 +66,7 @@ func TestPassing(t *testing.T) {
 				first = tc.last
 			}
 			p := &poll{Adopter: &Adopter{stuckAfter: time.Hour}, plans: map[xp.ID]adoption.Plan{r.ID(): tc.last}, initial: map[xp.ID]string{r.ID(): first.Fingerprint()}}
-			if got := p.passing()[r.ID()]; got != tc.want {
+			if got := p.temporary()[r.ID()]; got != tc.want {
 				t.Errorf("%s\ngot %t", tc.reason, got)
 			}
 		})

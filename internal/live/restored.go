@@ -35,7 +35,7 @@ func (c *Cluster) restoredIndexOf(ctx context.Context, gvk schema.GroupVersionKi
 	if ok {
 		return b, nil
 	}
-	if err := c.unconverted(gvk); err != nil {
+	if err := c.conversionError(gvk); err != nil {
 		return restoredIndex{}, err
 	}
 	b = restoredIndex{strays: map[xp.ID]bool{}, named: map[string][]xp.Managing{}}

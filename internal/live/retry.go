@@ -42,21 +42,21 @@ func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) er
 	began := time.Now()
 	for tries := 1; ; tries++ {
 		err := do()
-		passing := isPassing(err)
+		transient := isTransient(err)
 		if xp.IsConversion(err) && (tries >= fewRetries || time.Since(began) > conversionTimeout) {
 			return err // It has no meaning for other kinds.
 		}
 		if given := (retriesExhaustedError{}); errors.As(err, &given) {
 			return err
 		}
-		if !passing || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
+		if !transient || pauses.Steps == 0 || isClosed(done) || time.Since(began) > requestTimeout {
 			c.silentMu.Lock()
 			delete(c.silent, of)
-			if passing {
+			if transient {
 				c.silent[of] = true
 			}
 			c.silentMu.Unlock()
-			if passing {
+			if transient {
 				err = retriesExhaustedError{fmt.Errorf("%w; it has failed %s, so try again when %s answers", err, timesText(tries), of)}
 			}
 
@@ -97,7 +97,7 @@ func (c *Cluster) withFewRetries(do func() error) error {
 
 	// After a timeout another try would take as long again.
 	isWorthwhile := func(err error) bool {
-		return isPassing(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionTimeout)
+		return isTransient(err) && !isTimeout(err) && (!xp.IsConversion(err) || time.Since(began) <= conversionTimeout)
 	}
 
 	return retry.OnError(pauses, isWorthwhile, do) //nolint:wrapcheck // The error is that of do.
@@ -115,8 +115,8 @@ type retriesExhaustedError struct{ error }
 
 func (e retriesExhaustedError) Unwrap() error { return e.error }
 
-// isPassing reports whether an error may disappear with a retry.
-func isPassing(err error) bool {
+// isTransient reports whether an error may disappear with a retry.
+func isTransient(err error) bool {
 	if given := (retriesExhaustedError{}); err == nil || errors.As(err, &given) {
 		return false
 	}

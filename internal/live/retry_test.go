@@ -72,7 +72,7 @@ func newFailingServer(err error, objects ...*unstructured.Unstructured) (*failin
 	return f, withoutPauses(NewCluster(f, f))
 }
 
-func passing() map[string]error {
+func transientErrors() map[string]error {
 	bucket := schema.GroupResource{Group: "cloud.example.org", Resource: "buckets"}
 	broken := func(err error) error { return &url.Error{Op: "Get", URL: "https://10.0.0.1/", Err: err} }
 
@@ -217,7 +217,7 @@ func TestFailuresAreNoAnswers(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		for fault, err := range passing() {
+		for fault, err := range transientErrors() {
 			t.Run(name+"/"+fault, func(t *testing.T) {
 				f, c := newFailingServer(err, xr, mr, revision, settings)
 				f.left = 2

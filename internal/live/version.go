@@ -14,7 +14,7 @@ func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 		if o.cluster.isKnown(gvk) {
 			continue
 		}
-		other, looked := o.others[gvk]
+		other, looked := o.servedVersions[gvk]
 		if !looked {
 			if err := o.discover(gvk); err != nil {
 				return nil, err
@@ -25,7 +25,7 @@ func (o *observer) inServed(refs []xp.Ref) ([]xp.Ref, error) {
 					return nil, err
 				}
 			}
-			o.others[gvk] = other
+			o.servedVersions[gvk] = other
 		}
 		if !other.Empty() {
 			o.snapshot.AddRetired(gvk, other)

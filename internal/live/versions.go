@@ -108,8 +108,8 @@ func (c *Cluster) recordUnreadable(gvk schema.GroupVersionKind, err error) error
 	return err
 }
 
-// unconverted returns the error of a kind that could not be listed a moment ago.
-func (c *Cluster) unconverted(gvk schema.GroupVersionKind) error {
+// conversionError returns the error of a kind that could not be listed a moment ago.
+func (c *Cluster) conversionError(gvk schema.GroupVersionKind) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if u, ok := c.conversions[gvk]; ok && c.now().Sub(u.at) < unconvertedTTL {
