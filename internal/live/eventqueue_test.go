@@ -29,14 +29,14 @@ func TestEventsAfterWrites(t *testing.T) {
 		written string
 		// batches are the resourceVersions of events that arrive together.
 		batches [][]string
-		want []string
+		want    []string
 	}{
 		"Foreign":   {reason: "What somebody else has written is taken over.", batches: [][]string{{"7"}}, want: []string{"7"}},
 		"Last":      {reason: "What has changed often counts as it is at last.", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
 		"Older":     {reason: "What was before is known.", written: "8", batches: [][]string{{"6"}, {"7"}}, want: []string{"8", "8"}},
 		"Own":       {reason: "What was written is known, and what comes then is not.", written: "8", batches: [][]string{{"7", "8"}, {"9"}}, want: []string{"8", "9"}},
-		"Unchanged": {reason: "Of a write that changes nothing nobody is batches, so it must not be waited for.", written: "5", batches: [][]string{{"6"}}, want: []string{"6"}},
-		"Between":   {reason: "What comes after it is news, though it is batches of with it.", written: "8", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
+		"Unchanged": {reason: "Of a write that changes nothing nobody is told, so it must not be waited for.", written: "5", batches: [][]string{{"6"}}, want: []string{"6"}},
+		"Between":   {reason: "What comes after it is news, though it is told of with it.", written: "8", batches: [][]string{{"7", "8", "9"}}, want: []string{"9"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -88,11 +88,11 @@ func TestEventQueue(t *testing.T) {
 		got = append(got, append([]string{string(h.event), h.id.Name}, h.versions...))
 	}
 	if diff := cmp.Diff([][]string{{"MODIFIED", "x", "1", "2"}, {"MODIFIED", "x", "1", "2"}, {"DELETED", "y", "3"}}, got); diff != "" || !ok {
-		t.Errorf("all was batches: %t\n-want, +got:\n%s", ok, diff)
+		t.Errorf("all was told: %t\n-want, +got:\n%s", ok, diff)
 	}
 	f.markIncomplete()
 	if notices, _, ok := f.drain(); len(notices) > 0 || ok {
-		t.Errorf("%v are batches twice, or nobody says that something is missing", notices)
+		t.Errorf("%v are told twice, or nobody says that something is missing", notices)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // A tag can have any content. With an unknown version only what holds for every version is
 // reported.
 func TestVersionOf(t *testing.T) {
-	const old, breaks, unsure = "stops watching", "drops events", "runs and cause nothing"
+	const old, breaks, unsure = "stops watching", "drops events", "runs and says nothing"
 	cases := map[string]struct {
 		reason, image string
 		labels        []string
@@ -26,7 +26,7 @@ func TestVersionOf(t *testing.T) {
 		"Unknown":      {reason: "One of years from now is a late one.", image: "r/crossplane:v99.0.0", want: "99.0.0", cause: breaks},
 		"Candidate":    {reason: "A candidate is what it becomes.", image: "r/crossplane:v2.1.0-rc.0", want: "2.1.0-rc.0", cause: breaks},
 		"Build":        {reason: "Some build their own.", image: "r/crossplane:v1.19.0-up.1", want: "1.19.0-up.1", cause: old},
-		"Digest":       {reason: "A digest after the tag cause nothing more.", image: "r/crossplane:v1.20.1@sha256:abc", want: "1.20.1", cause: unsure},
+		"Digest":       {reason: "A digest after the tag says nothing more.", image: "r/crossplane:v1.20.1@sha256:abc", want: "1.20.1", cause: unsure},
 		"Major":        {reason: "A moving tag is no version.", image: "r/crossplane:v99", cause: unsure},
 		"Latest":       {reason: "Nor is this one.", image: "r/crossplane:latest", cause: unsure},
 		"Empty":        {reason: "There may be no image.", image: "", cause: unsure},
