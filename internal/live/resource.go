@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// unservedTTL is for how long a kind counts as not served without another request. A CRD may be
-// created while a restore waits for it. A user can name any number of kinds.
+// unservedTTL is for how long a kind counts as not served without another request: a user can name
+// any number of kinds. It is short, since a restore may wait for a CRD.
 const unservedTTL = 250 * time.Millisecond
 
 // served are the groups and versions that an API server serves.

@@ -31,7 +31,7 @@ const apiServerName = "the API server"
 
 // withRetry calls do until it gets an answer, for about as long as a restart of the API server
 // takes. Velero does not retry an item. It ends when done is closed, if done is not nil. It does
-// not retry if the server, of, did not answer last time.
+// not retry if the server named of did not answer last time.
 func (c *Cluster) withRetry(done <-chan struct{}, of string, do func() error) error {
 	c.silentMu.Lock()
 	pauses, silent := c.backoff, c.silent[of]
